@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "dmt/base/ipv4_prefix.h"
+#include "runtime/setup/service_manager.h"
 
 namespace crane::node {
 
@@ -29,6 +30,7 @@ HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
 HostRole::~HostRole() {
   ::event_free(announce_);
   if (heard_ != nullptr) ::event_free(heard_);
+  if (watchdog_ != nullptr) ::event_free(watchdog_);
 }
 
 bool HostRole::open() {
@@ -61,6 +63,38 @@ void HostRole::keep_connections() {
   if (moves.ok()) return;
   spdlog::warn("clients of {} will be reset when the leader changes: {}", address,
                moves.error().message());
+}
+
+// --- the service manager ----------------------------------------------------------------------
+
+void HostRole::up() {
+  setup::ServiceManager& manager = setup::service_manager();
+  manager.ready(summary(false));
+  const std::int64_t every_ns = manager.watchdog_ns();
+  if (every_ns == 0) return;
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000, kNsPerUs = 1000;
+  const timeval every{every_ns / kNsPerSecond, every_ns % kNsPerSecond / kNsPerUs};
+  watchdog_ = ::event_new(::event_get_base(announce_), -1, EV_PERSIST, on_watchdog, this);
+  ::event_add(watchdog_, &every);
+}
+
+void HostRole::on_watchdog(int, short, void* role) {
+  static_cast<HostRole*>(role)->actions_.on_event();
+  setup::service_manager().alive();
+}
+
+std::string HostRole::summary(bool refuses) const {
+  const unsigned leader = value(leadership_.leader());
+  std::string text =
+      fmt::format("{}: replica {} of {} ", config_.group, config_.replica, config_.replicas);
+  if (leadership_.leads()) {
+    text += "leads";
+  } else if (leader < config_.replicas) {
+    text += fmt::format("follows replica {}", leader);
+  } else {
+    text += "knows of no leader";
+  }
+  return text + (refuses ? "; no quorum: clients are refused" : "");
 }
 
 // --- listeners of the server's ports ------------------------------------------------------------
@@ -155,6 +189,7 @@ void HostRole::refuse(bool refuses) {
   proxy_.refuse(refuses);
   if (address_.held()) announce(!refuses);  // another host may have it by now
   pass_clients_on(refuses);
+  setup::service_manager().status(summary(refuses));
 }
 
 // Where clients go that come to this host while it follows.
@@ -176,6 +211,7 @@ void HostRole::pass_clients_on(bool refuses) {
 void HostRole::follow(bool refuses) {
   const bool named = value(leadership_.leader()) < config_.replicas;
   pass_clients_on(refuses);
+  setup::service_manager().status(summary(refuses));
   role_hook_.changed(
       {"CRANE_GROUP=" + config_.group, fmt::format("CRANE_REPLICA={}", config_.replica),
        fmt::format("CRANE_ROLE={}", consensus::name(leadership_.role())),

@@ -62,6 +62,9 @@ class HostRole {
   // The server's ports, and this host's.
   const Ports& ports() const noexcept { return ports_; }
 
+  // The node is up: the service manager hears so, and what it does from now on.
+  void up();
+
   // --- the role
   // `reign` rises from one leader of the group to the next.
   void take_address(std::uint32_t reign);
@@ -79,7 +82,9 @@ class HostRole {
 
   int open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener);
   void announce(bool on);
+  std::string summary(bool refuses) const;
   static void on_announce(int, short, void* role);
+  static void on_watchdog(int, short, void* role);
   static void on_heard(int, short, void* role);
   void heard();
   void pass_clients_on(bool refuses);
@@ -94,6 +99,7 @@ class HostRole {
   RoleHook role_hook_;
   event* announce_ = nullptr;  // while the address is here, and no later leader's host has it
   event* heard_ = nullptr;     // ARP of the address
+  event* watchdog_ = nullptr;  // where the service manager wants to hear from us
   VirtualAddress address_;     // the leader's, when its own server admitted START
   Ports ports_;
 };

@@ -33,7 +33,9 @@
 #include "proxy/record/output_record.h"
 #include "runtime/control/schema.h"
 #include "runtime/setup/command_line.h"
+#include "runtime/setup/instance.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/service_manager.h"
 #include "runtime/setup/version.h"
 
 namespace {
@@ -115,6 +117,7 @@ void begin_again(const std::string& path, int replica, rlim_t descriptors) {
   spdlog::shutdown();
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   crane::limit_descriptors(descriptors);
+  crane::setup::service_manager().put_back();
   ::execv("/proc/self/exe", const_cast<char* const*>(words));
 }
 
@@ -158,6 +161,17 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
   return crane::node::code(status);
 }
 
+crane::Outcome find_instance(const std::string& word, std::string& path, int& replica) {
+  crane::setup::Instance instance;
+  if (auto p = crane::setup::parse_instance(word, "/etc/crane", instance); !p) return p;
+  path = instance.path;
+  replica = instance.replica.value_or(-1);
+  if (instance.replica) return crane::Done{};
+  crane::setup::GroupFile file;
+  if (auto p = crane::setup::read_group_file(path, file); !p) return p;
+  return crane::setup::own_replica(path, file, replica);
+}
+
 std::string version() {
   return crane::setup::version_text({{"entry", crane::kEntryFormatVersion},
                                      {"tcp", crane::consensus::tcp::kTcpVersion},
@@ -171,31 +185,37 @@ std::string version() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  (void)crane::setup::service_manager();
   int control_fd = -1, replica = -1;
-  std::string path;
+  std::string path, instance;
   Begin begin;
   const Program program{
       {"crane-node",
        "One replica of a Crane group.",
-       {{"--config", &path, "the group's file (TOML; from crane-run: JSON)", {.required = true}},
-        {"--replica", &replica, "the number of this host's replica"},
+       {{"--config", &path, "the group's file (TOML; from crane-run: JSON)"},
+        {"--replica", &replica, "the number of this host's replica", {.needs = {"--config"}}},
+        {"--instance",
+         &instance,
+         "as --config /etc/crane/NAME.toml, for the replica whose address this host has, or that "
+         "NAME:REPLICA names (for units of systemd)",
+         {.excludes = {"--config", "--replica"}}},
         {"--control-fd",
          &control_fd,
          "socket to crane-run, which sets it",
-         {.excludes = {"--replica"}}},
+         {.excludes = {"--replica", "--instance"}}},
         {"--force-new-group",
          Word::Flag{&begin.new_group},
          "forget what this replica holds of the group; only when all hosts start over",
-         {.needs = {"--replica"}}},
+         {.excludes = {"--control-fd"}}},
         {"--fetch",
          Word::Flag{&begin.fetch},
          "begin at a checkpoint, if this host has none at another replica's, or not at all",
-         {.needs = {"--replica"}, .excludes = {"--force-new-group"}}},
+         {.excludes = {"--control-fd", "--force-new-group"}}},
         {"--forget-log",
          Word::Flag{&begin.forget},
          "forget the log that this host holds: the replica recovers as a new member, at a "
          "checkpoint",
-         {.needs = {"--replica"}, .excludes = {"--force-new-group"}}}}},
+         {.excludes = {"--control-fd", "--force-new-group"}}}}},
       version(),
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says)."};
@@ -206,6 +226,18 @@ int main(int argc, char** argv) {
   const int usage = static_cast<int>(crane::setup::Status::kUsage);
   if (const auto status = CommandLine(program).status_after(argc, argv, usage, report)) {
     return *status;
+  }
+  if (path.empty() && instance.empty()) {
+    report("--config or --instance is required");
+    return usage;
+  }
+  if (!instance.empty()) {
+    crane::setup::set_program("crane-node");
+    const crane::Outcome found = find_instance(instance, path, replica);
+    if (!found) {
+      crane::setup::say(found.error().text);
+      return found.error().exit_status;
+    }
   }
   ::signal(SIGPIPE, SIG_IGN);
   const rlim_t descriptors = crane::node::prepare_descriptors();

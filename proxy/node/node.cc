@@ -12,6 +12,7 @@
 #include "proxy/clients/tuning.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/unhooked.h"
+#include "runtime/setup/service_manager.h"
 
 namespace crane::node {
 namespace {
@@ -58,6 +59,7 @@ Node::~Node() {
 ExitStatus Node::run() {
   if (open()) {
     spdlog::info("replica {} of {} is up", config_.replica, config_.replicas);
+    if (host_ != nullptr) host_->up();
     while (!end_.done()) {
       for (int i = 0; i < kRoundsMax && !end_.done(); ++i) {
         if (!round()) break;
@@ -193,6 +195,7 @@ std::int64_t Node::report_progress() {
 // --- the end ------------------------------------------------------------------------------------
 
 void Node::shut_down() {
+  if (host_ != nullptr) setup::service_manager().stopping();
   const bool opened = server_ != nullptr && server_->opened();
   const bool in_order = end_.in_order();
   if (consensus_ != nullptr && leadership_.leads() && in_order && !end_.stopping() &&

@@ -13,6 +13,7 @@ source=$(dirname "$(realpath "$0")")/../..
 
 PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
+UNITS="crane@.service crane-run@.service"
 # In their own folders, so that links between them lead somewhere.
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
@@ -23,11 +24,19 @@ put() { # put MODE FILE PLACE
   install -D -m "$1" "$2" "$root/$3"
 }
 
+# A unit names the programs where they will be.
+put_unit() { # put_unit FILE PLACE
+  put 644 "$source/runtime/packaging/systemd/$1" "$2/$1"
+  sed -i "s|@BIN@|$PREFIX/bin|; s|@DOCUMENTS@|$PREFIX/share/doc/crane|" "$root/$2/$1"
+}
+
 put_all() {
   for name in $PROGRAMS; do put 755 "$built/$name" "bin/$name"; done
   for name in $PARTS; do put 644 "$built/$name" "lib/crane/$name"; done
   put 755 "$source/checkpoint/get_criu.sh" lib/crane/get_criu.sh
   put 644 "$source/hints/crane.h" include/crane.h
+  for name in $UNITS; do put_unit "$name" lib/systemd/system; done
+  put_unit crane.conf lib/tmpfiles.d
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
 
@@ -35,7 +44,8 @@ put_all() {
 take_all() {
   for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
   for name in $PARTS get_criu.sh; do rm -f "$root/lib/crane/$name"; done
-  rm -f "$root/include/crane.h"
+  rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf"
+  for name in $UNITS; do rm -f "$root/lib/systemd/system/$name"; done
   for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
   for folder in share/doc/crane lib/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete

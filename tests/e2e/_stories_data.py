@@ -238,7 +238,7 @@ def web_and_database(scenario, changes):
     port, command, database = pages(scenario, "web")
     crowd = o.Crowd(o.WebClient(port, number, keeps=False) for number in range(s.CLIENTS))
     for client in crowd.clients:
-        client.pause = 0.2  # six servers on this machine: else a database catches up for minutes
+        client.pause = 1  # six servers on this machine: else a database never catches up
     two(scenario, changes, "a web tier and its database", command, port, database.command,
         database.port, crowd,
         begins=lambda: h.wait_until(database.ready, 60, "the database answers"),

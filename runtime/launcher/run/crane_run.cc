@@ -17,6 +17,7 @@
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
+#include "runtime/setup/service_manager.h"
 
 namespace {
 
@@ -108,6 +109,7 @@ int stop_group(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  (void)service_manager();
   crane::setup::keep_log();
   if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run_host_agent();
   Options options;

@@ -19,6 +19,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
+#include "runtime/setup/service_manager.h"
 
 namespace crane::launcher {
 namespace {
@@ -490,6 +491,7 @@ bool Group::end_server(const char* why) {
 void Group::stop(const char* why) {
   if (phase_ == Phase::kStopping) return;
   phase_ = Phase::kStopping;
+  setup::service_manager().stopping();
   if (why != nullptr) say(std::string(why) + ", stopping");
   for (const auto& replica : replicas_) {
     if (replica.channel >= 0) send_message(replica.channel, Json{{"t", "stop"}}.dump());
@@ -570,6 +572,14 @@ void Group::write_state() {
         {{"port", port}, {"published", socket.published}, {"addr", socket.address}});
   }
   (void)write_file(directories_.dir() + "/state.json", state.dump(1) + "\n");
+  if (phase_ == Phase::kServing) setup::service_manager().ready(summary());
+}
+
+std::string Group::summary() const {
+  const int leads = leader();
+  return options_.name + ": " + std::to_string(alive()) + " of " + std::to_string(voters()) +
+         " replicas run, " +
+         (leads >= 0 ? "replica " + std::to_string(leads) + " leads" : "none leads");
 }
 
 }  // namespace crane::launcher

@@ -161,6 +161,7 @@ class Group {
   void end_with(const Error& problem);
   void kill_nodes();
   void write_state();
+  std::string summary() const;  // for the service manager
   int alive() const;
   int voters() const;
   const char* role_of(const Replica& replica) const;

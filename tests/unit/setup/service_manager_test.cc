@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A service tells what sd_notify(3) says, and keeps its words out of the environment.
+#include "runtime/setup/service_manager.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using crane::setup::ServiceManager;
+
+namespace {
+
+// systemd's end: an abstract socket, whose address has a zero where the environment has an @.
+struct Manager {
+  Manager() {
+    const std::string name = "@crane-test-" + std::to_string(getpid());
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::memcpy(at.sun_path + 1, name.data() + 1, name.size() - 1);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&at), size) == 0);
+    setenv("NOTIFY_SOCKET", name.c_str(), 1);
+  }
+  ~Manager() {
+    close(fd);
+    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) unsetenv(name);
+  }
+  std::string heard() const {
+    char text[256];
+    const ssize_t n = recv(fd, text, sizeof text, 0);
+    return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "";
+  }
+  int fd;
+};
+
+}  // namespace
+
+TEST_CASE("a service says that it is ready, what it does and that it lives", "[service_manager]") {
+  const Manager manager;
+  setenv("WATCHDOG_USEC", "30000000", 1);
+  setenv("WATCHDOG_PID", std::to_string(getpid()).c_str(), 1);
+  ServiceManager service;
+  CHECK(getenv("NOTIFY_SOCKET") == nullptr);
+  CHECK(getenv("WATCHDOG_USEC") == nullptr);
+  service.ready("follows replica 0");
+  CHECK(manager.heard() == "READY=1");
+  CHECK(manager.heard() == "STATUS=follows replica 0");
+  service.ready("follows replica 0");
+  CHECK(manager.heard().empty());
+  service.status("leads");
+  CHECK(manager.heard() == "STATUS=leads");
+  CHECK(service.watchdog_ns() == 15'000'000'000);
+  service.alive();
+  CHECK(manager.heard() == "WATCHDOG=1");
+  service.stopping();
+  CHECK(manager.heard() == "STOPPING=1");
+
+  service.put_back();
+  CHECK(ServiceManager().watchdog_ns() == service.watchdog_ns());
+}
+
+TEST_CASE("a watchdog of another process is not this one's", "[service_manager]") {
+  const Manager manager;
+  setenv("WATCHDOG_USEC", "30000000", 1);
+  setenv("WATCHDOG_PID", "1", 1);
+  CHECK(ServiceManager().watchdog_ns() == 0);
+}
+
+TEST_CASE("without a manager nothing is told", "[service_manager]") {
+  unsetenv("NOTIFY_SOCKET");
+  setenv("WATCHDOG_USEC", "30000000", 1);
+  ServiceManager service;
+  service.ready("leads");
+  service.alive();
+  CHECK(service.watchdog_ns() == 0);
+  service.put_back();
+  CHECK(getenv("NOTIFY_SOCKET") == nullptr);
+}
