@@ -355,8 +355,17 @@ $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 PREFIX ?= /usr/local
 PARTS  := $(LIBCRANE) $(OUT)/criu_shim.so $(patsubst %,$(OUT)/crane-%,run ctl node diff replay)
 INSTALL = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' runtime/packaging/install.sh
+# Manual pages and completion, which the programs make of their own options.
+PAGES  := $(foreach p,run ctl node diff replay,$(foreach k,man bash zsh,$(OUT)/pages/crane-$(p).$(k)))
+define page
+$(OUT)/pages/%.$(1): $(OUT)/%
+	$$(call say,PAGE,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$< --print-page $(1) > $$@.new && mv -f $$@.new $$@
+endef
+$(foreach k,man bash zsh,$(eval $(call page,$(k))))
 .PHONY: parts install uninstall deb
-parts: $(PARTS)                                   # what is installed
+parts: $(PARTS) $(PAGES)                          # what is installed
 install: parts                                    ## below PREFIX (/usr/local), or DESTDIR/PREFIX
 	$(Q)$(INSTALL) install $(OUT)
 uninstall:                                        ## take that away

@@ -37,7 +37,7 @@ ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-b
 # exim4 would take the place of a mail server that the machine has.
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
 # Crane's own packages (tests/e2e/installed.py).
-PACKAGING="debhelper lintian"
+PACKAGING="debhelper lintian man-db shellcheck zsh"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 

@@ -36,6 +36,11 @@ put_all() {
   put 755 "$source/checkpoint/get_criu.sh" lib/crane/get_criu.sh
   put 644 "$source/hints/crane.h" include/crane.h
   for name in $UNITS; do put_unit "$name" lib/systemd/system; done
+  for name in $PROGRAMS; do
+    put 644 "$built/pages/$name.man" "share/man/man1/$name.1"
+    put 644 "$built/pages/$name.bash" "share/bash-completion/completions/$name"
+    put 644 "$built/pages/$name.zsh" "share/zsh/site-functions/_$name"
+  done
   put_unit crane.conf lib/tmpfiles.d
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
@@ -46,6 +51,10 @@ take_all() {
   for name in $PARTS get_criu.sh; do rm -f "$root/lib/crane/$name"; done
   rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf"
   for name in $UNITS; do rm -f "$root/lib/systemd/system/$name"; done
+  for name in $PROGRAMS; do
+    rm -f "$root/share/man/man1/$name.1" "$root/share/bash-completion/completions/$name" \
+      "$root/share/zsh/site-functions/_$name"
+  done
   for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
   for folder in share/doc/crane lib/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete

@@ -3,11 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <type_traits>
 
 #include "dmt/base/join.h"
+#include "runtime/setup/program_pages.h"
 #include "runtime/setup/suggest.h"
 
 namespace crane::setup {
@@ -154,6 +157,12 @@ std::string unknown_option(const Command& program, int argc, const char* const* 
 
 CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {
   const Command& top = program_.command;
+  if (argc == 3 && std::string_view(argv[1]) == "--print-page") {
+    if (const auto page = page_of(program_, argv[2])) {
+      std::fputs(page->c_str(), stdout);
+      return Parsed::kShown;
+    }
+  }
   CLI::App app{top.help};
   app.name(top.name);
   app.set_version_flag("--version", program_.version);

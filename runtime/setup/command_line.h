@@ -64,8 +64,8 @@ class CommandLine {
   // `program` outlives it.
   explicit CommandLine(const Program& program) : program_(program) {}
 
-  // kShown: --help or --version was typed, and printed.  kMistake: mistake() says which, without
-  // the name of the program.
+  // kShown: --help, --version or --print-page was typed, and printed.  kMistake: mistake() says
+  // which, without the name of the program.
   Parsed parse(int argc, const char* const* argv);
   // The same for a program that ends otherwise: its status, after `report` was told a mistake;
   // nullopt: go on.

@@ -39,6 +39,36 @@ def check_versions(scenario, programs):
                    "all programs say the same version", str(said))
 
 
+def check_pages(scenario, root):
+    """Manual pages and completion, below `root`."""
+    for name in PROGRAMS:
+        page = root / f"share/man/man1/{name}.1"
+        done = subprocess.run(["man", "--warnings", "-l", str(page)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60,
+                              env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"})
+        scenario.check(done.returncode == 0 and not done.stderr and "OPTIONS" in done.stdout,
+                       f"man reads the page of {name}", done.stderr + done.stdout[-300:])
+    bash = root / "share/bash-completion/completions"
+    zsh = [str(root / f"share/zsh/site-functions/_{name}") for name in PROGRAMS]
+    for command in (["shellcheck", "-s", "bash", *(str(bash / name) for name in PROGRAMS)],
+                    ["zsh", "-n", *zsh]):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60)
+        scenario.check(done.returncode == 0, f"{command[0]} finds nothing", done.stdout[-3000:])
+    for line, offered in (("crane-ctl lea", "leader"), ("crane-ctl leader ", "transfer"),
+                          ("crane-run --durability ", "memory disk"),
+                          ("crane-run -- redis-server --dur", "")):
+        words = line.split(" ")
+        script = (f"source {bash / words[0]}; COMP_WORDS=({line}{' ' + chr(39) * 2}); "
+                  if not words[-1] else f"source {bash / words[0]}; COMP_WORDS=({line}); ")
+        script += (f"COMP_CWORD={len(words) - 1}; _{words[0].replace('-', '_')}; "
+                   "echo \"${COMPREPLY[*]}\"")
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=20)
+        got = " ".join(w for w in done.stdout.split() if not w.startswith("--"))
+        scenario.check(got == offered, f"completion of '{line}': {got}", done.stdout)
+
+
 def check_group(scenario, programs):
     """A group of the programs that lie there."""
     built, scenario.out = scenario.out, programs
@@ -64,6 +94,7 @@ def below_a_prefix(scenario):
     (first / "bin/of-another").write_text("")
     first.rename(moved)
     check_versions(scenario, moved / "bin")
+    check_pages(scenario, moved)
     check_group(scenario, moved / "bin")
     install(scenario, moved, "uninstall")
     scenario.check(files_below(moved) == ["bin/of-another"], "uninstall leaves nothing of Crane",
@@ -89,7 +120,7 @@ def packages(scenario):
 
 
 def body(scenario):
-    h.need("redis-server")
+    h.need("redis-server", "man", "shellcheck", "zsh")
     below_a_prefix(scenario)
     packages(scenario)
 
