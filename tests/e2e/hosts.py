@@ -48,7 +48,8 @@ def incr(address, port):
 def status_is_right(scenario, group):
     code, text, _ = group.ctl("status")
     leader = group.leader()
-    scenario.check(code == 0 and f"{group.name}: well, leader {leader}" in text,
+    scenario.check(code == 0 and f"\nwell, leader {leader}" in text
+                   and text.startswith(f"{group.name}: serving, 3 of 3, fault tolerant\n"),
                    "crane-ctl status: well, with the leader", f"{code}: {text}")
     code, text, _ = group.ctl("status", group.name, "-o", "json")
     said = json.loads(text)

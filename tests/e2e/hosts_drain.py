@@ -118,10 +118,10 @@ def drain_leader(scenario, group):
     scenario.check("is lost" not in group.said(), "nobody misses it", group.said())
     run(scenario, group, "drained is drained", number, "replica", "drain", str(number),
         says=["is drained; crane-ctl replica resume"])
-    run(scenario, group, "status on its host", number, "status", status=1, says=[": drained, "])
+    run(scenario, group, "status on its host", number, "status", status=1, says=[": drained: "])
     leader = group.leader()
     run(scenario, group, "status on the leader's host: the group is well", leader, "status",
-        says=[": well, "])
+        says=["\nwell, "])
     other = next(i for i in (near, far) if i != leader)
     run(scenario, group, "who is needed is not drained", other, "replica", "drain", str(other),
         status=5, says=[f"replica {other} is needed", ";"])

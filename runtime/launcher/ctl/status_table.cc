@@ -82,16 +82,26 @@ bool all_drained(const std::map<int, NodeAnswer>& answers) {
   });
 }
 
-// Voters that may be lost, and a majority of all of them still holds the log.
-Json may_lose(const Json& leader) {
-  std::int64_t voters = 0, there = 0;
+struct Voters {
+  std::int64_t all = 0, there = 0;  // there: connected, and its log has no gap
+};
+
+// Of the leader, or of a summary.
+Voters voters_of(const Json& leader) {
+  Voters voters;
   for (const Json& m : list_in(leader, "members")) {
     if (text_in(m, "member") != "voter") continue;
-    ++voters;
-    if (control::flag_in(m, "connected") && !control::flag_in(m, "needs_checkpoint")) ++there;
+    ++voters.all;
+    voters.there += control::flag_in(m, "connected") && !control::flag_in(m, "needs_checkpoint");
   }
-  if (voters == 0) return {};
-  return std::max<std::int64_t>(0, there - (voters / 2 + 1));
+  return voters;
+}
+
+// Voters that may be lost, and a majority of all of them still holds the log.
+Json may_lose(const Json& leader) {
+  const Voters voters = voters_of(leader);
+  if (voters.all == 0) return {};
+  return std::max<std::int64_t>(0, voters.there - (voters.all / 2 + 1));
 }
 
 // What only the leader knows of the others, and what those of this machine say themselves.
@@ -416,12 +426,23 @@ std::string serving_text(const Json& summary) {
   if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
     text += "not serving: " + why + "; see server.log\n";
   }
-  if (summary["may_lose"].is_number()) {
-    const auto spare = number(summary, "may_lose");
-    text += spare == 0 ? "no replica more may be lost: the group would stop serving\n"
-                       : fmt::format("{} more may be lost, and the group goes on\n", spare);
-  }
   return text;
+}
+
+// What an operator who is woken at night has to know, in a line.
+std::string verdict_of(const Json& summary) {
+  const std::string health = text_in(summary, "health");
+  if (health == "drained") return "drained: the replicas of this machine wait for resume";
+  if (health == "no leader") return "NOT SERVING: no leader";
+  if (health == "not serving") return "NOT SERVING: its server does not go on";
+  if (!text_in(summary, "no_quorum").empty()) return "NOT SERVING: no quorum";
+  if (!summary["may_lose"].is_number()) return "serving; only the leader's host knows how safely";
+  const Voters voters = voters_of(summary);
+  const auto spare = number(summary, "may_lose");
+  const std::string text = fmt::format("serving, {} of {}", voters.there, voters.all);
+  if (voters.all == 1) return text + ", NOT FAULT TOLERANT: its loss stops it";
+  if (spare == 0) return text + ": ONE MORE LOSS STOPS IT";
+  return text + ", fault tolerant" + (spare > 1 ? fmt::format(": {} may be lost", spare) : "");
 }
 
 std::string verified_text(const Json& summary) {
@@ -505,9 +526,9 @@ std::string table_of(const Json& summary) {
                                         {"NUMA", "numa_node", false},
                                         {"STATE", "state", false}};
   std::string text =
-      fmt::format("{}: {}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
-                  text_in(summary, "health", "?"), cell(summary, "leader"), cell(summary, "view"),
-                  cell(summary, "commit"));
+      fmt::format("{}: {}\n{}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
+                  verdict_of(summary), text_in(summary, "health", "?"), cell(summary, "leader"),
+                  cell(summary, "view"), cell(summary, "commit"));
   if (summary.contains("fabric")) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }

@@ -40,9 +40,37 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(s["replicas"][2]["lag_entries"] == 1);
   const std::string table = table_of(s);
   INFO(table);
-  CHECK(table.find("g: well, leader 1, view 2, commit 100, shm, memory") == 0);
+  CHECK(table.find("g: serving; ") == 0);  // the leader names no members
+  CHECK(table.find("\nwell, leader 1, view 2, commit 100, shm, memory\n") != std::string::npos);
   CHECK(table.find("DURABLE") == std::string::npos);  // nobody has one
-  CHECK(std::count(table.begin(), table.end(), '\n') == 5);
+  CHECK(std::count(table.begin(), table.end(), '\n') == 6);
+}
+
+TEST_CASE("status: the first line is a verdict", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 9, 9)},
+                                    {1, node("follower", 1, 0, 9, 9)},
+                                    {2, node("follower", 1, 0, 9, 9)}};
+  const auto verdict = [&](int voters, int there) {
+    Json members = Json::array();
+    for (int i = 0; i < voters; ++i) {
+      members.push_back({{"replica", i}, {"member", "voter"}, {"connected", i < there}});
+    }
+    answers[0].status["members"] = members;
+    const std::string table = table_of(summarise("g", answers));
+    return table.substr(0, table.find('\n'));
+  };
+  CHECK(verdict(3, 3) == "g: serving, 3 of 3, fault tolerant");
+  CHECK(verdict(3, 2) == "g: serving, 2 of 3: ONE MORE LOSS STOPS IT");
+  CHECK(verdict(5, 5) == "g: serving, 5 of 5, fault tolerant: 2 may be lost");
+  CHECK(verdict(5, 4) == "g: serving, 4 of 5, fault tolerant");
+  CHECK(verdict(1, 1) == "g: serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it");
+  answers[0].status["not_serving"] = "a thread waits for a mutex";
+  CHECK(verdict(3, 3) == "g: NOT SERVING: its server does not go on");
+  answers[0].status.erase("not_serving");
+  answers[0].status["no_quorum"] = "1 of 3 replicas answer";
+  CHECK(verdict(3, 1) == "g: NOT SERVING: no quorum");
+  answers[0].reply = Reply::kAbsent;
+  CHECK(verdict(3, 3) == "g: NOT SERVING: no leader");
 }
 
 TEST_CASE("status: a soft barrier point that no process has is named", "[ctl]") {
@@ -233,7 +261,7 @@ TEST_CASE("status: one does not answer: degraded; the leader does not: no leader
 TEST_CASE("status: alone on its host and drained: nobody is missed", "[ctl]") {
   Json s = summarise("g", {{1, {Reply::kDrained, {}}}});
   CHECK((health_of(s) == Health::kDegraded && s["health"] == "drained"));
-  CHECK(table_of(s).find("g: drained, ") == 0);
+  CHECK(table_of(s).find("g: drained: ") == 0);
   s = summarise("g", {{1, {Reply::kDrained, {}}}, {2, {Reply::kAbsent, {}}}});
   CHECK(health_of(s) == Health::kNoLeader);
 }
@@ -367,7 +395,7 @@ TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl
   answers[0].status["not_serving"] = "the server listens on no port";
   const Json s = summarise("g", answers);
   CHECK(health_of(s) == Health::kNotServing);
-  CHECK(table_of(s).find("g: not serving, leader 0") == 0);
+  CHECK(table_of(s).find("g: NOT SERVING: its server does not go on\nnot serving, leader 0") == 0);
   CHECK(table_of(s).find("\nnot serving: the server listens on no port; see server.log\n") !=
         std::string::npos);
 }
