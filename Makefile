@@ -177,7 +177,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
 .PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
-programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
+programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
 
 # --- compile --------------------------------------------------------------------------------------
 # A change of flags rebuilds, a repeat of the same flags does not; the same for lists of objects.
