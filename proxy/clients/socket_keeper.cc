@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/socket_keeper.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,15 +38,23 @@ void for_each_descriptor(const SocketHolder& holder, Visit&& visit) {
   for (int fd = 0; fd < end; ++fd) visit(fd);
 }
 
+// A listener is none, also while it is closed (LISTEN-2): nothing has come to it.  A connection
+// that its client has reset is one, with what came before.
+bool has_been_connected(int fd) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  constexpr int kClosed = 7, kListens = 10;  // net/tcp_states.h
+  return info.tcpi_state != kListens && (info.tcpi_state != kClosed || info.tcpi_segs_in > 0);
+}
+
 // Of a client, by its port; of a connection that the server has opened, by its slot.
 bool is_connection(const ConnectionTable& table, const std::vector<SocketId>& slots,
                    int fd) noexcept {
   if (!table.has_port(local_of(fd).port)) {
     return std::binary_search(slots.begin(), slots.end(), socket_id(fd));
   }
-  int listens = 0;
-  socklen_t size = sizeof listens;
-  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0;
+  return has_been_connected(fd);
 }
 
 int take_descriptor(int pidfd, int fd) noexcept {

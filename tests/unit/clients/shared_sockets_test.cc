@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -104,6 +105,30 @@ TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEP
     CHECK(hear(client) == "y");
     ::close(client);
   }
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
+TEST_CASE("a closed listener is no client's socket, one that its client has reset is",
+          "[shared_sockets][LISTEN-2]") {
+  Host host;
+  const int stays = host.listener.connect(), resets = host.listener.connect();
+  const pid_t leader = host.leader(2, [](auto&, auto&) {});
+  auto own = host.open();
+  REQUIRE(::shutdown(host.listener.fd, SHUT_RDWR) == 0);
+  REQUIRE(::send(resets, "z", 1, 0) == 1);
+  ClientSocket(resets).reset();
+  end(leader);
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  CHECK(taken.size() == 2);
+  CHECK(Host::reaches(stays, taken));
+  const bool kept = std::any_of(taken.begin(), taken.end(), [](int fd) {
+    char byte = 0;
+    return ::recv(fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'z';
+  });
+  CHECK(kept);  // what it sent before
+  ::close(stays);
   for (const int fd : taken) ::close(fd);
   own->none_left();
 }
