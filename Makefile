@@ -353,10 +353,11 @@ $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 
 # --- install ------------------------------------------------------------------------------------
 PREFIX ?= /usr/local
-PARTS  := $(LIBCRANE) $(OUT)/criu_shim.so $(patsubst %,$(OUT)/crane-%,run ctl node diff replay)
+INSTALLED := $(patsubst %,crane-%,run ctl node diff replay)
+PARTS  := $(LIBCRANE) $(OUT)/criu_shim.so $(INSTALLED:%=$(OUT)/%)
 INSTALL = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' runtime/packaging/install.sh
 # Manual pages and completion, which the programs make of their own options.
-PAGES  := $(foreach p,run ctl node diff replay,$(foreach k,man bash zsh,$(OUT)/pages/crane-$(p).$(k)))
+PAGES  := $(foreach p,$(INSTALLED),$(foreach k,man bash zsh,$(OUT)/pages/$(p).$(k)))
 define page
 $(OUT)/pages/%.$(1): $(OUT)/%
 	$$(call say,PAGE,$$@)

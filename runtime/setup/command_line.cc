@@ -46,14 +46,6 @@ struct Declare {
   }
 };
 
-// "-o,--output": each of them.
-std::vector<std::string> names_of(const Word& word) {
-  std::vector<std::string> names;
-  std::istringstream parts(word.names);
-  for (std::string name; std::getline(parts, name, ',');) names.push_back(name);
-  return names;
-}
-
 void declare(CLI::App& app, const Word& word) {
   CLI::Option* const option = std::visit(Declare{app, word.names}, word.target);
   const Word::Rules& rules = word.rules;
@@ -154,6 +146,13 @@ std::string unknown_option(const Command& program, int argc, const char* const* 
 }
 
 }  // namespace
+
+std::vector<std::string> names_of(const Word& word) {
+  std::vector<std::string> names;
+  std::istringstream parts(word.names);
+  for (std::string name; std::getline(parts, name, ',');) names.push_back(name);
+  return names;
+}
 
 CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {
   const Command& top = program_.command;

@@ -42,6 +42,9 @@ struct Word {
   Rules rules = {};
 };
 
+// "-o,--output": each of them.
+std::vector<std::string> names_of(const Word& word);
+
 struct Command {
   std::string name, help;
   std::vector<Word> words = {};

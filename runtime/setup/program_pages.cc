@@ -16,13 +16,15 @@ bool is_flag(const Word& word) { return std::holds_alternative<Word::Flag>(word.
 bool is_option(const Word& word) { return word.names[0] == '-'; }
 bool is_shown(const Word& word) { return !word.help.empty(); }
 
+std::string parted(const std::vector<std::string>& words, const std::string& by) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : by) + word;
+  return text;
+}
+
 // What stands for the argument.
 std::string argument_of(const Word& word) {
-  if (!word.rules.choices.empty()) {
-    std::string text;
-    for (const auto& choice : word.rules.choices) text += (text.empty() ? "" : "|") + choice;
-    return text;
-  }
+  if (!word.rules.choices.empty()) return parted(word.rules.choices, "|");
   return std::visit(
       [](const auto& target) -> std::string {
         using Target = std::decay_t<decltype(target)>;
@@ -60,11 +62,10 @@ std::string upper(std::string text) {
 }
 
 std::string man_option(const Word& word) {
-  std::string head = word.names;
+  std::string head = parted(names_of(word), " ");
   if (!is_option(word)) {
     head = word.rules.required ? upper(head) : "[" + upper(head) + "]";
   }
-  std::replace(head.begin(), head.end(), ',', ' ');
   head = "\\fB" + escaped(head) + "\\fR";
   if (is_option(word) && !is_flag(word)) head += " \\fI" + escaped(argument_of(word)) + "\\fR";
   return ".TP\n" + head + "\n" + escaped(word.help) +
@@ -105,9 +106,7 @@ struct Level {
 std::vector<std::string> options_of(const Command& command) {
   std::vector<std::string> names;
   for (const Word& word : command.words) {
-    if (!is_option(word) || !is_shown(word)) continue;
-    const std::string all = word.names;
-    names.push_back(all.substr(all.rfind(',') + 1));
+    if (is_option(word) && is_shown(word)) names.push_back(names_of(word).back());
   }
   return names;
 }
@@ -136,12 +135,6 @@ void each_choice(const Command& command, const std::function<void(const Word&)>&
     if (!word.rules.choices.empty() && is_shown(word)) visit(word);
   }
   for (const Command& one : command.commands) each_choice(one, visit);
-}
-
-std::string blanks(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
 }
 
 // The two shells differ in how they name the words and how they take an answer.
@@ -182,16 +175,13 @@ std::string completion(const Program& program, const Shell& shell) {
                      shell.words + "[" + shell.at + " - 1]}\" in\n";
   std::set<std::string> told;  // several commands may have the same option
   each_choice(program.command, [&](const Word& word) {
-    std::string names = word.names;
+    const std::string names = parted(names_of(word), " | ");
     if (!told.insert(names).second) return;
-    for (std::size_t comma = 0; (comma = names.find(',', comma)) != std::string::npos; comma += 3) {
-      names.replace(comma, 1, " | ");
-    }
-    text += "    " + names + ") " + shell.answer(blanks(word.rules.choices)) + "; return ;;\n";
+    text += "    " + names + ") " + shell.answer(parted(word.rules.choices, " ")) + "; return ;;\n";
   });
   text += "    *) ;;\n  esac\n  case \"$level\" in\n";
   for (const Level& level : levels) {
-    text += "    '" + level.path + "') " + shell.answer(blanks(level.words)) + " ;;\n";
+    text += "    '" + level.path + "') " + shell.answer(parted(level.words, " ")) + " ;;\n";
   }
   return text + "  esac\n";
 }

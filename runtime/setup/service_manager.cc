@@ -57,7 +57,7 @@ std::int64_t ServiceManager::watchdog_ns() const noexcept {
 
 void ServiceManager::alive() const { tell("WATCHDOG=1"); }
 
-// What cannot be told is lost: the manager is no part of the group.
+// A message that cannot be sent is dropped: the group does not depend on its service manager.
 void ServiceManager::tell(const std::string& text) const {
   sockaddr_un to{};
   if (socket_.empty() || socket_.size() >= sizeof to.sun_path) return;

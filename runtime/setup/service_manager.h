@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a program tells the service manager that has started it: systemd, by a unit of Type=notify
-// (sd_notify(3)).  Started otherwise, it tells nothing.
+// Messages to systemd from a program that a unit of Type=notify has started (sd_notify(3)).  A
+// program that was started otherwise sends none.
 //
 // Threads: one.
 

@@ -59,10 +59,9 @@ def check_pages(scenario, root):
                           ("crane-run --durability ", "memory disk"),
                           ("crane-run -- redis-server --dur", "")):
         words = line.split(" ")
-        script = (f"source {bash / words[0]}; COMP_WORDS=({line}{' ' + chr(39) * 2}); "
-                  if not words[-1] else f"source {bash / words[0]}; COMP_WORDS=({line}); ")
-        script += (f"COMP_CWORD={len(words) - 1}; _{words[0].replace('-', '_')}; "
-                   "echo \"${COMPREPLY[*]}\"")
+        typed = line if words[-1] else line + "''"
+        script = (f"source {bash / words[0]}; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; "
+                  f"_{words[0].replace('-', '_')}; echo \"${{COMPREPLY[*]}}\"")
         done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=20)
         got = " ".join(w for w in done.stdout.split() if not w.startswith("--"))

@@ -429,7 +429,7 @@ std::string serving_text(const Json& summary) {
   return text;
 }
 
-// What an operator who is woken at night has to know, in a line.
+// One line for an operator in a hurry: does the group serve, and may it lose one more replica?
 std::string verdict_of(const Json& summary) {
   const std::string health = text_in(summary, "health");
   if (health == "drained") return "drained: the replicas of this machine wait for resume";
