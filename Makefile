@@ -46,7 +46,8 @@ STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthrea
 
 # --- libraries from the distribution ------------------------------------------------------------
 # pkg-config module = Debian package that holds it; what is absent is named by `make packages`.
-MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
+MODULES := libevent_core=libevent-dev libevent_extra=libevent-dev \
+           prometheus-cpp-core=prometheus-cpp-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
            tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
            openssl=libssl-dev libibverbs=libibverbs-dev lxc=lxc-dev libzstd=libzstd-dev \
            libnetfilter_queue=libnetfilter-queue-dev libbpf=libbpf-dev benchmark=libbenchmark-dev \
@@ -54,12 +55,12 @@ MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=
 HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev db.h=libdb5.3-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
-LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzstd \
-              libnetfilter_queue libbpf) -lisal -ldb-5.3
+LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core spdlog fmt openssl \
+              libibverbs libzstd libnetfilter_queue libbpf) -lisal -ldb-5.3
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients clients_sim recovery node replay \
+FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients clients_sim recovery http node replay \
            analysis checkpoint launcher eval \
            linear engine
 # The files with main(): a program's, of no library.
@@ -89,6 +90,7 @@ src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
 src_clients    := $(wildcard proxy/clients/*.cc)
 src_clients_sim := $(wildcard proxy/sim/*.cc)
 src_recovery   := $(wildcard proxy/node/recovery/*.cc)
+src_http       := $(wildcard proxy/node/http/*.cc)
 src_node       := $(filter-out $(main_crane-node),$(wildcard proxy/node/*.cc))
 src_replay     := $(filter-out $(main_crane-replay),$(wildcard proxy/replay/*.cc))
 src_analysis   := $(wildcard proxy/analysis/*.cc)
@@ -122,6 +124,7 @@ use_linear     := linear setup base
 use_engine     := engine
 use_node       := $(filter-out eval sim clients_sim launcher linear engine preload,$(FOLDERS))
 use_recovery   := $(use_node)
+use_http       := $(use_node)
 use_analysis   := $(use_node)
 use_replay     := $(use_node)
 use_fuzz       := $(use_node)
@@ -194,6 +197,8 @@ $(OUT)/obj/%.o: %.cc $(OUT)/flags
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) $(own_flags) -c $< -o $@
+# The page that it holds is no header.
+$(OUT)/obj/proxy/node/http/page.o: proxy/node/http/page.html
 # The commit that --version shows stands in this object alone: a new commit only links.
 COMMIT := $(or $(shell test -z "$$(git rev-parse --show-cdup 2>&1)" && \
             git rev-parse --short=12 HEAD 2>/dev/null),unknown)

@@ -55,6 +55,7 @@
 
 #include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
+#include "dmt/base/latency_histogram.h"
 #include "dmt/base/result.h"
 
 namespace crane::consensus {
@@ -241,6 +242,7 @@ struct GroupStatus {
   Index applied{};                // handed to on_committed
   Index first{};                  // kDisk: the oldest entry in the own store
   Index covered{};                // kDisk: stores may lose what is up to here
+  LatencyHistogram synced;        // kDisk: how long the own store took to have entries on disk
   std::uint8_t connected = 0;     // peers whose process is there
   bool failed = false;            // after on_fatal
   bool removed = false;           // failed, because the group removed this replica

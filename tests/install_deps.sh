@@ -7,6 +7,7 @@
 set -eu
 
 PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev libspdlog-dev
+  prometheus-cpp-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev libdb5.3-dev
   libssl-dev libibverbs-dev libzstd-dev libnetfilter-queue-dev libbpf-dev iptables
   lxc lxc-dev util-linux

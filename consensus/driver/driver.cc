@@ -556,6 +556,7 @@ GroupStatus Driver::status() const {
   s.durable = core_.durable().index;
   s.applied = replaying() ? store_->replayed() : core_.delivered();
   s.first = store_ ? store_->first() : Index{};
+  if (store_) s.synced = store_->synced();
   s.covered = core_.covered();
   s.failed = fatal_ != nullptr;
   s.removed = core_.role() == core::Role::kRemoved;

@@ -90,6 +90,7 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
       return core::PromiseStored{r.job.view};
     case StoreJob::Kind::kAppend:
       spare_ = std::move(r.job.bytes);
+      synced_.add(r.took_ns);
       return core::Stored{r.job.sequence, r.last.last, r.last.pos};
     case StoreJob::Kind::kRead:
       replay_bytes_ = std::move(r.job.bytes);

@@ -15,6 +15,7 @@
 #include "consensus/consensus.h"
 #include "consensus/core/step.h"
 #include "consensus/driver/store_thread.h"
+#include "dmt/base/latency_histogram.h"
 
 namespace crane::consensus {
 
@@ -50,6 +51,8 @@ class StoreSide {
   Index replayed() const noexcept { return Index{value(next_) - 1}; }
   // The oldest entry that the store holds.
   Index first() const noexcept { return first_; }
+  // How long transactions of entries took until they were durable.
+  const LatencyHistogram& synced() const noexcept { return synced_; }
 
  private:
   StoreSide(std::unique_ptr<StoreThread> thread, std::string directory, ReplicaId self)
@@ -64,6 +67,7 @@ class StoreSide {
   std::vector<StoreResult> results_;
   std::vector<std::byte> spare_;  // the buffer of the last transaction
   Index first_{};
+  LatencyHistogram synced_;
   Index next_{1};  // to be replayed
   Index replay_to_{};
   bool ready_ = false;

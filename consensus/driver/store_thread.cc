@@ -10,6 +10,7 @@
 
 #include "consensus/fabric/process.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/clock.h"
 
 namespace crane::consensus {
 namespace {
@@ -88,7 +89,9 @@ void StoreThread::run() {
     }
     if (failed) continue;
     if (worked) {
+      const std::int64_t begun_ns = monotonic_ns();
       carry_out(result);
+      result.took_ns = monotonic_ns() - begun_ns;
     } else if (const Outcome o = store_->idle(); !o) {
       result.error = o.error();
     } else {

@@ -43,7 +43,8 @@ struct StoreResult {
   core::Cursor last;  // kAppend: durable up to here
   // kRead, kFetch: the index behind the last one that was read; kDrop: of the first one held.
   Index behind{};
-  Error error;  // kOk: it is done.  A read may fail without consequences.
+  Error error;               // kOk: it is done.  A read may fail without consequences.
+  std::int64_t took_ns = 0;  // the job, on the store thread
 };
 
 class StoreThread {

@@ -81,6 +81,13 @@ bool FlowControl::late(const Follower& f, std::int64_t now_ns) const noexcept {
   return limit_ns_ != 0 && is_heard(f, now_ns) && trail_.since(Index{f.said.applied}) > limit_ns_;
 }
 
+FollowerLag FlowControl::lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
+  const Follower& f = followers_[value(who)];
+  const std::uint64_t own = value(trail_.newest());
+  if (!is_heard(f, now_ns) || f.said.applied >= own) return {};
+  return {own - f.said.applied, trail_.since(Index{f.said.applied})};
+}
+
 bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
   if (heard_ns_ == 0 || now_ns - heard_ns_ > kHeardNs) return false;
   return std::any_of(followers_.begin(), followers_.end(),

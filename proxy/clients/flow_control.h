@@ -91,6 +91,12 @@ class ProgressReport {
   bool said_late_ = false;    // and nothing else since
 };
 
+// How far a follower's server is behind its leader's.
+struct FollowerLag {
+  std::uint64_t entries = 0;
+  std::int64_t ns = 0;
+};
+
 // The leader's side.
 class FlowControl {
  public:
@@ -100,6 +106,8 @@ class FlowControl {
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
   void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
+  // By what it last said; nothing for one that counts as near.
+  FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
   bool anybody_late(std::int64_t now_ns) const noexcept;
   // Whether clients wait now.  `others`: the other voters that are there; `needed`: as many of them
   // are a majority together with the leader.

@@ -107,6 +107,8 @@ Result<Config> parse(const Json& json) {
   get(json, "detach", detach);
   c.detached_calls = detached_calls_of(detach);
   get_binds(json, c.binds);
+  get(json, "http_listen", c.http_listen);
+  get(json, "http_pages", c.http_pages);
   get(json, "base", c.base);
   get(json, "keeps_files", c.keeps_files);
   get(json, "leaves_files", c.leaves_files);

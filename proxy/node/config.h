@@ -44,6 +44,8 @@ struct Config : setup::NodeOptions {
   std::uint32_t detached_calls = 0;               // bits of dmt::DetachedCall
   std::vector<setup::SoftBarrier> soft_barriers;  // at most dmt::kSoftBarrierPointsMax
   std::vector<setup::Bind> binds;
+  std::string http_listen;              // where it answers HTTP, ADDRESS:PORT; empty: nowhere
+  std::vector<std::string> http_pages;  // by replica, where a browser reaches what it answers
   std::string base;  // what a new server's lasting directories begin as; empty: none last
   std::uint64_t base_digest = 0;  // of its content; 0: all replicas have the very same one
   bool keeps_files = false;       // what the server leaves is for the group's next start

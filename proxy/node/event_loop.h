@@ -43,9 +43,14 @@ class EventLoop {
   void arm(std::int64_t due_ns);
 
   // Sleeps until an event, and carries out what has come.
-  void wait() { event_base_loop(base_, EVLOOP_ONCE); }
+  void wait() {
+    ++waits_;
+    event_base_loop(base_, EVLOOP_ONCE);
+  }
   // Carries out what is there.
   void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
+  // How often it slept, or would have.
+  std::uint64_t waits() const noexcept { return waits_; }
 
  private:
   struct Watch {
@@ -65,6 +70,7 @@ class EventLoop {
   int timer_fd_ = -1;
   event timer_event_{};
   std::int64_t armed_ns_ = 0;
+  std::uint64_t waits_ = 0;
   std::deque<Watch> watches_;  // events do not move
   std::deque<Signal> signals_;
 };

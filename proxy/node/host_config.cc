@@ -10,6 +10,7 @@
 #include "dmt/base/join.h"
 #include "proxy/node/placement.h"
 #include "runtime/setup/bind.h"
+#include "runtime/setup/http.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
@@ -140,6 +141,8 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   config.cpu = own.cpu;
   config.cpus = own.cpus;
   config.numa_node = own.numa_node;
+  config.http_listen = setup::http_listen_of(file, own);
+  config.http_pages = setup::http_pages_of(file);
   if (auto p = check_placement(path, config); !p) return p;
   config.dir = directories.dir();
   config.shm_dir = directories.shm_dir();

@@ -11,6 +11,11 @@ void Leadership::role(consensus::Role role, View view, ReplicaId leader) {
     deposed_ = true;
     busy_ = false;
   }
+  if (value(leader) < kReplicasMax && view != led_view_) {
+    led_view_ = view;
+    ++reigns_;
+    times_.forget();
+  }
   role_ = role;
   view_ = view;
   leader_ = leader;
@@ -25,6 +30,7 @@ Result<Index> Leadership::propose(EntryType type, GrantTurns grant, std::span<co
   busy_ = !index.ok() && index.error().code == Code::kBusy;
   if (index.ok()) {
     CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // LEAD-1
+    times_.proposed(index.value(), now_ns);
     // Those of the stall rule grant nothing: their admission is not waited for.
     if (type != EntryType::kPreempt && type != EntryType::kPassed) proposed_ = index.value();
   }

@@ -24,6 +24,7 @@
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
 #include "proxy/clients/virtual_clock.h"
+#include "proxy/node/commit_times.h"
 
 namespace crane::node {
 
@@ -37,7 +38,10 @@ class Leadership {
   // --- what consensus tells
   void role(consensus::Role role, View view, ReplicaId leader);
   // An entry of the application was committed: virtual time has come to its stamp.
-  void committed(std::int64_t stamp_ns, std::int64_t now_ns) { clock_.committed(stamp_ns, now_ns); }
+  void committed(Index index, std::int64_t stamp_ns, std::int64_t now_ns) {
+    clock_.committed(stamp_ns, now_ns);
+    if (leads_) times_.committed(index, now_ns);
+  }
   // The log is gone: there is nothing to hand over any more.
   void gone() noexcept { leads_ = false; }
 
@@ -52,6 +56,8 @@ class Leadership {
   // Of `view`; no replica's number while none is known.
   ReplicaId leader() const noexcept { return leader_; }
   bool leads() const noexcept { return leads_; }
+  // Reigns of which this replica knew the leader.
+  std::uint64_t reigns() const noexcept { return reigns_; }
   // It leads and has proposed START: it may propose the rest (LEAD-1).
   bool started() const noexcept { return leads_ && started_view_ == view_; }
   // Its server, which has come to `applied`, knows that it leads (LEAD-2).
@@ -67,6 +73,8 @@ class Leadership {
   Index proposed() const noexcept { return proposed_; }
   // Consensus took no more the last time.
   bool busy() const noexcept { return busy_; }
+  // How long what was proposed here took until it was committed.
+  const LatencyHistogram& commit_times() const noexcept { return times_.taken(); }
   void ask_again() noexcept { busy_ = false; }
 
   // Virtual time.
@@ -81,6 +89,9 @@ class Leadership {
   consensus::Role role_ = consensus::Role::kFollower;
   View view_{};
   ReplicaId leader_{};
+  View led_view_{};  // the last one whose leader was known
+  std::uint64_t reigns_ = 0;
+  CommitTimes times_;
   bool leads_ = false;
   bool deposed_ = false;  // clients are still to be reset
   bool changed_ = false;

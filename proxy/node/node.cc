@@ -48,6 +48,7 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
 
 // Backwards; consensus last, because the others ask it.
 Node::~Node() {
+  http_.reset();
   control_socket_.reset();
   recovery_.reset();
   server_.reset();
@@ -68,6 +69,7 @@ ExitStatus Node::run() {
       proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(), now_ns_);
       due_.progress = report_progress();
       status_->step(now_ns_);
+      if (http_ != nullptr) http_->step(now_ns_);
       server_->outputs().tick(now_ns_);
       if (server_->slot0().spooled_bytes() > kSpoolMax) {
         fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
@@ -173,6 +175,7 @@ void Node::sleep_until_event() {
   if (server_->slot0().spooling() || leadership_.busy() || proxy_->paused()) {
     due = std::min(due, now_ns_ + kPollNs);
   }
+  if (http_ != nullptr) due = std::min(due, http_->due_ns());
   if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
   if (recovery_->catches_up()) due = std::min(due, now_ns_ + kCatchUpLookNs);
   loop_.arm(due);
@@ -220,6 +223,7 @@ void Node::shut_down() {
 // with the leader until they leave, or the operator stops the node.
 void Node::pass_on_the_rest() {
   if (!end_.removed() || host_ == nullptr || host_->connections() == 0) return;
+  http_.reset();
   control_socket_.reset();
   loop_.stop_waking();
   proxy_.reset();      // nothing new comes: the ports are closed

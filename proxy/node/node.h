@@ -29,6 +29,7 @@
 #include "proxy/node/control_socket.h"
 #include "proxy/node/event_loop.h"
 #include "proxy/node/host_role.h"
+#include "proxy/node/http/http_service.h"
 #include "proxy/node/leadership.h"
 #include "proxy/node/listeners.h"
 #include "proxy/node/live_check.h"
@@ -71,6 +72,7 @@ class Node {
   void open_control_socket();
   bool open_group();
   void open_operators();
+  void open_http();
   void open_supervisor();
 
   // --- the loop (node.cc)
@@ -122,7 +124,8 @@ class Node {
   std::unique_ptr<StatusReporter> status_;
   std::unique_ptr<OperatorRequests> requests_;
   std::unique_ptr<ControlSocket> control_socket_;
-  std::int64_t now_ns_ = 0;  // CLOCK_MONOTONIC at the start of the round
+  std::unique_ptr<HttpService> http_;  // none: it answers no HTTP
+  std::int64_t now_ns_ = 0;            // CLOCK_MONOTONIC at the start of the round
   Due due_;
 };
 

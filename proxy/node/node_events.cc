@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dmt/base/clock.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "proxy/clients/encode.h"
@@ -33,7 +34,8 @@ void Node::on_committed(const consensus::EntryView& entry) {
   }
   server_->outputs().committed(entry);
   if (!LogIntake::is_of_consensus(entry)) {
-    leadership_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
+    leadership_.committed(entry.at.index, static_cast<std::int64_t>(entry.stamp_ns),
+                          monotonic_ns());
     if (mode_.member()) {
       proxy_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
     }

@@ -289,7 +289,7 @@ void Node::open_checks() {
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);
     live_check_->restore(s.at.index, s.verified, s.restarted_from);
-    leadership_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+    leadership_.committed(s.at.index, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
     mode_.begin_behind(s.at.index, s.outputs.hash.open);
   }
   if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();
@@ -360,6 +360,7 @@ bool Node::open_group() {
   }
   recovery_->opened(*consensus_);
   open_operators();
+  open_http();
   open_supervisor();
   loop_.wake_by(consensus_->event_fd(), false);
   loop_.wake_by(server_->segment().doorbell_fd(), true);
@@ -367,15 +368,11 @@ bool Node::open_group() {
 }
 
 void Node::open_operators() {
-  status_ = std::make_unique<StatusReporter>(
-      StatusSources{config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, *proxy_,
-                    *proposals_, *service_, *recovery_, host_.get()});
+  status_ = std::make_unique<StatusReporter>(StatusSources{
+      config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, loop_, leadership_,
+      *progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
   OperatorActions actions;
-  actions.status = [this] {
-    nlohmann::json said = to_json(status_->status());
-    said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
-    return said;
-  };
+  actions.status = [this] { return status_->answer(); };
   actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
   actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
   actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
@@ -388,6 +385,14 @@ void Node::open_operators() {
   actions.lets_in_ns = [this] { return proxy_->moves() ? proxy::kLetInNs : 0; };
   requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
                                                  std::move(actions));
+}
+
+void Node::open_http() {
+  if (config_.http_listen.empty() || !mode_.member()) return;
+  http_ = std::make_unique<HttpService>(
+      loop_.base(), config_,
+      HttpActions{[this] { server_->node_awake(); }, [this] { return status_->status(); },
+                  [this] { return status_->answer().dump(2); }});
 }
 
 void Node::open_supervisor() {

@@ -38,6 +38,9 @@ class ClientPacing {
   void heard(ReplicaId from, const proxy::ProgressMessage& note, std::int64_t now_ns) noexcept {
     flow_.heard(from, note, now_ns);
   }
+  proxy::FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
+    return flow_.lag_of(who, now_ns);
+  }
   // Whether clients are to be paused from here on.
   bool step(const Seen& seen, std::int64_t now_ns);
   // Followers are waited for (FLOW-1).
@@ -75,6 +78,10 @@ class ProgressReporter {
   // How late the own server is, 0: less than kLateNs, when that has changed by kLagStepNs; -1: it
   // has not.
   std::int64_t new_lag_ns(Index applied, std::int64_t now_ns) noexcept;
+  // How old the oldest entry is that the own server, which is at `applied`, has not taken.
+  std::int64_t behind_ns(Index applied, std::int64_t now_ns) const noexcept {
+    return report_.behind_ns(applied, now_ns);
+  }
   // `recovers`: it does not seek the lead yet.
   std::int64_t step(Index applied, bool recovers, std::int64_t now_ns);
 

@@ -60,6 +60,9 @@ class Proposals {
   // `waiting_bytes`: committed, and not admitted by the own server.
   void pace(Index applied, std::uint64_t waiting_bytes, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
+  proxy::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
+    return pacing_.lag_of(who, now_ns);
+  }
 
  private:
   const Config& config_;

@@ -36,9 +36,14 @@ std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
                        {"connected", m.connected},
                        {"needs_checkpoint", m.needs_checkpoint}};
     if (s.role == "leader" && value(m.id) != s.replica) {
+      const proxy::FollowerLag lag = s.lag_of(m.id);
       nlohmann::json known = one;
-      known.update(
-          {{"streaming", m.streaming}, {"last", value(m.last)}, {"applied", value(m.applied)}});
+      known.update({{"streaming", m.streaming},
+                    {"last", value(m.last)},
+                    {"lag_entries", lag.entries},
+                    {"lag_ms", lag.ns / 1'000'000}});
+      // A voter tells it only where checkpoints need to know.
+      if (value(m.applied) != 0) known["applied"] = value(m.applied);
       peers.push_back(known);
     }
     members.push_back(std::move(one));
@@ -121,6 +126,7 @@ nlohmann::json clients_json(const NodeStatus& s) {
           {"refused", s.refused},
           {"reset_slow", s.reset_slow},
           {"reset_leader", s.reset_leader},
+          {"takes_clients", s.takes_clients},
           {"keeps_connections", s.keeps_connections},
           {"adopted", s.adopted},
           {"last_adopted", s.last_adopted},
@@ -195,22 +201,67 @@ nlohmann::json detection_json(const NodeStatus& s) {
       {"full", d.full},   {"misses_needed", d.misses_needed}, {"period_us", d.period_ns / 1000}};
 }
 
-std::array<nlohmann::json, 7> parts_json(const NodeStatus& s) {
-  return {machine_json(s), unhooked_json(s),   stalls_json(s),  soft_barriers_json(s),
-          clients_json(s), checkpoint_json(s), recovery_json(s)};
+// null: nothing was measured yet.
+nlohmann::json latency_json(const LatencyHistogram& taken) {
+  const std::uint64_t count = taken.total();
+  if (count == 0) return {};
+  return {{"count", count},
+          {"mean_us", taken.sum_ns / static_cast<std::int64_t>(count) / 1000},
+          {"p50_us", taken.quantile_ns(0.5) / 1000},
+          {"p99_us", taken.quantile_ns(0.99) / 1000}};
+}
+
+// How the replica keeps up, and how long things take.
+nlohmann::json pace_json(const NodeStatus& s) {
+  return {{"leader_changes", s.reigns},
+          {"lag_ms", s.lag_ns / 1'000'000},
+          {"may_lose", s.may_lose() ? nlohmann::json(*s.may_lose()) : nlohmann::json()},
+          {"commit_latency", latency_json(s.commit_times)},
+          {"store_latency", latency_json(s.log.synced)},
+          {"spooled_bytes", s.spooled_bytes},
+          {"wakeups", s.wakeups},
+          {"divergences", s.divergences}};
+}
+
+std::array<nlohmann::json, 8> parts_json(const NodeStatus& s) {
+  return {machine_json(s), unhooked_json(s),   stalls_json(s),   soft_barriers_json(s),
+          clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s)};
 }
 
 }  // namespace
 
+proxy::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
+  const auto found = follower_lags.find(value(follower));
+  return found == follower_lags.end() ? proxy::FollowerLag{} : found->second;
+}
+
+std::optional<std::int64_t> NodeStatus::may_lose() const {
+  if (role != "leader") return std::nullopt;
+  std::int64_t voters = 0, there = 0;
+  for (const consensus::MemberStatus& m : log.members) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    there += m.connected && !m.needs_checkpoint;
+  }
+  return std::max<std::int64_t>(0, there - (voters / 2 + 1));
+}
+
+std::uint64_t inputs_of(const NodeStatus& s) {
+  std::uint64_t inputs = 0;
+  for (std::size_t type = 1; type < s.entries.size(); ++type) {
+    if (origin_of(static_cast<EntryType>(type)) == EntryOrigin::kClient) inputs += s.entries[type];
+  }
+  return inputs;
+}
+
 nlohmann::json to_json(const NodeStatus& s) {
   nlohmann::json entries;
-  std::uint64_t total = 0, inputs = 0;
+  std::uint64_t total = 0;
   for (std::size_t type = 1; type < s.entries.size(); ++type) {
     const auto t = static_cast<EntryType>(type);
     if (std::strcmp(proxy::name(t), "unknown") == 0) continue;
     entries[proxy::name(t)] = s.entries[type];
     total += s.entries[type];
-    if (origin_of(t) == EntryOrigin::kClient) inputs += s.entries[type];
   }
   const auto [members, peers] = members_json(s);
   nlohmann::json out{
@@ -254,7 +305,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},
       {"entries_total", total},
-      {"inputs", inputs}};
+      {"inputs", inputs_of(s)}};
   for (const auto& part : parts_json(s)) out.update(part);
   return out;
 }

@@ -8,12 +8,15 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "dmt/base/latency_histogram.h"
 #include "dmt/base/result.h"
+#include "proxy/clients/flow_control.h"
 #include "proxy/clients/outbound.h"
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
@@ -40,6 +43,16 @@ struct NodeStatus {
   std::uint64_t view = 0;
   std::uint8_t leader = 0;
   std::uint64_t last = 0, committed = 0, applied = 0;  // applied: admitted by the server
+  std::uint64_t reigns = 0;                            // of which this replica knew the leader
+  std::int64_t lag_ns = 0;  // age of the oldest entry that a follower's server has not taken
+  // A leader's word of the others; one that is not in it is near.
+  std::map<std::uint8_t, proxy::FollowerLag> follower_lags;
+  LatencyHistogram commit_times;    // of what it proposed
+  std::uint64_t spooled_bytes = 0;  // committed, and not in the server's memory yet
+  std::uint64_t wakeups = 0;        // of the node
+  proxy::FollowerLag lag_of(ReplicaId follower) const;
+  // Voters that may be lost now, and a majority still holds the log; a leader's word, else nullopt.
+  std::optional<std::int64_t> may_lose() const;
   // The server's ports and those of this host, when the node runs by itself.
   std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;
   int server_exit = -1;             // its status once the log says that it ended
@@ -54,9 +67,10 @@ struct NodeStatus {
   std::uint64_t verified = 0;
   std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
   std::string verdict = "unknown";
-  std::string alarm;        // who differed where; empty: none
-  std::string no_quorum;    // why clients are refused; empty: they are not
-  std::string not_serving;  // why the server serves no client; empty: it does
+  std::string alarm;              // who differed where; empty: none
+  std::string no_quorum;          // why clients are refused; empty: they are not
+  std::string not_serving;        // why the server serves no client; empty: it does
+  std::uint64_t divergences = 0;  // found here
   std::uint64_t verified_ago_ms() const noexcept {
     return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;
   }
@@ -70,6 +84,7 @@ struct NodeStatus {
   std::string no_checkpoints;     // why none are taken here; empty: they are
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
+  bool takes_clients = false;      // it leads, and its server knows that
   bool keeps_connections = false;  // they outlive the leader
   std::uint64_t adopted = 0, last_adopted = 0, last_reset = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
@@ -83,6 +98,8 @@ struct NodeStatus {
 };
 
 nlohmann::json to_json(const NodeStatus& status);
+// Committed entries that clients and signals caused.
+std::uint64_t inputs_of(const NodeStatus& status);
 // Replaces `path` atomically.
 Outcome write_file(const std::string& path, const std::string& text);
 

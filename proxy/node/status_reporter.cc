@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/manifest.h"
 #include "dmt/base/clock.h"
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/placement.h"
@@ -72,6 +73,7 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
   s.verified_ns = static_cast<std::uint64_t>(check.verified_ns());
   s.verdict = proxy::name(check.verdict());
   s.alarm = check.alarms().text();
+  s.divergences = check.alarms().count();
 }
 
 }  // namespace
@@ -100,12 +102,30 @@ NodeStatus StatusReporter::status() {
   }
   describe_clients(from_.proxy, s);
   s.waited_ns = from_.proposals.waited_ns();
+  s.reigns = from_.leadership.reigns();
+  s.takes_clients = from_.proxy.leading() && from_.leadership.admitted(server.applied());
+  s.commit_times = from_.leadership.commit_times();
+  s.spooled_bytes = server.slot0().spooled_bytes();
+  s.wakeups = from_.loop.waits();
   const std::int64_t now_ns = monotonic_ns();
   s.now_ns = static_cast<std::uint64_t>(now_ns);
+  for (const consensus::MemberStatus& m : s.log.members) {
+    if (!from_.leadership.leads()) break;
+    if (const auto lag = from_.proposals.follower_lag(m.id, now_ns); lag.entries != 0) {
+      s.follower_lags[value(m.id)] = lag;
+    }
+  }
+  if (!from_.leadership.leads()) s.lag_ns = from_.progress.behind_ns(server.applied(), now_ns);
   look(now_ns);
   s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
   if (!stuck_.text().empty() && s.server_exit < 0) s.not_serving = stuck_.text();
   return s;
+}
+
+nlohmann::json StatusReporter::answer() {
+  nlohmann::json said = to_json(status());
+  said["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
+  return said;
 }
 
 void StatusReporter::report() {

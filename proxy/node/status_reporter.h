@@ -5,14 +5,18 @@
 // Threads: the node's one thread.
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "consensus/consensus.h"
 #include "proxy/clients/server.h"
 #include "proxy/node/config.h"
+#include "proxy/node/event_loop.h"
 #include "proxy/node/host_role.h"
+#include "proxy/node/leadership.h"
 #include "proxy/node/live_check.h"
 #include "proxy/node/log_intake.h"
+#include "proxy/node/pacing.h"
 #include "proxy/node/proposals.h"
 #include "proxy/node/recovery/recovery.h"
 #include "proxy/node/replica_server.h"
@@ -32,6 +36,9 @@ struct StatusSources {
   const StallWatch& stalls;
   const LiveCheck& live_check;
   const LogIntake& intake;
+  const EventLoop& loop;
+  const Leadership& leadership;
+  const ProgressReporter& progress;
   const proxy::Proxy& proxy;
   const Proposals& proposals;
   const Service& service;
@@ -44,6 +51,8 @@ class StatusReporter {
   explicit StatusReporter(const StatusSources& sources) : from_(sources) {}
 
   NodeStatus status();
+  // What an operator is answered.
+  nlohmann::json answer();
   // Writes status.json, which takes as long as an election.
   void report();
   // What it says has changed: it is written soon, behind what clients wait for.

@@ -24,6 +24,7 @@ class Alarms {
   void begin_anew(std::uint64_t index);
 
   bool none() const noexcept { return count_ == 0; }
+  std::uint64_t count() const noexcept { return count_; }
   const std::string& last() const noexcept { return last_; }
   // Equal from the beginning up to here.
   std::uint64_t unbroken() const noexcept { return unbroken_; }

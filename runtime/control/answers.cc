@@ -23,6 +23,9 @@ constexpr F kMemberFields[] = {
     {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
+    {"lag_entries", Holds::kNumber, kSometimes,
+     "that the leader's server took and its own did not"},
+    {"lag_ms", Holds::kNumber, kSometimes, "age of the oldest of these; 0: less than 20"},
 };
 
 // --- parts of a node's status
@@ -78,6 +81,12 @@ constexpr F kSoftBarriers[] = {
     {"timeout_us", Holds::kNumber, kAlways, "and for how long"},
     {"arrivals", Holds::kNumber, kAlways, "threads that came"},
     {"rounds", Holds::kNumber, kAlways, "how often all went on"},
+};
+constexpr F kLatency[] = {
+    {"count", Holds::kNumber, kAlways, "how often it was measured"},
+    {"mean_us", Holds::kNumber, kAlways, "of all of them"},
+    {"p50_us", Holds::kNumber, kAlways, "half took no longer; the bound of a bucket"},
+    {"p99_us", Holds::kNumber, kAlways, "99 of 100 took no longer; the bound of a bucket"},
 };
 constexpr F kCheckpoint[] = {
     {"taken", Holds::kNumber, kAlways, "checkpoints that this replica published"},
@@ -191,6 +200,7 @@ constexpr F kNode[] = {
     {"refused", Holds::kNumber, kAlways, "those that the server did not take"},
     {"reset_slow", Holds::kNumber, kAlways, "those that read too slowly"},
     {"reset_leader", Holds::kNumber, kAlways, "those that lost their leader"},
+    {"takes_clients", Holds::kFlag, kAlways, "it leads, and its server knows that"},
     {"keeps_connections", Holds::kFlag, kAlways, "connections outlive the leader"},
     {"adopted", Holds::kNumber, kAlways,
      "connections that this replica went on with as a new leader"},
@@ -200,6 +210,18 @@ constexpr F kNode[] = {
     {"bytes_out", Holds::kNumber, kAlways, "to clients"},
     {"forwarded", Holds::kNumber, kAlways, "clients that are passed on to the leader's host"},
     {"waited_ms", Holds::kNumber, kAlways, "clients waited for slow followers"},
+    {"leader_changes", Holds::kNumber, kAlways, "reigns of which it knew the leader"},
+    {"lag_ms", Holds::kNumber, kAlways,
+     "age of the oldest entry that a follower's server has not taken"},
+    {"may_lose", Holds::kNumber, kOrNull,
+     "voters that may be lost and the group goes on; null: it does not lead"},
+    {"commit_latency", Holds::kObject, kOrNull, "of what it proposed; null: it proposed nothing",
+     kLatency},
+    {"store_latency", Holds::kObject, kOrNull,
+     "of its store, until entries are on disk; null: it wrote none", kLatency},
+    {"spooled_bytes", Holds::kNumber, kAlways, "committed, and not in its server's memory yet"},
+    {"wakeups", Holds::kNumber, kAlways, "of the node"},
+    {"divergences", Holds::kNumber, kAlways, "comparisons that found a difference"},
     {"checkpoint", Holds::kObject, kSometimes, "what this replica made of them", kCheckpoint},
     {"recovery", Holds::kObject, kAlways, "what a replica lost now would recover by", kRecovery},
     {"analysis", Holds::kObject, kSometimes, "of an analysis replica", kAnalysis},

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/setup/bind.h"
+#include "runtime/setup/http.h"
 #include "runtime/setup/option_json.h"
 
 namespace crane::launcher {
@@ -98,6 +99,15 @@ Json binds_of(const Options& options) {
   return binds;
 }
 
+// By replica, where it answers HTTP; empty: none does.
+Json http_pages_of(const Options& options) {
+  Json all = Json::array();
+  for (int replica = 0; !options.http.empty() && replica < options.places(); ++replica) {
+    all.push_back(setup::http_of_replica(options.http, replica));
+  }
+  return all;
+}
+
 Json soft_barriers_of(const NodeSetup& s) {
   Json all = Json::array();
   const bool parallel = mode_of(s.options, s.profile) == "parallel";
@@ -162,6 +172,8 @@ std::string node_configuration(const NodeSetup& s) {
             {"analysis_dir", s.options.analysis_dir},
             {"analysis_spool_mb", s.options.analysis_spool_mb},
             {"binds", binds_of(s.options)},
+            {"http_listen", setup::http_of_replica(s.options.http, s.replica)},
+            {"http_pages", http_pages_of(s.options)},
             {"base", s.options.data.empty() ? "" : s.dir + "/base"},
             {"keeps_files", s.keeps_files},
             {"leaves_files", s.options.container && !s.options.on_disk()},

@@ -12,6 +12,7 @@
 #include "runtime/setup/bind.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/http.h"
 #include "runtime/setup/option_words.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
@@ -124,6 +125,11 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
       {"--profile", &o.profile, "the program's defaults: " + profiles()},
       {"--publish", &publish,
        "OURS:SERVERS, the port clients use for the server's port; with it, only those named"},
+      {"--http", &o.http,
+       "PORT or ADDRESS:PORT: metrics (/metrics), health (/health, /leader, ...) and a page (/) of "
+       "replica 0, on 127.0.0.1 unless an address is given; replica i answers at PORT + i, hosts "
+       "at "
+       "the same"},
       {"--mode",
        &o.mode,
        "serial or parallel (default: the profile's)",
@@ -264,6 +270,8 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
   if (auto p = setup::check_outbound(o.outbound); !p) return p;
   if (auto p = setup::check_resolver(o.resolver); !p) return p;
+  const int here = o.remote.hosts.empty() ? o.places() : 1;
+  if (auto p = setup::check_http(o.http, here); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");

@@ -54,6 +54,7 @@ struct Options : setup::NodeOptions {
   std::vector<std::string> binds;          // read-only where there are several replicas
   std::vector<std::string> shared_binds;   // whoever writes there
   std::vector<std::string> data;           // directories of the server that last
+  std::string http;                        // where replica 0 answers HTTP; empty: none does
   bool pin = true;
   std::uint64_t perturb = 0;
   bool trace = false;

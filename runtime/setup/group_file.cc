@@ -20,6 +20,7 @@
 #include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
 #include "runtime/setup/bind.h"
+#include "runtime/setup/http.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
@@ -168,6 +169,13 @@ void get_address(Section& s, const char* key, std::string& value, bool needed) {
   }
 }
 
+// A port of the loopback address, or an address with a port.
+void get_http(Section& s, const char* key, std::string& value) {
+  s.get(key, value);
+  if (value.empty() || parse_http(value)) return;
+  s.wrong(s.find(key), key, "is \"" + value + "\"", "write it as \"9100\" or \"10.0.0.1:9100\"");
+}
+
 void read_rdma(Section& s, GroupFile& f) {
   s.get("fence", f.fence, {"deregister", "reset", "flags"});
   s.get("fence_flags_devices", f.fence_flags_devices);
@@ -219,6 +227,7 @@ void read_replica(Section s, bool endpoints, HostReplica& r) {
   get_address(s, "clients", r.clients, false);
   s.get_number("cpu", r.cpu, 0, kProcessorMost);
   s.get_number("numa_node", r.numa_node, 0, kNumaNodeMost);
+  get_http(s, "http", r.http);
   std::string cpus;
   s.get("cpus", cpus);
   if (s.find("cpus") != nullptr && !parse_cpus(cpus, r.cpus)) {
@@ -309,6 +318,11 @@ void read_clients(Section s, GroupFile& f) {
   s.finish();
 }
 
+void read_http(Section s, GroupFile& f) {
+  get_http(s, "listen", f.http);
+  s.finish();
+}
+
 void read_hooks(Section s, GroupFile& f) {
   s.get("role_change", f.role_change);
   if (!f.role_change.empty() && f.role_change[0] != '/') {
@@ -379,6 +393,7 @@ Outcome parse_group_file(const std::string& text, const std::string& path, Group
   read_replicas(top, path, f, found);
   read_server(Section(table("server"), "[server]", path, found), f);
   read_clients(Section(table("clients"), "[clients]", path, found), f);
+  read_http(Section(table("http"), "[http]", path, found), f);
   read_hooks(Section(table("hooks"), "[hooks]", path, found), f);
   if (found.ok()) {
     found = check_binds(f.binds, static_cast<int>(f.replicas.size()), Status::kGroupFile,
@@ -435,6 +450,7 @@ toml::table table_of(const HostReplica& r) {
   if (r.cpu >= 0) one.insert("cpu", r.cpu);
   if (!r.cpus.empty()) one.insert("cpus", cpus_text(r.cpus));
   if (r.numa_node >= 0) one.insert("numa_node", r.numa_node);
+  if (!r.http.empty()) one.insert("http", r.http);
   return one;
 }
 
@@ -486,6 +502,7 @@ std::string to_toml(const GroupFile& f) {
                     {"replica", std::move(replicas)},
                     {"server", std::move(server)},
                     {"clients", std::move(clients)}};
+  if (!f.http.empty()) whole.insert("http", toml::table{{"listen", f.http}});
   if (!f.role_change.empty()) {
     whole.insert("hooks", toml::table{{"role_change", f.role_change}});
   }

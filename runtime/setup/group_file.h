@@ -33,6 +33,7 @@
 //               cpu = 0                          for the server's threads; default: not bound
 //               cpus = "2-5,8"                   for all of the replica; default: of numa_node
 //               numa_node = 0                    whose memory is preferred; default: any
+//               http = "9100"                    as [http] listen, for this replica alone
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
 //               detach = ["fsync"]               what no thread waits for, and the profile's
@@ -51,6 +52,8 @@
 //               listen = "any"                   or "clients": the replica's `clients` alone
 //               virtual_ip = "192.0.2.9/24"      moves with the lead, on `interface`; IPv4
 //               interface = "eth0"
+//   [http]      listen = "9100"                  metrics, health and a page, of 127.0.0.1, or at
+//                                                an address: "10.0.0.1:9100"; default: none
 //   [hooks]     role_change = "/usr/local/bin/moved"
 //
 // Threads: plain values.
@@ -75,6 +78,7 @@ struct HostReplica {
   std::string clients = {};
   int cpu = -1;
   std::vector<int> cpus = {};  // ascending
+  std::string http = {};
   int numa_node = -1;
 };
 
@@ -99,6 +103,7 @@ struct GroupFile : NodeOptions {
   bool listen_any = true;
   Ports publish;
   std::string virtual_ip, interface;
+  std::string http;  // empty: a node answers none
   std::string role_change;
 };
 

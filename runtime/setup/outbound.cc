@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/outbound.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <sstream>
 
-#include "runtime/setup/port.h"
+#include "runtime/setup/address.h"
 
 namespace crane::setup {
-namespace {
-
-bool parse_address(const std::string& text, VirtualAddress& address) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || !parse_port(text.substr(colon + 1), address.port)) return false;
-  std::string host = text.substr(0, colon);
-  const bool six = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (six) host = host.substr(1, host.size() - 2);
-  address.family = six ? AF_INET6 : AF_INET;
-  return ::inet_pton(address.family, host.c_str(), address.ip) == 1;
-}
-
-}  // namespace
-
 bool Outbound::allows(const VirtualAddress& to) const noexcept {
   return any || std::any_of(only.begin(), only.end(), [&to](const VirtualAddress& one) {
            return one.port == to.port && same_ip(one, to);

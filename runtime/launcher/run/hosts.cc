@@ -103,6 +103,7 @@ setup::GroupFile group_file_of(const Options& o) {
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
   f.forward = o.remote.on_follower == "forward";
   f.virtual_ip = o.remote.virtual_ip;
+  f.http = o.http;
   f.interface = o.remote.interface;
   for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
   f.command = o.program;

@@ -103,7 +103,7 @@ TEST_CASE_METHOD(World, "what the stall rule proposes is not waited for", "[lead
 }
 
 TEST_CASE_METHOD(World, "stamps go on from what was committed", "[leadership]") {
-  leadership.committed(5'000'000, 1000);
+  leadership.committed(Index{1}, 5'000'000, 1000);
   lead();
   REQUIRE(start());
   CHECK(stamps.back() >= 5'000'000);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/setup/address.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "runtime/setup/port.h"
+
+namespace crane::setup {
+
+bool parse_address(const std::string& text, VirtualAddress& address) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || !parse_port(text.substr(colon + 1), address.port)) return false;
+  std::string host = text.substr(0, colon);
+  const bool six = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (six) host = host.substr(1, host.size() - 2);
+  address.family = six ? AF_INET6 : AF_INET;
+  return ::inet_pton(address.family, host.c_str(), address.ip) == 1;
+}
+
+std::string address_text(const VirtualAddress& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  ::inet_ntop(address.family, address.ip, host, sizeof host);
+  const std::string port = ":" + std::to_string(address.port);
+  return address.family == AF_INET6 ? "[" + std::string(host) + "]" + port : host + port;
+}
+
+}  // namespace crane::setup

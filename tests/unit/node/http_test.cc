@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node answers by HTTP, without a socket: health, metrics, the last minutes.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "proxy/node/commit_times.h"
+#include "proxy/node/http/health.h"
+#include "proxy/node/http/history.h"
+#include "proxy/node/http/metrics.h"
+#include "proxy/node/http/page.h"
+
+namespace crane::node {
+namespace {
+
+NodeStatus follower() {
+  NodeStatus s;
+  s.group = "shop";
+  s.replica = 1;
+  s.replicas = 3;
+  s.role = "follower";
+  s.leader = 0;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    consensus::MemberStatus m;
+    m.id = ReplicaId{i};
+    m.role = consensus::MemberRole::kVoter;
+    m.connected = true;
+    s.log.members.push_back(m);
+  }
+  return s;
+}
+
+NodeStatus leader() {
+  NodeStatus s = follower();
+  s.replica = 0;
+  s.role = "leader";
+  s.takes_clients = true;
+  return s;
+}
+
+bool holds(const std::string& text, const std::string& line) {
+  return text.find(line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+// HTTP-1: all that is answered is made of a constant status.
+TEST_CASE("a leader answers /leader once its server knows that it leads") {
+  NodeStatus s = leader();
+  CHECK(leads(s).status == 200);
+  CHECK(ready(s, {}).status == 200);
+  CHECK(follows(s, {}).status == 503);
+  s.takes_clients = false;
+  CHECK(leads(s).status == 503);
+  CHECK(ready(s, {}).status == 503);
+}
+
+TEST_CASE("a follower answers /replica while it is near") {
+  NodeStatus s = follower();
+  CHECK(leads(s).reason == "this replica is a follower");
+  CHECK(follows(s, {}).status == 200);
+  s.lag_ns = 150'000'000;
+  CHECK(follows(s, {}).status == 200);
+  CHECK(follows(s, parse_lag("150ms")).status == 200);
+  CHECK(follows(s, parse_lag("149ms")).reason == "its server is 150 ms behind");
+  CHECK(ready(s, parse_lag("100ms")).status == 503);
+}
+
+TEST_CASE("a replica that cannot take over is not ready") {
+  const auto reason = [](auto change) {
+    NodeStatus s = follower();
+    change(s);
+    CHECK(follows(s, {}).status == 503);
+    return follows(s, {}).reason;
+  };
+  CHECK(reason([](NodeStatus& s) { s.leader = kReplicasMax; }) == "no leader is known");
+  CHECK(reason([](NodeStatus& s) { s.no_quorum = "1 of 3"; }) == "1 of 3");
+  CHECK(reason([](NodeStatus& s) { s.log.needs_checkpoint = true; }) ==
+        "it lacks entries that left the log");
+  CHECK(reason([](NodeStatus& s) { s.recovery.catches_up = true; }) ==
+        "it catches up with the others");
+  CHECK(reason([](NodeStatus& s) { s.log.fetching = true; }) == "it catches up with the others");
+  CHECK(reason([](NodeStatus& s) { s.not_serving = "it has ended"; }) == "it has ended");
+  CHECK(reason([](NodeStatus& s) { s.role = "candidate"; }) == "this replica is a candidate");
+}
+
+TEST_CASE("/health is of the group, as this replica sees it") {
+  NodeStatus s = follower();
+  CHECK(health(s).status == 200);
+  s.alarm = "replica 2 differs";
+  CHECK(health(s).reason == "replicas differ: replica 2 differs");
+  s = follower();
+  s.no_quorum = "1 of 3";
+  CHECK(health(s).status == 503);
+}
+
+TEST_CASE("a lag is a number with a unit") {
+  CHECK(parse_lag("100ms") == 100'000'000);
+  CHECK(parse_lag("2s") == 2'000'000'000);
+  CHECK(parse_lag("7us") == 7'000);
+  for (const char* wrong : {"", "100", "ms", "-1ms", "1m", "1 ms", "99999999999999999999s"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_lag(wrong));
+  }
+}
+
+TEST_CASE("metrics hold what the status says, with the group's labels") {
+  NodeStatus s = leader();
+  s.committed = 40;
+  s.applied = 37;
+  s.last = 45;
+  s.reigns = 2;
+  s.log.members[2].connected = false;
+  s.follower_lags[1] = {10, 50'000'000};
+  s.commit_times.add(7'000);
+  s.commit_times.add(60'000'000);
+  Surroundings around;
+  around.file_systems = {{"state", "/run/crane", 1000, 10}};
+  around.checkpoint = {20, 1'700'000'000, 4096};
+  const std::string text = metrics_text(s, around);
+  const std::string labels = "{group=\"shop\",replica=\"0\"";
+  CHECK(holds(text, "crane_is_leader" + labels + "} 1"));
+  CHECK(holds(text, "crane_leader_changes_total" + labels + "} 2"));
+  CHECK(holds(text, "crane_losses_tolerated" + labels + "} 0"));
+  CHECK(holds(text, "crane_proposals_pending" + labels + "} 5"));
+  CHECK(holds(text, "crane_lag_entries" + labels + "} 3"));
+  CHECK(holds(text, "crane_follower_lag_entries" + labels + ",follower=\"1\"} 10"));
+  CHECK(holds(text, "crane_follower_lag_seconds" + labels + ",follower=\"1\"} 0.05"));
+  CHECK(holds(text, "crane_follower_connected" + labels + ",follower=\"2\"} 0"));
+  CHECK(holds(text, "crane_commit_duration_seconds_bucket" + labels + ",le=\"1e-05\"} 1"));
+  CHECK(holds(text, "crane_commit_duration_seconds_bucket" + labels + ",le=\"+Inf\"} 2"));
+  CHECK(holds(text, "crane_checkpoint_timestamp_seconds" + labels + "} 1700000000"));
+  CHECK(holds(text,
+              "crane_filesystem_free_bytes" + labels + ",holds=\"state\",path=\"/run/crane\"} 10"));
+}
+
+TEST_CASE("what only a leader, a disk or a checkpoint has is left out without it") {
+  const std::string text = metrics_text(follower(), {});
+  for (const char* name : {"crane_losses_tolerated", "crane_follower_", "crane_store_",
+                           "crane_durable_", "crane_checkpoint_timestamp"}) {
+    CAPTURE(name);
+    CHECK(text.find(name) == std::string::npos);
+  }
+}
+
+TEST_CASE("the last minutes are rates between samples, the oldest first") {
+  History history;
+  NodeStatus s = leader();
+  s.now_ns = 1'000'000'000;
+  s.entries[static_cast<std::size_t>(EntryType::kData)] = 100;
+  history.add(s, 1000);
+  CHECK(history.columns()["unix_ms"].empty());
+  s.now_ns += History::kPeriodNs;
+  s.entries[static_cast<std::size_t>(EntryType::kData)] = 300;
+  s.bytes_out = 1000;
+  s.commit_times.add(9'000);
+  history.add(s, 3000);
+  const auto columns = history.columns();
+  CHECK(columns["unix_ms"] == nlohmann::json{3000});
+  CHECK(columns["inputs_per_s"] == nlohmann::json{100.0});
+  CHECK(columns["sent_bytes_per_s"] == nlohmann::json{500.0});
+  CHECK(columns["commit_p99_us"] == nlohmann::json{10});
+  s.now_ns += History::kPeriodNs;
+  history.add(s, 5000);
+  CHECK(history.columns()["commit_p50_us"][1].is_null());  // nothing was proposed since
+  for (std::size_t i = 0; i < History::kSamples; ++i) {
+    s.now_ns += History::kPeriodNs;
+    history.add(s, 7000);
+  }
+  CHECK(history.columns()["lag_ms"].size() == History::kSamples);
+  CHECK(history.columns()["unix_ms"][0] == 7000);
+}
+
+TEST_CASE("a proposal's time counts once, and only in its reign") {
+  CommitTimes times;
+  times.proposed(Index{5}, 1'000);
+  times.committed(Index{4}, 2'000);
+  CHECK(times.taken().total() == 0);
+  times.committed(Index{5}, 8'000);
+  times.committed(Index{5}, 9'000);
+  CHECK(times.taken().total() == 1);
+  CHECK(times.taken().sum_ns == 7'000);
+  times.proposed(Index{6}, 10'000);
+  times.forget();
+  times.committed(Index{6}, 11'000);
+  CHECK(times.taken().total() == 1);
+}
+
+TEST_CASE("quantiles are bounds of buckets") {
+  LatencyHistogram taken;
+  CHECK(taken.quantile_ns(0.5) == 0);
+  for (int i = 0; i < 98; ++i) taken.add(15'000);
+  taken.add(3'000'000);
+  taken.add(60'000'000'000);
+  CHECK(taken.quantile_ns(0.5) == 20'000);
+  CHECK(taken.quantile_ns(0.99) == 5'000'000);
+  CHECK(taken.quantile_ns(1.0) == LatencyHistogram::kBounds.back());
+}
+
+TEST_CASE("the page is whole") {
+  CHECK(page_html().starts_with("<!doctype html>"));
+  CHECK(page_html().find("</html>") != std::string_view::npos);
+}
+
+}  // namespace crane::node
