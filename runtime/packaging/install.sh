@@ -14,6 +14,7 @@ source=$(dirname "$(realpath "$0")")/../..
 PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
 UNITS="crane@.service crane-run@.service"
+MONITORING="crane-alerts.yml crane-dashboard.json haproxy.cfg prometheus.yml"
 # In their own folders, so that links between them lead somewhere.
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
@@ -42,6 +43,9 @@ put_all() {
     put 644 "$built/pages/$name.zsh" "share/zsh/site-functions/_$name"
   done
   put_unit crane.conf lib/tmpfiles.d
+  for name in $MONITORING; do
+    put 644 "$source/runtime/packaging/monitoring/$name" "share/crane/monitoring/$name"
+  done
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
 
@@ -55,8 +59,9 @@ take_all() {
     rm -f "$root/share/man/man1/$name.1" "$root/share/bash-completion/completions/$name" \
       "$root/share/zsh/site-functions/_$name"
   done
+  for name in $MONITORING; do rm -f "$root/share/crane/monitoring/$name"; done
   for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
-  for folder in share/doc/crane lib/crane; do
+  for folder in share/doc/crane share/crane lib/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete
   done
 }

@@ -113,4 +113,4 @@ def rules_hold(scenario):
     scenario.check(good, "promtool check rules: the alert rules", text)
     good, text = promtool("test", "rules",
                           str(h.ROOT / "tests/monitoring/alerts_test.yml"))
-    scenario.check(good, "promtool test rules: each alert fires where it must, and only there", text)
+    scenario.check(good, "promtool test rules: alerts fire where they must, and only there", text)
