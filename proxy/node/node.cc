@@ -83,6 +83,7 @@ ExitStatus Node::run() {
   }
   shut_down();
   pass_on_the_rest();
+  if (status_ != nullptr) status_->leaves(end_.result());
   spdlog::info("replica {} leaves with status {}", config_.replica, code(end_.result()));
   return end_.result();
 }

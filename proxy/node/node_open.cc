@@ -231,7 +231,10 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.drain = [this] { server_->drain(); };
   service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
   service.started = [this] { live_check_->lead(); };
-  service.followed = [this](bool another_leads) { requests_->follow(another_leads); };
+  service.followed = [this](bool another_leads) {
+    requests_->follow(another_leads);
+    status_->changed(now_ns_);
+  };
   service.changed = [this] { status_->changed(now_ns_); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        config_.replicas, std::move(service));
@@ -337,7 +340,10 @@ bool Node::open_group() {
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
     recovery_->visited(from, std::move(link));
   };
-  callbacks.on_members = [this] { supervisor_.members(*consensus_); };
+  callbacks.on_members = [this] {
+    supervisor_.members(*consensus_);
+    if (status_ != nullptr) status_->changed(now_ns_);
+  };
   callbacks.on_fatal = [this](const char* why) {
     leadership_.gone();
     if (consensus_ != nullptr && consensus_->status().removed) {

@@ -3,6 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "dmt/base/clock.h"
 
 namespace crane::node {
@@ -52,6 +54,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
 }
 
 void Service::look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns) {
+  if (std::exchange(answering_, quorum.answering) != quorum.answering) actions_.changed();
   const QuorumWatch::Change change = quorum_.step(quorum, now_ns);
   if (change == QuorumWatch::Change::kNone) return;
   if (change == QuorumWatch::Change::kLost) {

@@ -71,6 +71,7 @@ class Service {
   const std::uint8_t replicas_;
   const ServiceActions actions_;
   QuorumWatch quorum_;
+  unsigned answering_ = 0;                       // of the voters, as of the last look
   std::int64_t collects_at_ns_ = proxy::kNever;  // an earlier leader's sockets, behind START
 };
 

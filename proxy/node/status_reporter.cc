@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/status_reporter.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +18,11 @@
 
 namespace crane::node {
 namespace {
+
+std::int64_t unix_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
 
 void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
   // Clock and hash belong to the thread that has the turn: they are a pair only when none had it.
@@ -78,6 +85,10 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
 
 }  // namespace
 
+StatusReporter::StatusReporter(const StatusSources& sources)
+    : from_(sources),
+      events_(sources.config.replica_dir() + "/events.jsonl", sources.config.replica) {}
+
 NodeStatus StatusReporter::status() {
   NodeStatus s;
   ReplicaServer& server = from_.server;
@@ -130,11 +141,26 @@ nlohmann::json StatusReporter::answer() {
 
 void StatusReporter::report() {
   const std::string path = from_.config.replica_dir() + "/status.json";
-  const Outcome written = write_file(path, to_json(status()).dump(2) + "\n");
+  const NodeStatus now = status();
+  const Outcome written = write_file(path, to_json(now).dump(2) + "\n");
   if (!written.ok()) spdlog::warn("status.json: {}", written.error().message());
+  events_.observe(now, unix_ms());
+}
+
+void StatusReporter::leaves(ExitStatus status) {
+  events_.note({"leaves", fmt::format("with status {}", code(status))}, unix_ms());
+}
+
+StatusReporter::Mark StatusReporter::mark() const {
+  return {from_.server.pid(), from_.live_check.alarms().count(), from_.recovery.checkpoints_tried(),
+          from_.recovery.catches_up()};
 }
 
 void StatusReporter::step(std::int64_t now_ns) {
+  if (const Mark now = mark(); now != mark_) {
+    mark_ = now;
+    changed(now_ns);
+  }
   if (now_ns >= report_at_ns_) {
     report_at_ns_ = proxy::kNever;
     report();

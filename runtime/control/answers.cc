@@ -275,6 +275,18 @@ constexpr F kMembers[] = {
     {"members", Holds::kObjects, kAlways, "empty: no node tells", kMemberFields},
 };
 
+constexpr F kEvent[] = {
+    {"unix_ms", Holds::kNumber, kAlways, "when, by the clock of the replica's machine"},
+    {"replica", Holds::kNumber, kAlways, "to which it happened"},
+    {"event", Holds::kText, kAlways, "begins, leads, follows, server runs, checkpoint, .."},
+    {"text", Holds::kText, kAlways, "what, in words"},
+};
+constexpr F kEvents[] = {
+    kVersionField,
+    {"group", Holds::kText, kAlways, "its name"},
+    {"events", Holds::kObjects, kAlways, "the oldest first", kEvent},
+};
+
 // --- crane-run's file
 
 constexpr F kStateRows[] = {
@@ -310,6 +322,7 @@ constexpr Document kDocuments[] = {
     {"node", "a node's answer to status, and status.json in its directory", kNode},
     {"group", "crane-ctl status -o json, one for each group", kGroup},
     {"members", "crane-ctl member list -o json, one for each group", kMembers},
+    {"events", "crane-ctl events -o json, one for each group", kEvents},
     {"state", "state.json in the directory of a group that crane-run started", kState},
 };
 

@@ -52,6 +52,8 @@ std::span<const Document> documents();
 
 std::string answers_markdown();
 nlohmann::json answers_json();
+// The same tables as a JSON Schema (draft 2020-12), with a definition for each document.
+nlohmann::json answers_schema();
 // The first difference between a document and its table; empty: none (ANS-1).
 std::string differs(const nlohmann::json& value, std::span<const AnswerField> fields);
 

@@ -60,6 +60,45 @@ Json json_of(std::span<const AnswerField> fields) {
   return all;
 }
 
+Json schema_of(std::span<const AnswerField> fields);
+
+Json schema_of(Holds holds, std::span<const AnswerField> inner) {
+  const Json count{{"type", "integer"}, {"minimum", 0}};
+  switch (holds) {
+    case Holds::kFlag:
+      return {{"type", "boolean"}};
+    case Holds::kNumber:
+      return count;
+    case Holds::kText:
+      return {{"type", "string"}};
+    case Holds::kObject:
+      return schema_of(inner);
+    case Holds::kObjects:
+      return {{"type", "array"}, {"items", schema_of(inner)}};
+    case Holds::kCounts:
+      return {{"type", "object"},
+              {"additionalProperties", {{"type", {"integer", "null"}}, {"minimum", 0}}}};
+    case Holds::kTexts:
+      return {{"type", "array"}, {"items", {{"type", "string"}}}};
+    case Holds::kPairs:
+      return {{"type", "array"},
+              {"items", {{"type", "array"}, {"items", count}, {"minItems", 2}, {"maxItems", 2}}}};
+  }
+  return {};
+}
+
+Json schema_of(std::span<const AnswerField> fields) {
+  Json properties = Json::object(), required = Json::array();
+  for (const AnswerField& f : fields) {
+    Json one = schema_of(f.holds, f.inner);
+    if (f.presence != Presence::kAlways) one = {{"anyOf", {one, {{"type", "null"}}}}};
+    if (*f.meaning != '\0') one["description"] = f.meaning;
+    properties[f.name] = std::move(one);
+    if (f.presence != Presence::kSometimes) required.push_back(f.name);
+  }
+  return {{"type", "object"}, {"properties", properties}, {"required", required}};
+}
+
 bool is_count(const Json& value) { return value.is_number_integer() && value >= 0; }
 
 template <typename Each>
@@ -121,6 +160,18 @@ Json answers_json() {
     all.push_back({{"name", d.name}, {"where", d.where}, {"fields", json_of(d.fields)}});
   }
   return {{"version", kVersion}, {"documents", std::move(all)}};
+}
+
+Json answers_schema() {
+  Json definitions = Json::object();
+  for (const Document& d : documents()) {
+    Json one = schema_of(d.fields);
+    one["description"] = d.where;
+    definitions[d.name] = std::move(one);
+  }
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", "What Crane's programs answer, version " + std::to_string(kVersion)},
+          {"$defs", std::move(definitions)}};
 }
 
 std::string differs(const Json& value, std::span<const AnswerField> fields) {

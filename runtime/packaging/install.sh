@@ -46,6 +46,7 @@ put_all() {
   for name in $MONITORING; do
     put 644 "$source/runtime/packaging/monitoring/$name" "share/crane/monitoring/$name"
   done
+  put 644 "$source/runtime/control/answers.schema.json" share/crane/answers.schema.json
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
 
@@ -60,6 +61,7 @@ take_all() {
       "$root/share/zsh/site-functions/_$name"
   done
   for name in $MONITORING; do rm -f "$root/share/crane/monitoring/$name"; done
+  rm -f "$root/share/crane/answers.schema.json"
   for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
   for folder in share/doc/crane share/crane lib/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete

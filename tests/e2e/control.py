@@ -156,6 +156,9 @@ def as_the_schema_says(scenario, group, what):
                     "json")[1]
     bad += unlike(json.loads(members), tables["members"], "members")
     bad += unlike(group.state(), tables["state"], "state.json")
+    events = json.loads(h.ctl(scenario, "--dir", str(group.home), "events", group.name, "-o",
+                              "json")[1])
+    bad += unlike(events, tables["events"], "events")
     version = json.loads(h.ctl(scenario, "schema", "-o", "json")[1])["version"]
     scenario.check(not bad and all_of_it["version"] == version,
                    f"{what}: answers are as the schema "
@@ -176,6 +179,34 @@ def status_has_a_schema(scenario, group):
         os.kill(pids[victim], signal.SIGCONT)
 
 
+def what_happened(scenario, group):
+    """Each replica begins and knows who leads; the one that is killed is missed, and comes back."""
+    def told():
+        said = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "-o", "json")[1]
+        return [(e["replica"], e["event"]) for e in json.loads(said)["events"]]
+    old = group.leader()
+    h.wait_until(lambda: {(n, "begins") for n in range(3)} | {(old, "leads")} <= set(told()), 20,
+                 "crane-ctl events: all replicas begin, one leads")
+    group.signal_node(old, signal.SIGKILL)
+    new = h.wait_until(lambda: [n for n, what in told() if what == "leads" and n != old], 30,
+                       "crane-ctl events: another replica leads")[0]
+    h.wait_until(lambda: told().count((old, "begins")) == 2, 60,
+                 "crane-ctl events: the lost replica begins again")
+    scenario.check((new, "replica is gone") in told() or (new, "replica is there") in told(),
+                   "crane-ctl events: who leads tells of the others", str(told()))
+    last = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "--last", "2")[1]
+    scenario.check(len(last.splitlines()) == 3, "crane-ctl events --last 2", last)
+
+
+def work_now(scenario, group):
+    status, text = h.ctl(scenario, "--dir", str(group.home), "top", group.name, "--once", "-o",
+                         "json")
+    rows = json.loads(text) if status == 0 else []
+    scenario.check([r["replica"] for r in rows] == [0, 1, 2]
+                   and all(r["node_cpu_percent"] >= 0 for r in rows),
+                   "crane-ctl top: all replicas", text)
+
+
 def typos(scenario):
     for words, says in ((["stauts"], "unknown command 'stauts'; did you mean 'status'?"),
                         (["leader", "tranfser"], "did you mean 'transfer'?"),
@@ -191,6 +222,8 @@ def body(scenario):
                  container=False) as group:
         refuse_malformed(scenario, group)
         status_has_a_schema(scenario, group)
+        work_now(scenario, group)
+        what_happened(scenario, group)
 
 
 h.tell("control", body)

@@ -110,6 +110,10 @@ class Recovery {
   // --- operators
   std::string ask(const nlohmann::json& request);
   void ask_if_wanted() { requests_->ask_if_wanted(leadership_.started()); }
+  // Published ones and those that were given up.
+  std::uint64_t checkpoints_tried() const noexcept {
+    return dump_->status().taken + dump_->status().failed;
+  }
   bool takes_checkpoint() const noexcept { return !dump_->idle(); }
   const std::string& refusal() const noexcept { return tier_.refusal(); }
   void describe(NodeStatus& status);

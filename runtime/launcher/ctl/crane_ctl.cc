@@ -58,7 +58,9 @@ int make_secret(const Request& request) {
 int print_schema(const Request& request) {
   using namespace crane::control;
   const bool json = request.output == "json";
-  if (request.schema == "status") {
+  if (request.schema == "json-schema") {
+    print(answers_schema().dump(2) + "\n");
+  } else if (request.schema == "status") {
     print(json ? answers_json().dump(2) + "\n" : answers_markdown());
   } else {
     print(json ? schema_json().dump(2) + "\n" : schema_markdown());
@@ -181,11 +183,34 @@ Command schema_command(Request& r) {
           "what requests and answers may hold",
           {{"what",
             &r.schema,
-            "requests (default), or status: what is answered",
-            {.choices = {"requests", "status"}}},
+            "requests (default), status: what is answered, or json-schema: that as a JSON Schema",
+            {.choices = {"requests", "status", "json-schema"}}},
            output_word(r, "table (Markdown) or json")},
           {},
           [&r] { return print_schema(r); }};
+}
+
+Command top_command(Request& r) {
+  return {"top",
+          "what each replica does just now: rates, clients, processor time, every 2 seconds",
+          {all_groups_word(r),
+           output_word(r),
+           {"--once", Word::Flag{&r.once}, "after 2 seconds, and no more"}},
+          {},
+          [&r] { return top(r); }};
+}
+
+Command events_command(Request& r) {
+  return {"events",
+          "what happened to the replicas of this machine, and when",
+          {all_groups_word(r),
+           output_word(r),
+           {"-n,--last",
+            &r.last,
+            "only so many, the newest (default 0: all that are kept)",
+            {.bounds = {{0, 1'000'000}}}}},
+          {},
+          [&r] { return show_events(r); }};
 }
 
 Command all_commands(Request& r) {
@@ -204,6 +229,8 @@ Command all_commands(Request& r) {
             {},
             [&r] { return list_groups(r); }},
            status_command,
+           top_command(r),
+           events_command(r),
            leader_commands(r),
            member_commands(r),
            replica_commands(r),

@@ -31,6 +31,8 @@ struct Request {
   std::string schema = "requests";
   bool watch = false;
   bool no_wait = false;  // leader transfer: for the new leader
+  bool once = false;     // top: one table
+  int last = 0;          // events: only so many; 0: all
   int to = -1;
   int replica = -1;
   int fresh = -1;  // member replace: who comes
@@ -72,6 +74,8 @@ int ask_leader(const Request& request, const nlohmann::json& what);
 // --- commands
 int list_groups(const Request& request);
 int status(const Request& request);
+int top(const Request& request);  // ctl_watch.cc
+int show_events(const Request& request);
 int transfer_lead(const Request& request);
 int list_members(const Request& request);
 int checkpoint_now(const Request& request);  // ctl_checkpoint.cc

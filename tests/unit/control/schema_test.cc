@@ -166,6 +166,12 @@ TEST_CASE("schema: what passes is handed on without nulls, with its verb", "[con
   CHECK(parsed.message->plain("do") == Json{{"do", "checkpoint"}, {"tier", "criu"}});
 }
 
+TEST_CASE("schema: answers.schema.json is as crane-ctl schema json-schema prints it", "[control]") {
+  std::ifstream in("runtime/control/answers.schema.json");
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  CHECK(text == answers_schema().dump(2) + "\n");
+}
+
 TEST_CASE("schema: README.md holds the tables as crane-ctl schema prints them", "[control]") {
   std::ifstream in("runtime/control/README.md");
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

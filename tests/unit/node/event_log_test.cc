@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/event_log.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace crane::node {
+namespace {
+
+NodeStatus at_rest() {
+  NodeStatus s;
+  s.replica = 0;
+  s.replicas = 3;
+  s.role = "follower";
+  s.leader = 1;
+  s.view = 4;
+  s.server_pid = 100;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    consensus::MemberStatus m;
+    m.id = ReplicaId{i};
+    m.role = consensus::MemberRole::kVoter;
+    m.connected = true;
+    s.log.members.push_back(m);
+  }
+  return s;
+}
+
+NodeStatus leader() {
+  NodeStatus s = at_rest();
+  s.role = "leader";
+  s.leader = 0;
+  s.view = 5;
+  s.takes_clients = true;
+  return s;
+}
+
+std::string told(const NodeStatus& before, const NodeStatus& now) {
+  std::string all;
+  for (const Event& e : events_between(before, now)) all += e.name + ": " + e.text + "\n";
+  return all;
+}
+
+std::vector<nlohmann::json> lines_of(const std::string& path) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("nothing happened, nothing is told") { CHECK(told(at_rest(), at_rest()).empty()); }
+
+TEST_CASE("a new leader tells of its clients, a follower of the leader") {
+  NodeStatus now = leader();
+  now.last_adopted = 3;
+  CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections went on, 0 were reset\n");
+  CHECK(told(now, at_rest()) == "follows: replica 1 in view 4\n");
+  NodeStatus elected = leader();
+  elected.takes_clients = false;  // its server does not know yet
+  CHECK(told(at_rest(), elected).empty());
+}
+
+TEST_CASE("what becomes of server, quorum and checkpoints is told once") {
+  NodeStatus now = at_rest();
+  now.server_pid = 101;
+  now.no_quorum = "no quorum: 1 of 3";
+  now.not_serving = "it waits";
+  now.divergences = 1;
+  now.alarm = "replica 2 differs";
+  now.checkpoint.taken = 1;
+  now.checkpoint.last = Index{7};
+  now.checkpoint.held_ns = 12'340'000;
+  now.checkpoint.failed = 1;
+  now.checkpoint.gave_up = Index{6};
+  now.checkpoint.why = "no room";
+  CHECK(told(at_rest(), now) ==
+        "no quorum: no quorum: 1 of 3\n"
+        "server runs: pid 101\n"
+        "not serving: it waits\n"
+        "differs: replica 2 differs\n"
+        "checkpoint: at log index 7; the server was held for 12.3 ms\n"
+        "no checkpoint: at log index 6: no room\n");
+  CHECK(told(now, now).empty());
+  NodeStatus later = now;
+  later.no_quorum = later.not_serving = "";
+  CHECK(told(now, later) ==
+        "quorum: a majority answers and has a leader again\n"
+        "serves: its server goes on again\n");
+}
+
+TEST_CASE("the leader tells of its members") {
+  NodeStatus now = leader();
+  now.log.members[2].connected = false;
+  CHECK(told(leader(), now) == "replica is gone: replica 2\n");
+  CHECK(told(now, leader()) == "replica is there: replica 2\n");
+  now = leader();
+  now.log.members.pop_back();
+  CHECK(told(leader(), now) == "member: replica 2 was removed\n");
+  CHECK(told(now, leader()) == "member: replica 2 was added (voter)\n");
+}
+
+TEST_CASE("a file of events is bounded, and keeps the one before") {
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("crane-events-" + std::to_string(::getpid()) + ".jsonl");
+  {
+    EventLog log(path, 2, 400);
+    NodeStatus s = at_rest();
+    s.pid = 77;
+    log.observe(s, 1'000);
+    log.observe(s, 2'000);
+    auto lines = lines_of(path);
+    REQUIRE(lines.size() == 3);
+    CHECK(
+        lines[0] ==
+        nlohmann::json{{"unix_ms", 1000}, {"replica", 2}, {"event", "begins"}, {"text", "pid 77"}});
+    CHECK(lines[1]["event"] == "follows");
+    CHECK(lines[2]["event"] == "server runs");
+    for (int i = 0; i < 20; ++i) log.note({"n", std::to_string(i)}, 3'000 + i);
+    CHECK(std::filesystem::file_size(path) <= 400);
+    CHECK(std::filesystem::file_size(path + ".1") <= 400);
+    CHECK(lines_of(path).back()["text"] == "19");
+  }
+  {
+    EventLog again(path, 2, 400);
+    const std::size_t before = lines_of(path).size();
+    again.note({"n", "20"}, 4'000);
+    CHECK(lines_of(path).size() <= before + 1);
+    CHECK(lines_of(path).back()["text"] == "20");
+  }
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".1");
+}
+
+}  // namespace crane::node
