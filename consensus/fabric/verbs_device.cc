@@ -59,6 +59,14 @@ std::uint32_t random_psn() noexcept {
   return static_cast<std::uint32_t>(random_word() >> 8) & 0xffffff;
 }
 
+std::vector<std::string> device_names() {
+  int n = 0;
+  const std::unique_ptr<ibv_device*, FreeList> list(ibv_get_device_list(&n));
+  std::vector<std::string> names;
+  for (int i = 0; list && i < n; ++i) names.emplace_back(ibv_get_device_name(list.get()[i]));
+  return names;
+}
+
 Result<Device> Device::open(const std::string& name, const std::string& address) {
   auto found = open(name, address, true);
   // The address may be of another network than the devices': then any of theirs will do.

@@ -54,6 +54,9 @@ struct RetryPolicy {
   std::uint8_t retries = 4;
 };
 
+// Those of this machine, whether they can be used or not.
+std::vector<std::string> device_names();
+
 class Device {
  public:
   // An empty name: a device that has the numeric address `address`, else the first with an active

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "dmt/base/descriptor_limit.h"
 #include "dmt/sequence/entry.h"
 #include "proxy/analysis/analysis_node.h"
+#include "proxy/node/check_devices.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
 #include "proxy/node/descriptors.h"
@@ -182,40 +184,53 @@ std::string version() {
                                      {"control", crane::control::kVersion}});
 }
 
+// The command line.
+struct Typed {
+  int control_fd = -1, replica = -1;
+  std::string path, instance;
+  bool checks_devices = false;
+  Begin begin;
+};
+
+std::vector<Word> words_of(Typed& typed) {
+  return {
+      {"--config", &typed.path, "the group's file (TOML; from crane-run: JSON)"},
+      {"--replica", &typed.replica, "the number of this host's replica", {.needs = {"--config"}}},
+      {"--instance",
+       &typed.instance,
+       "as --config /etc/crane/NAME.toml, for the replica whose address this host has, or that "
+       "NAME:REPLICA names (for units of systemd)",
+       {.excludes = {"--config", "--replica"}}},
+      {"--control-fd",
+       &typed.control_fd,
+       "socket to crane-run, which sets it",
+       {.excludes = {"--replica", "--instance"}}},
+      {"--force-new-group",
+       Word::Flag{&typed.begin.new_group},
+       "forget what this replica holds of the group; only when all hosts start over",
+       {.excludes = {"--control-fd"}}},
+      {"--fetch",
+       Word::Flag{&typed.begin.fetch},
+       "begin at a checkpoint, if this host has none at another replica's, or not at all",
+       {.excludes = {"--control-fd", "--force-new-group"}}},
+      {"--forget-log",
+       Word::Flag{&typed.begin.forget},
+       "forget the log that this host holds: the replica recovers as a new member, at a "
+       "checkpoint",
+       {.excludes = {"--control-fd", "--force-new-group"}}},
+      {"--check-devices",
+       Word::Flag{&typed.checks_devices},
+       "test the fence of this machine's RDMA devices, and print it as JSON",
+       {.excludes = {"--config", "--instance"}}}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   (void)crane::setup::service_manager();
-  int control_fd = -1, replica = -1;
-  std::string path, instance;
-  Begin begin;
+  Typed typed;
   const Program program{
-      {"crane-node",
-       "One replica of a Crane group.",
-       {{"--config", &path, "the group's file (TOML; from crane-run: JSON)"},
-        {"--replica", &replica, "the number of this host's replica", {.needs = {"--config"}}},
-        {"--instance",
-         &instance,
-         "as --config /etc/crane/NAME.toml, for the replica whose address this host has, or that "
-         "NAME:REPLICA names (for units of systemd)",
-         {.excludes = {"--config", "--replica"}}},
-        {"--control-fd",
-         &control_fd,
-         "socket to crane-run, which sets it",
-         {.excludes = {"--replica", "--instance"}}},
-        {"--force-new-group",
-         Word::Flag{&begin.new_group},
-         "forget what this replica holds of the group; only when all hosts start over",
-         {.excludes = {"--control-fd"}}},
-        {"--fetch",
-         Word::Flag{&begin.fetch},
-         "begin at a checkpoint, if this host has none at another replica's, or not at all",
-         {.excludes = {"--control-fd", "--force-new-group"}}},
-        {"--forget-log",
-         Word::Flag{&begin.forget},
-         "forget the log that this host holds: the replica recovers as a new member, at a "
-         "checkpoint",
-         {.excludes = {"--control-fd", "--force-new-group"}}}}},
+      {"crane-node", "One replica of a Crane group.", words_of(typed)},
       version(),
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says)."};
@@ -227,13 +242,17 @@ int main(int argc, char** argv) {
   if (const auto status = CommandLine(program).status_after(argc, argv, usage, report)) {
     return *status;
   }
-  if (path.empty() && instance.empty()) {
+  if (typed.checks_devices) {
+    std::printf("%s\n", crane::node::check_devices().dump().c_str());
+    return 0;
+  }
+  if (typed.path.empty() && typed.instance.empty()) {
     report("--config or --instance is required");
     return usage;
   }
-  if (!instance.empty()) {
+  if (!typed.instance.empty()) {
     crane::setup::set_program("crane-node");
-    const crane::Outcome found = find_instance(instance, path, replica);
+    const crane::Outcome found = find_instance(typed.instance, typed.path, typed.replica);
     if (!found) {
       crane::setup::say(found.error().text);
       return found.error().exit_status;
@@ -241,6 +260,6 @@ int main(int argc, char** argv) {
   }
   ::signal(SIGPIPE, SIG_IGN);
   const rlim_t descriptors = crane::node::prepare_descriptors();
-  return replica >= 0 ? run_by_itself(path, replica, begin, descriptors)
-                      : run_under_launcher(path, control_fd, descriptors);
+  return typed.replica >= 0 ? run_by_itself(typed.path, typed.replica, typed.begin, descriptors)
+                            : run_under_launcher(typed.path, typed.control_fd, descriptors);
 }

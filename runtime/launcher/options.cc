@@ -15,6 +15,7 @@
 #include "runtime/setup/http.h"
 #include "runtime/setup/option_words.h"
 #include "runtime/setup/outbound.h"
+#include "runtime/setup/port.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
 
@@ -34,6 +35,7 @@ constexpr const char* kFooter =
     "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
     "  crane-run --name apache2 --stop          also where its crane-run was killed\n"
+    "  crane-run doctor                         can this machine run groups; what is missing\n"
     "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
 
 using setup::Word;
@@ -173,6 +175,33 @@ std::vector<Word> words_of(Options& o, std::vector<std::string>& publish, std::s
               {"program", &o.program, "the server and its arguments, after --"}});
   add(words, host_words(o.remote, hosts));
   return words;
+}
+
+setup::Command doctor_command(DoctorOptions& o, std::vector<std::string>& ports) {
+  return {"doctor",
+          "tries and measures whether this machine can run groups; 0: yes, 1: with limits, 2: no",
+          {{"--dir", &o.dir, "where the group's files would live (default: as above)"},
+           {"--port", &ports, "a port that clients would use; may be repeated"},
+           {"-n,--replicas",
+            &o.replicas,
+            "of the group, on this machine (default 3)",
+            {.bounds = {{1, kReplicasMost}}}},
+           {"--ring-mb",
+            &o.ring_mb,
+            "memory for the log, per replica (default 128)",
+            {.bounds = {{16, 1024}}}},
+           {"-o,--output", &o.output, "table or json", {.choices = {"table", "json"}}}}};
+}
+
+Outcome read_ports(const std::vector<std::string>& texts, std::vector<std::uint16_t>& ports) {
+  for (const auto& text : texts) {
+    std::uint16_t port = 0;
+    if (!setup::parse_port(text, port)) {
+      return failure(Status::kUsage, "--port", text, "is no port", "use 1 to 65535");
+    }
+    ports.push_back(port);
+  }
+  return Done{};
 }
 
 // What makes no sense, or not yet, for a group of several hosts.
@@ -317,17 +346,24 @@ Parsed read_words(CommandLine& line, int argc, const char* const* argv, Outcome&
 }  // namespace
 
 Parsed parse_options(int argc, const char* const* argv, Options& options, Outcome& problem_out) {
-  std::vector<std::string> publish;
+  std::vector<std::string> publish, ports;
   std::string hosts;
   const setup::Program program{
-      {"crane-run", "Runs an unmodified server as a group of replicas that clients see as one.",
-       words_of(options, publish, hosts)},
+      {"crane-run",
+       "Runs an unmodified server as a group of replicas that clients see as one.",
+       words_of(options, publish, hosts),
+       {doctor_command(options.doctor, ports)}},
       version_of_launcher(),
       kFooter,
       true};
   CommandLine line(program);
   if (const Parsed read = read_words(line, argc, argv, problem_out); read != Parsed::kRun) {
     return read;
+  }
+  if (line.command() != nullptr) {
+    options.doctor.typed = true;
+    problem_out = read_ports(ports, options.doctor.ports);
+    return problem_out.ok() ? Parsed::kRun : Parsed::kProblem;
   }
   options.program = line.rest();
   options.words.assign(argv + 1, argv + argc);

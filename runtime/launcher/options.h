@@ -36,6 +36,15 @@ struct HostsOptions {
   bool stop = false;        // end such a group instead of starting one
 };
 
+// crane-run doctor.
+struct DoctorOptions {
+  bool typed = false;
+  std::string dir, output = "table";
+  int replicas = 3;
+  std::uint32_t ring_mb = 128;
+  std::vector<std::uint16_t> ports;
+};
+
 // The options that nodes are told (runtime/setup/option_table.def), and those of crane-run alone.
 struct Options : setup::NodeOptions {
   int replicas = 3;
@@ -62,6 +71,7 @@ struct Options : setup::NodeOptions {
   int test_only_flip = -1;                   // the replica whose output is made wrong
   bool verbose = false;
   HostsOptions remote;
+  DoctorOptions doctor;
   std::vector<std::string> program;  // name and arguments, as typed
   std::vector<std::string> words;    // all of the command line behind crane-run, as typed
   bool stop = false;                 // end the group of this name instead of starting one

@@ -74,6 +74,12 @@ void declare(CLI::App& app, const Command& command, Made& made) {
   if (!command.commands.empty()) app.require_subcommand(1);
 }
 
+// Of a program that ends at another one's words, a command is the first word or none.
+bool begins_with_command(const Command& program, int argc, const char* const* argv) {
+  return argc > 1 && std::any_of(program.commands.begin(), program.commands.end(),
+                                 [&](const Command& one) { return one.name == argv[1]; });
+}
+
 std::vector<std::string> names_of(const std::vector<Command>& commands) {
   std::vector<std::string> names;
   for (const Command& one : commands) names.push_back(one.name);
@@ -166,17 +172,20 @@ CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {
   app.name(top.name);
   app.set_version_flag("--version", program_.version);
   app.footer(program_.footer);
-  if (!top.commands.empty()) app.fallthrough();
-  if (program_.ends_at_program) argc = cut_program(top, argc, argv, rest_);
+  const bool ends = program_.ends_at_program;
+  const bool has_command = !ends || begins_with_command(top, argc, argv);
+  if (!ends && !top.commands.empty()) app.fallthrough();
+  if (!has_command) argc = cut_program(top, argc, argv, rest_);
   Made made;
   declare(app, top, made);
+  if (ends) app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& shown) {  // --help, --version
     app.exit(shown);
     return Parsed::kShown;
   } catch (const CLI::ParseError& error) {
-    mistake_ = misused_command(top, argc, argv);
+    if (has_command) mistake_ = misused_command(top, argc, argv);
     if (mistake_.empty()) mistake_ = unknown_option(top, argc, argv);
     if (mistake_.empty()) mistake_ = error.what();
     return Parsed::kMistake;

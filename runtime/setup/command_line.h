@@ -56,7 +56,8 @@ struct Program {
   Command command;
   std::string version;  // of --version
   std::string footer;   // of --help
-  // What follows "--", or the first word by its place, is another program's: rest() has it.
+  // What follows "--", or the first word by its place, is another program's: rest() has it.  A
+  // command of ours then is the first word of all, and has none of the program's own options.
   bool ends_at_program = false;
 };
 
@@ -78,7 +79,7 @@ class CommandLine {
   const std::string& mistake() const noexcept { return mistake_; }
   // Whether an option was typed.  `name`: one of its names.
   bool typed(const std::string& name) const { return typed_.count(name) > 0; }
-  // The command that was typed; nullptr: the program has none.
+  // The command that was typed; nullptr: none.
   const Command* command() const noexcept { return command_; }
   // ends_at_program: the other program's words.
   const std::vector<std::string>& rest() const noexcept { return rest_; }

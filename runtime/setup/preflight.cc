@@ -29,23 +29,10 @@ namespace fs = std::filesystem;
 
 // Of a group that lasts, in its directory.
 constexpr const char* kIdentity = "/group.json";
-constexpr std::uint64_t kRoomForFiles = 8ULL << 20;    // logs and configuration
-constexpr std::uint64_t kRoomForMemory = 64ULL << 20;  // per replica; segments are sparse files
 
 Outcome no_directory(const std::string& path, const std::string& cause) {
   return failure(Status::kDirectory, "cannot use the directory", path, cause,
                  "name another with --dir, or mend its permissions");
-}
-
-Outcome check_room(const std::string& path, std::uint64_t wanted) {
-  struct statvfs info {};
-  if (statvfs(path.c_str(), &info) != 0) return no_directory(path, strerror(errno));
-  const std::uint64_t room = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
-  if (room >= wanted) return Done{};
-  return failure(
-      Status::kDiskFull, "no room", path,
-      std::to_string(room >> 20) + " MiB free, " + std::to_string(wanted >> 20) + " MiB needed",
-      "free space there, or use another place");
 }
 
 // A segment that a killed group left is removed, unless another version of Crane wrote it: that
@@ -85,21 +72,6 @@ bool of_a_replica(const std::string& name) {
          name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
-Outcome check_port(std::uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  const int why = errno;
-  close(fd);
-  if (free) return Done{};
-  return failure(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
-                 "stop its owner, or choose another with --publish");
-}
-
 // Whoever only looks whether it is held (is_held()) holds it for a moment.
 bool flock_soon(int fd, int how) {
   constexpr int kTries = 10, kPauseMs = 10;
@@ -124,6 +96,32 @@ Outcome check_record(const std::string& record) {
 }
 
 }  // namespace
+
+Outcome check_room(const std::string& path, std::uint64_t wanted) {
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0) return no_directory(path, strerror(errno));
+  const std::uint64_t room = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+  if (room >= wanted) return Done{};
+  return failure(
+      Status::kDiskFull, "no room", path,
+      std::to_string(room >> 20) + " MiB free, " + std::to_string(wanted >> 20) + " MiB needed",
+      "free space there, or use another place");
+}
+
+Outcome check_port(std::uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const int why = errno;
+  close(fd);
+  if (free) return Done{};
+  return failure(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
+                 "stop its owner, or choose another with --publish");
+}
 
 bool is_held(const std::string& directory) {
   const int fd = open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC);
@@ -195,18 +193,26 @@ std::uint64_t digest_of(const Parts& parts) {
   return crc64(all, sizeof all);
 }
 
-Outcome check_machine(bool container, const Ports& publish) {
-  if (container && geteuid() != 0) {
-    return failure(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
-                   "run as root, or add --no-container");
+Outcome check_root() {
+  if (geteuid() == 0) return Done{};
+  return failure(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
+                 "run as root, or add --no-container");
+}
+
+Outcome check_lxc() {
+  void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return failure(Status::kNoLxc, "cannot make containers", "liblxc.so.1", "LXC is not installed",
+                   "install the package lxc, or add --no-container");
   }
+  dlclose(library);
+  return Done{};
+}
+
+Outcome check_machine(bool container, const Ports& publish) {
   if (container) {
-    void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      return failure(Status::kNoLxc, "cannot make containers", "liblxc.so.1",
-                     "LXC is not installed", "install the package lxc, or add --no-container");
-    }
-    dlclose(library);
+    if (auto p = check_root(); !p) return p;
+    if (auto p = check_lxc(); !p) return p;
   }
   for (const auto& [ours, theirs] : publish) {
     if (auto taken = check_port(ours); !taken) return taken;

@@ -33,6 +33,16 @@ inline constexpr char kDrainedMark[] = "drained";
 
 // Root privilege and LXC when containers are wanted; published ports that are named.
 Outcome check_machine(bool container, const Ports& publish);
+// Each of these by itself.  Statuses: kNoRoot; kNoLxc; kPortTaken.
+Outcome check_root();
+Outcome check_lxc();
+Outcome check_port(std::uint16_t port);
+
+// What must be free in a group's directory, and for each replica in its shared memory, in bytes;
+// segments are sparse files.
+inline constexpr std::uint64_t kRoomForFiles = 8ULL << 20, kRoomForMemory = 64ULL << 20;
+// Whether `wanted` bytes are free where `path` lies.  Statuses: kDirectory, kDiskFull.
+Outcome check_room(const std::string& path, std::uint64_t wanted);
 
 // /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.
 std::string default_directory();

@@ -111,8 +111,9 @@ std::vector<std::string> options_of(const Command& command) {
   return names;
 }
 
+// `above`: options that may follow a command as well.
 void collect(const Command& command, const std::string& path, const std::vector<std::string>& above,
-             std::vector<Level>& levels) {
+             std::vector<Level>& levels, bool inherits) {
   Level level{path, {}};
   for (const Command& one : command.commands) level.words.push_back(one.name);
   std::vector<std::string> options = options_of(command);
@@ -120,13 +121,13 @@ void collect(const Command& command, const std::string& path, const std::vector<
   level.words.insert(level.words.end(), options.begin(), options.end());
   levels.push_back(level);
   for (const Command& one : command.commands) {
-    collect(one, path + " " + one.name, options, levels);
+    collect(one, path + " " + one.name, inherits ? options : above, levels, inherits);
   }
 }
 
 std::vector<Level> levels_of(const Program& program) {
   std::vector<Level> levels;
-  collect(program.command, "", {"--help", "--version"}, levels);
+  collect(program.command, "", {"--help", "--version"}, levels, !program.ends_at_program);
   return levels;
 }
 
@@ -200,8 +201,12 @@ std::string man_page(const Program& program) {
   while (!what.empty() && what.back() == '.') what.pop_back();
   const std::string name = escaped(top.name);
   std::string synopsis = "\\fB" + name + "\\fR [\\fIoptions\\fR]";
-  if (!top.commands.empty()) synopsis += " \\fIcommand\\fR ...";
-  if (program.ends_at_program) synopsis += " \\-\\- \\fIprogram\\fR [\\fIargument\\fR ...]";
+  if (program.ends_at_program) {
+    synopsis += " \\-\\- \\fIprogram\\fR [\\fIargument\\fR ...]";
+    if (!top.commands.empty()) synopsis += "\n.br\n\\fB" + name + "\\fR \\fIcommand\\fR ...";
+  } else if (!top.commands.empty()) {
+    synopsis += " \\fIcommand\\fR ...";
+  }
   std::string text = ".TH " + upper(top.name) + " 1 \"\" \"" + version_of(program) +
                      "\" \"Crane\"\n.SH NAME\n" + name + " \\- " + escaped(what) +
                      "\n.SH SYNOPSIS\n" + synopsis + "\n.SH OPTIONS\n" + man_words(top) +

@@ -6,6 +6,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
+#include "runtime/launcher/doctor/doctor.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
@@ -106,6 +107,15 @@ int stop_group(Options options) {
   return go_on(first, found, *remains.record, true);
 }
 
+int run_doctor(const DoctorOptions& o) {
+  Examination what;
+  what.dir = o.dir;
+  what.wanted.replicas = o.replicas;
+  what.wanted.ring_mb = o.ring_mb;
+  for (const std::uint16_t port : o.ports) what.ports.push_back({port, check_port(port), false});
+  return tell({"this machine", examine(what)}, o.output);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -117,6 +127,7 @@ int main(int argc, char** argv) {
   const Parsed parsed = parse_options(argc, argv, options, problem);
   if (parsed == Parsed::kShown) return 0;
   if (parsed == Parsed::kProblem) return fail(problem.error());
+  if (options.doctor.typed) return run_doctor(options.doctor);
   set_verbose(options.verbose);
   if (!options.remote.hosts.empty()) return Hosts(options).run();
   if (options.stop) return stop_group(options);
