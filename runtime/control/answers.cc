@@ -318,11 +318,30 @@ constexpr F kState[] = {
     {"listening", Holds::kObjects, kAlways, "ports", kListening},
 };
 
+// --- the doctor
+
+constexpr F kFindings[] = {
+    {"area", Holds::kText, kAlways, "what was looked at"},
+    {"verdict", Holds::kText, kAlways, "ok, limited or missing"},
+    {"seen", Holds::kText, kAlways, "what there is"},
+    {"costs", Holds::kText, kOrNull, "what that costs; null: nothing"},
+    {"mend", Holds::kText, kOrNull, "how to mend it"},
+    {"measures", Holds::kCounts, kAlways, "numbers of it; the end of a name is its unit"},
+};
+constexpr F kDoctor[] = {
+    kVersionField,
+    {"subject", Holds::kText, kAlways, "this machine, or the group's name"},
+    {"verdict", Holds::kText, kAlways, "the gravest of the findings"},
+    {"headline", Holds::kText, kAlways, "for people"},
+    {"findings", Holds::kObjects, kAlways, "one for each thing that a group needs", kFindings},
+};
+
 constexpr Document kDocuments[] = {
     {"node", "a node's answer to status, and status.json in its directory", kNode},
     {"group", "crane-ctl status -o json, one for each group", kGroup},
     {"members", "crane-ctl member list -o json, one for each group", kMembers},
     {"events", "crane-ctl events -o json, one for each group", kEvents},
+    {"doctor", "crane-run doctor -o json, crane-ctl doctor -o json", kDoctor},
     {"state", "state.json in the directory of a group that crane-run started", kState},
 };
 

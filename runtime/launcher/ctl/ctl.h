@@ -87,6 +87,8 @@ int drain_replica(const Request& request);
 int resume_replica(const Request& request);
 int replace_replica(const Request& request);
 int restore_replica(Request request);
+// Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
+int examine_group(const Request& request);  // ctl_doctor.cc
 
 // The digest of the group's log, which its checkpoints have in common; "": no node tells.
 std::string log_digest_of(const Request& request, const std::string& group);

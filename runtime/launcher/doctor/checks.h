@@ -13,6 +13,8 @@ namespace crane::launcher {
 struct Wanted {
   int replicas = 3;
   std::uint32_t ring_mb = 128;  // of each replica's log in memory
+  bool container = true;        // else containers and checkpoints are not looked at
+  bool lasts = true;            // something of it is to outlive it, else no disk is looked at
   bool runs = false;            // it has its memory and its ports already
 };
 

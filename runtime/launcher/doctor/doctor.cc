@@ -14,10 +14,10 @@ void add_directories(const Examination& what, std::vector<Finding>& findings, Ro
   const bool named = !what.dir.empty();
   home = look_at_room(named ? what.dir : setup::default_directory());
   findings.push_back(check_directory(home, what.wanted, false));
+  findings.push_back(check_shared_memory(look_at_room(setup::kSharedMemory), what.wanted));
+  if (!what.wanted.lasts) return;
   const Room lasting = named ? home : look_at_room(setup::lasting_directory());
   findings.push_back(check_directory(lasting, what.wanted, true));
-  const Room memory = look_at_room(setup::kSharedMemory);
-  findings.push_back(check_shared_memory(memory, what.wanted));
   if (lasting.write_error == 0) {
     findings.push_back(check_fsync(measure_fsync(lasting.there), lasting));
   }
@@ -43,10 +43,12 @@ std::vector<Finding> examine(const Examination& what) {
   std::vector<Finding> directories;
   add_directories(what, directories, home);
   const Outcome lxc = setup::check_lxc();
-  const bool can_try = privileges.root.ok() && lxc.ok() && home.write_error == 0;
-  const Trial trial = can_try ? try_container(home.there, kTrialMs) : look_for_criu();
-  findings.push_back(check_container(privileges, lxc, trial));
-  findings.push_back(check_checkpoints(privileges, lxc, trial));
+  if (what.wanted.container) {
+    const bool can_try = privileges.root.ok() && lxc.ok() && home.write_error == 0;
+    const Trial trial = can_try ? try_container(home.there, kTrialMs) : look_for_criu();
+    findings.push_back(check_container(privileges, lxc, trial));
+    findings.push_back(check_checkpoints(privileges, lxc, trial));
+  }
   findings.push_back(check_control_groups(look_at_control_groups(), privileges.root.ok()));
 
   const Devices devices = found ? look_at_devices(parts.node) : Devices{};

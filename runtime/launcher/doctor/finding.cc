@@ -64,7 +64,7 @@ std::string Report::headline() const {
   const auto missing = count_of(findings, Verdict::kMissing);
   const auto limited = count_of(findings, Verdict::kLimited);
   std::string line = subject + (missing != 0 ? " cannot run" : " can run");
-  if (subject == "this machine") line += missing != 0 ? " a group" : " groups";
+  line += subject != kThisMachine ? " here" : missing != 0 ? " a group" : " groups";
   if (missing != 0) line += "; " + counted(missing, "missing");
   if (limited != 0) line += "; " + counted(limited, "limited");
   return line + (missing + limited == 0 ? "; all is well" : "");

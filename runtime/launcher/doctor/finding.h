@@ -24,8 +24,10 @@ struct Finding {
   nlohmann::json measures = nlohmann::json::object();
 };
 
+inline constexpr char kThisMachine[] = "this machine";
+
 struct Report {
-  std::string subject;  // "this machine", or a group
+  std::string subject;  // kThisMachine, or the name of a group
   std::vector<Finding> findings;
 
   Verdict verdict() const;  // the gravest

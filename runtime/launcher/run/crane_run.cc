@@ -113,7 +113,7 @@ int run_doctor(const DoctorOptions& o) {
   what.wanted.replicas = o.replicas;
   what.wanted.ring_mb = o.ring_mb;
   for (const std::uint16_t port : o.ports) what.ports.push_back({port, check_port(port), false});
-  return tell({"this machine", examine(what)}, o.output);
+  return tell({kThisMachine, examine(what)}, o.output);
 }
 
 }  // namespace

@@ -61,3 +61,14 @@ TEST_CASE("completion offers what may follow", "[program_pages]") {
   CHECK_FALSE(has(bash + zsh, "hidden"));
   CHECK_FALSE(page_of(tool.program, "html"));
 }
+
+TEST_CASE("a program that runs another one may have commands of its own", "[program_pages]") {
+  Tool tool;
+  tool.program.ends_at_program = true;
+  const std::string page = man_page(tool.program), bash = bash_completion(tool.program);
+  CHECK(has(page, "[\\fIoptions\\fR] \\-\\- \\fIprogram\\fR [\\fIargument\\fR ...]\n.br\n"));
+  CHECK(has(page, "\\fBcrane\\-tool\\fR \\fIcommand\\fR ..."));
+  CHECK(has(page, ".SS member add\none more\n"));
+  CHECK(has(bash, "'') mapfile -t COMPREPLY < <(compgen -W 'member --quiet --color --help"));
+  CHECK(has(bash, "' member add') mapfile -t COMPREPLY < <(compgen -W '--count --help --version'"));
+}
