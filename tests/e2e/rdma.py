@@ -185,9 +185,22 @@ def started_by_crane_run(scenario, hosts):
         gone(scenario, group, "and nothing is left but the log of the killed one", [leader])
 
 
+def devices_are_tested(scenario):
+    """crane-run doctor finds the devices, and a write that lands behind their fence on none."""
+    done = subprocess.run([str(scenario.out / "crane-run"), "doctor", "-o", "json", "--dir",
+                           str(scenario.work)], stdout=subprocess.PIPE, text=True, timeout=120)
+    answer = json.loads(done.stdout)
+    found = next(f for f in answer["findings"] if f["area"] == "RDMA")
+    scenario.check(found["verdict"] == "ok" and found["measures"]["devices"] == 3
+                   and found["seen"].count("fence tested, 0 of ") == 3,
+                   "crane-run doctor tests the fence of three devices", str(answer))
+    scenario.say(f"{answer['headline']}: {found['seen']}")
+
+
 def body(scenario):
     h.need("redis-server", "redis-benchmark", "ip", "strip")
     hosts = addresses()
+    devices_are_tested(scenario)
     port = h.free_port()
     own = {1: {"group": {"huge_pages": "require"}},
            2: {"group": {"huge_pages": "never", "fence": "reset"}}}

@@ -229,7 +229,7 @@ Finding check_memory_lock(const Limits& limits, const Devices& devices, const Wa
     f.seen += "; only RDMA locks memory";
   } else if (limits.locked_bytes && *limits.locked_bytes < needed) {
     f.verdict = Verdict::kLimited;
-    f.costs = "fabric verbs cannot register its log, unless the user is root with CAP_IPC_LOCK";
+    f.costs = "fabric verbs cannot register its log";
     f.mend = "ulimit -l unlimited (LimitMEMLOCK=infinity in a unit of systemd)";
   }
   return f;
@@ -255,16 +255,19 @@ Finding check_clock(const Clock& clock) {
                ? fmt::format("synchronised, at most {} ms wrong", clock.error_us / 1'000)
                : "not synchronised";
   if (!clock.source.empty()) f.seen += ", source " + clock.source;
-  const bool slow = clock.source == "hpet" || clock.source == "acpi_pm" ||
-                    clock.source == "jiffies" || clock.source == "refined-jiffies";
+  const auto add = [&f](const char* costs, const char* mend) {
+    f.verdict = Verdict::kLimited;
+    f.costs += (f.costs.empty() ? "" : "; ") + std::string(costs);
+    f.mend += (f.mend.empty() ? "" : "; ") + std::string(mend);
+  };
   if (!clock.synchronised) {
-    f.verdict = Verdict::kLimited;
-    f.costs = "servers have the date of the machine that led at their start, which may be wrong";
-    f.mend = "run chrony or another NTP client, if the machine below does not keep the time";
-  } else if (slow) {
-    f.verdict = Verdict::kLimited;
-    f.costs = "each look at the clock is a system call of about a microsecond";
-    f.mend = "use tsc or a clock of the hypervisor (kvm-clock), if the kernel offers it";
+    add("servers have the date of the machine that led at their start, which may be wrong",
+        "run chrony or another NTP client, if the machine below does not keep the time");
+  }
+  if (clock.source == "hpet" || clock.source == "acpi_pm" || clock.source == "jiffies" ||
+      clock.source == "refined-jiffies") {
+    add("each look at the clock is a system call of about a microsecond",
+        "use tsc or a clock of the hypervisor (kvm-clock), if the kernel offers it");
   }
   return f;
 }

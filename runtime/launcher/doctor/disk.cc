@@ -28,9 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr int kProjectQuota = 2;  // PRJQUOTA of linux/quota.h, which excludes sys/quota.h
 
-std::string nearest_directory(const std::string& path) {
+std::string nearest_directory(fs::path there) {
   std::error_code ignored;
-  fs::path there = fs::absolute(path, ignored).lexically_normal();
   while (!fs::is_directory(there, ignored) && there.has_relative_path())
     there = there.parent_path();
   return there.string();
@@ -90,8 +89,9 @@ std::uint64_t Room::usable_bytes() const {
 
 Room look_at_room(const std::string& path) {
   Room room;
-  room.path = path;
-  room.there = nearest_directory(path);
+  std::error_code ignored;
+  room.path = fs::absolute(path, ignored).lexically_normal().string();
+  room.there = nearest_directory(room.path);
   room.type = file_system_of(room.there);
   room.in_memory = setup::is_in_memory(room.there);
   struct statvfs info {};

@@ -43,6 +43,16 @@ Finding check_service(const Json& summary, bool runs) {
   return f;
 }
 
+void add_durability(const Json& summary, std::vector<Finding>& findings) {
+  const std::string durability = text_in(summary, "durability");
+  if (durability.empty()) return;
+  findings.push_back({"durability", Verdict::kOk,
+                      durability == "disk"
+                          ? "disk: what was answered outlives all replicas"
+                          : "memory: what was answered outlives a minority of the replicas",
+                      "", ""});
+}
+
 // The first node that says so tells for all.
 Finding check_recovery(const std::vector<const Json*>& rows) {
   Finding f{"recovery", Verdict::kOk, "a lost replica recovers from a checkpoint", "", ""};
@@ -145,6 +155,7 @@ std::vector<Finding> check_group(const Json& summary) {
                         "lost replicas stay away", what});
   }
   if (rows.empty()) return findings;
+  add_durability(summary, findings);
   findings.push_back(check_recovery(rows));
   findings.push_back(check_unhooked(rows));
   findings.push_back(check_unsupported(rows));

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -87,10 +88,31 @@ int try_take() {
   });
 }
 
-std::optional<std::uint64_t> limit_of(__rlimit_resource_t resource) {
-  rlimit limit{};
-  if (getrlimit(resource, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};
-  return limit.rlim_max;
+std::uint64_t effective_capabilities() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("CapEff:", 0) == 0) return std::strtoull(line.c_str() + 7, nullptr, 16);
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> bound(rlim_t limit) {
+  if (limit == RLIM_INFINITY) return {};
+  return limit;
+}
+
+// What the process' own control group of version 2 gets at most; `all`: it has no limit.
+int processors_of_group(int all) {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.rfind("0::", 0) != 0) continue;
+    std::istringstream limit(first_line("/sys/fs/cgroup" + line.substr(3) + "/cpu.max"));
+    double quota_us = 0, period_us = 0;  // "max 100000": no limit
+    if (limit >> quota_us >> period_us && period_us > 0) {
+      return std::max(1, static_cast<int>(quota_us / period_us));
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -105,11 +127,7 @@ std::string first_line(const std::string& path) {
 Privileges look_at_privileges() {
   Privileges found;
   found.root = setup::check_root();
-  std::uint64_t effective = 0;
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("CapEff:", 0) == 0) effective = std::strtoull(line.c_str() + 7, nullptr, 16);
-  }
+  const std::uint64_t effective = effective_capabilities();
   for (const Capability& one : kCapabilities) {
     if ((effective >> one.number & 1) == 0) found.lacks.emplace_back(one.name);
   }
@@ -156,10 +174,22 @@ ControlGroups look_at_control_groups() {
 
 int usable_processors() {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const int bound_to = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::min(bound_to, processors_of_group(bound_to));
 }
 
-Limits look_at_limits() { return {limit_of(RLIMIT_MEMLOCK), limit_of(RLIMIT_NOFILE)}; }
+// Nodes raise their limit of descriptors as far as they may, and leave that of memory.
+Limits look_at_limits() {
+  Limits limits;
+  constexpr int kLockMemory = 14;  // CAP_IPC_LOCK, for which the limit does not count
+  rlimit locked{}, files{};
+  if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
+      (effective_capabilities() >> kLockMemory & 1) == 0) {
+    limits.locked_bytes = bound(locked.rlim_cur);
+  }
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) limits.descriptors = bound(files.rlim_max);
+  return limits;
+}
 
 Clock look_at_clock() {
   Clock clock;

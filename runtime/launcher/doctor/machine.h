@@ -100,6 +100,7 @@ struct DiskSpeed {
 Privileges look_at_privileges();
 Kernel look_at_kernel();
 ControlGroups look_at_control_groups();
+// By affinity, and by the control group of this process.
 int usable_processors();
 Limits look_at_limits();
 Clock look_at_clock();

@@ -22,7 +22,7 @@ ServerOptions options_of(const std::string& directory, const char* replica, int 
   options.name = "crane.doctor." + std::to_string(getpid()) + "." + replica;
   options.host_name = "craned";
   options.directory = directory + "/" + replica;
-  options.command = {"/bin/sleep", "infinity"};
+  options.command = {"/bin/sleep", "600"};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   options.criu_limit_ms = limit_ms;
   return options;

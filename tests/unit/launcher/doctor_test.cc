@@ -221,6 +221,8 @@ TEST_CASE("doctor: processors, descriptors, locked memory and clock have limits"
   check_well(check_clock({true, 3'000, "tsc"}), "at most 3 ms wrong, source tsc");
   check_limited(check_clock({false, 16'000'000, "tsc"}), Verdict::kLimited, "not synchronised",
                 "date", "chrony");
+  check_limited(check_clock({false, 0, "hpet"}), Verdict::kLimited, "hpet",
+                "may be wrong; each look at the clock", "time; use tsc");
   check_limited(check_clock({true, 0, "hpet"}), Verdict::kLimited, "hpet", "system call", "tsc");
 
   check_well(check_control_groups({2, {"cpu", "memory"}, true}, true), "version 2: cpu, memory");
@@ -311,6 +313,13 @@ TEST_CASE("doctor: a group tells what it lacks", "[doctor]") {
   const auto all = check_group(group_of({node_of(0), node_of(1)}));
   for (const Finding& f : all) CHECK(f.verdict == Verdict::kOk);
   CHECK(find(all, "recovery") != nullptr);
+  CHECK(find(all, "durability") == nullptr);  // no node tells
+  Json on_disk = group_of({node_of(0)});
+  on_disk["durability"] = "disk";
+  CHECK(has(find(check_group(on_disk), "durability")->seen, "outlives all replicas"));
+  Json early = node_of(0);
+  early["recovery"]["why"] = "no checkpoint was taken yet";
+  CHECK(has(find(check_group(group_of({early})), "recovery")->seen, "no checkpoint was taken yet"));
 
   Json refused = node_of(1), passed = node_of(0), vain = node_of(0), pages = node_of(0);
   refused["recovery"]["refused"] = "a process has an io_uring";
