@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -130,6 +131,16 @@ def without_directory(scenario):
                    "a directory that cannot be made: 2", doctor.text)
 
 
+def alone(scenario, place):
+    """crane-run where the rest of Crane is not."""
+    shutil.copy(scenario.out / "crane-run", place)
+    done = subprocess.run([str(place / "crane-run"), "doctor", "--dir", str(place)],
+                          stdout=subprocess.PIPE, text=True, timeout=120)
+    scenario.check(done.returncode == MISSING
+                   and done.stdout.startswith("this machine cannot run a group; 1 thing is missing")
+                   and "crane-node" in done.stdout, "without crane-node: 2", done.stdout)
+
+
 def as_nobody(scenario, place):
     place = place / "nobodys"
     place.mkdir()
@@ -220,6 +231,7 @@ def body(scenario):
     words(scenario, place)
     ports(scenario, place)
     without_directory(scenario)
+    alone(scenario, place)
     if h.can_contain():
         h.need("setpriv", "unshare")
         as_nobody(scenario, place)
