@@ -159,6 +159,10 @@ std::vector<Word> server_words(Options& o) {
       {"--stop", Word::Flag{&o.stop},
        "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
        "supervises it or not"},
+      {"--dry-run",
+       Word::Flag{&o.dry_run},
+       "say what would be done, after all checks; start and write nothing",
+       {.excludes = {"--stop"}}},
       {"--force-new-group", Word::Flag{&o.force_new_group},
        "start over where a group of this name left something behind, which is given up"},
   };

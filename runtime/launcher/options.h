@@ -75,6 +75,7 @@ struct Options : setup::NodeOptions {
   std::vector<std::string> program;  // name and arguments, as typed
   std::vector<std::string> words;    // all of the command line behind crane-run, as typed
   bool stop = false;                 // end the group of this name instead of starting one
+  bool dry_run = false;              // say what would be done
   bool force_new_group = false;      // whatever is left of one of this name is given up
 
   setup::GroupPlace place() const { return {name, dir, places(), record, lasts()}; }

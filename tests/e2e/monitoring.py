@@ -127,7 +127,9 @@ def taken(scenario):
             log = group.dir / "r0/node.log"
             h.wait_until(lambda: "HTTP is not answered yet" in log.read_text(), 20,
                          "a taken address is said")
-            scenario.check(h.redis_answers(port), "a taken address: the group serves without it")
+            scenario.check(h.redis_answers(port)
+                           and "cannot answer HTTP" in group.log.read_text(),
+                           "a taken address: the group serves without it, and says so")
             holder.close()
             h.wait_until(lambda: said(first, "/leader") == 200, 20, "the address is had once free")
     scenario.check(True, "a taken address is had once it is free")

@@ -129,6 +129,28 @@ def command_lines(scenario):
                            f"{done.returncode}: {done.stdout[-300:]}")
 
 
+def dry_runs(scenario, uses):
+    """Everything is looked at, nothing is made."""
+    home = scenario.work / "dry"
+    done = subprocess.run([str(scenario.out / "crane-run"), "--dry-run", "--dir", str(home),
+                           "--no-container", "--http", str(h.free_port()), "--", "sleep", "60"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=TIMEOUT)
+    scenario.check(done.returncode == 0 and "nothing was started or written" in done.stdout
+                   and f"{home}/sleep, removed at the end" in done.stdout and not home.exists(),
+                   "--dry-run says what would be done, and makes nothing", done.stdout)
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        for option in (["--publish", f"{port}:80"], ["--http", str(port)]):
+            uses.run(f"--dry-run: {option[0]} with a taken port", 105, str(port),
+                     options=["--dry-run", *option])
+    uses.run("--dry-run: no such program", 102, "no-such-server", ["no-such-server"],
+             options=["--dry-run"])
+    uses.run("--dry-run --stop", 100, "--help", options=["--dry-run", "--stop"])
+
+
 def body(scenario):
     uses = Uses(scenario)
     command_lines(scenario)
@@ -147,6 +169,7 @@ def body(scenario):
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
     uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
     taken_port(uses)
+    dry_runs(scenario, uses)
     if os.geteuid() == 0:
         without_root(uses)
         full = scenario.work / "full"

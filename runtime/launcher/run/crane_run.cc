@@ -2,6 +2,8 @@
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
 #include <sched.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <string_view>
 
 #include "dmt/base/join.h"
@@ -10,6 +12,7 @@
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
+#include "runtime/launcher/run/dry_run.h"
 #include "runtime/launcher/run/group.h"
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/launcher/take_over.h"
@@ -61,9 +64,24 @@ Outcome find_all(const Options& options, Found& found) {
   return choose_profile(options, found.program, found.profile);
 }
 
+int show_plan(const Options& options, const Found& found, const Remains& remains, bool fresh) {
+  GroupPlace place = options.place();
+  Plan plan{options, found.profile, found.program, fresh, remains.living, find_base(place)};
+  if (plan.base.empty()) plan.base = options.lasts() ? lasting_directory() : default_directory();
+  std::error_code ignored;
+  const std::string identity = plan.base + "/" + options.name + "/group.json";
+  plan.on_disk = fresh && options.lasts() && std::filesystem::exists(identity, ignored);
+  std::fputs(plan_text(plan).c_str(), stdout);
+  if (auto p = check_plan(plan); !p) return fail(p.error());
+  return 0;
+}
+
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
+  if (auto p = check_http_ports(options); !p) {
+    say(p.error().text, crane::setup::Level::kWarning);
+  }
   if (auto p = directories.create(options.place()); !p) return fail(p.error());
   if (!options.analysis.empty()) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
@@ -129,7 +147,11 @@ int main(int argc, char** argv) {
   if (parsed == Parsed::kProblem) return fail(problem.error());
   if (options.doctor.typed) return run_doctor(options.doctor);
   set_verbose(options.verbose);
-  if (!options.remote.hosts.empty()) return Hosts(options).run();
+  if (!options.remote.hosts.empty()) {
+    if (!options.dry_run) return Hosts(options).run();
+    std::fputs(plan_text_of_hosts(options).c_str(), stdout);
+    return 0;
+  }
   if (options.stop) return stop_group(options);
 
   hold_signals();
@@ -143,9 +165,11 @@ int main(int argc, char** argv) {
   const bool fresh = !remains.record || options.force_new_group || from_disk;
   if (!fresh) take_surroundings(*remains.record);
   if (auto p = find_all(options, found); !p) return fail(p.error());
+  if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
   if (fresh) return run_new(options, found);
   if (auto p = compare(*remains.record, options, found.parts, remains.living); !p) {
     return fail(p.error());
   }
+  if (options.dry_run) return show_plan(options, found, remains, fresh);
   return go_on(options, found, *remains.record, false);
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/run/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/join.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/run/hosts.h"
+#include "runtime/setup/http.h"
+
+namespace crane::launcher {
+namespace {
+
+using PlanLines = std::vector<std::pair<const char*, std::string>>;
+
+std::string text_of(const std::string& title, const PlanLines& lines) {
+  std::string text = title + "\n";
+  for (const auto& [what, how] : lines) text += fmt::format("  {:<12} {}\n", what, how);
+  return text;
+}
+
+std::string beginning(const Plan& p) {
+  if (!p.fresh) return fmt::format("takes over the {} nodes of this group that live", p.living);
+  if (p.on_disk) return "goes on with what " + p.base + "/" + p.options.name + " holds";
+  return "as a new group";
+}
+
+std::string lasting_text(const Options& o) {
+  if (!o.lasts()) return "nothing: what the server writes is gone when the group ends (see --data)";
+  std::string text =
+      o.data.empty() ? "what was answered" : "what the server has in " + joined(o.data);
+  return text +
+         (o.on_disk() ? ", also when everything is killed at once" : ", over stop and start");
+}
+
+std::string clients_text(const setup::Ports& publish) {
+  if (publish.empty()) return "reach every port at which the server listens";
+  std::vector<std::string> all;
+  for (const auto& [ours, theirs] : publish) {
+    all.push_back(fmt::format("{} for the server's {}", ours, theirs));
+  }
+  return "reach " + joined(all);
+}
+
+std::string checkpoints_text(const Options& o) {
+  std::vector<std::string> when;
+  if (o.checkpoint_every_s != 0) when.push_back(fmt::format("every {} s", o.checkpoint_every_s));
+  if (o.checkpoint_log_mb != 0) when.push_back(fmt::format("every {} MB", o.checkpoint_log_mb));
+  if (when.empty()) return "none by themselves";
+  return "by a follower, " + joined(when) + " of log, while clients do something";
+}
+
+std::string http_text(const Options& o) {
+  if (o.http.empty()) return "none";
+  std::vector<std::string> all;
+  for (int i = 0; i < o.places(); ++i) {
+    all.push_back("http://" + setup::http_of_replica(o.http, i) + "/");
+  }
+  return joined(all);
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& p) {
+  const Options& o = p.options;
+  std::vector<std::string> command = o.program;
+  command.insert(command.end(), p.profile.args.begin(), p.profile.args.end());
+  PlanLines lines{{"group", fmt::format("{}, {} replicas{}", o.name, o.replicas,
+                                        o.spares == 0 ? "" : fmt::format(", {} spares", o.spares))},
+                  {"begins", beginning(p)},
+                  {"program", p.program},
+                  {"command", fmt::format("{}", fmt::join(command, " "))},
+                  {"profile", p.profile.name + ", " + mode_of(o, p.profile)},
+                  {"containers", o.container ? "LXC, one per replica" : "none"},
+                  {"durability", o.durability},
+                  {"lasts", lasting_text(o)},
+                  {"directory", p.base + "/" + o.name + (o.lasts() ? "" : ", removed at the end")},
+                  {"clients", clients_text(o.publish)},
+                  {"outbound", o.outbound},
+                  {"checkpoints", checkpoints_text(o)},
+                  {"HTTP", http_text(o)}};
+  if (!o.analysis.empty()) lines.push_back({"analysis", o.analysis + " in " + o.analysis_dir});
+  if (!o.record.empty()) lines.push_back({"recordings", o.record});
+  return text_of("crane-run would do this; nothing was started or written", lines);
+}
+
+std::string plan_text_of_hosts(const Options& o) {
+  const std::string hosts = joined(o.remote.hosts, &setup::HostWord::name);
+  return text_of("crane-run would do this; no host was asked, nothing was started or written",
+                 {{"group", o.name + ", one replica on each of " + hosts}, {"by", o.remote.rsh}}) +
+         "the file of each of its nodes (the secret is made or read at the start):\n" +
+         setup::to_toml(group_file_of(o));
+}
+
+Outcome check_http_ports(const Options& o) {
+  for (int i = 0; !o.http.empty() && i < o.places(); ++i) {
+    const std::string place = setup::http_of_replica(o.http, i);
+    if (setup::check_port(setup::parse_http(place)->port)) continue;
+    return failure(Status::kPortTaken, "replica " + std::to_string(i) + " cannot answer HTTP",
+                   place, "the port is taken",
+                   "stop its owner, or choose another port with --http");
+  }
+  return Done{};
+}
+
+Outcome check_plan(const Plan& p) {
+  const Options& o = p.options;
+  if (auto found = setup::check_machine(o.container, o.publish); !found) return found;
+  if (auto found = p.fresh ? check_http_ports(o) : Done{}; !found) return found;
+  std::error_code ignored;
+  std::filesystem::path there = p.base;  // the first that exists
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  if (auto found = setup::check_room(there.string(), setup::kRoomForFiles); !found) return found;
+  return setup::check_room(setup::kSharedMemory,
+                           setup::kRoomForMemory * static_cast<unsigned>(o.places()));
+}
+
+}  // namespace crane::launcher
