@@ -161,12 +161,14 @@ def metrics_of(prometheus, leader):
 
 
 def watched(scenario):
-    """Prometheus sees the load, the fail-over and the loss."""
-    port, first = h.free_port(), free_ports(3)
-    with h.Group(scenario, h.redis_program(port), port=port,
-                 options=["--http", str(first), "--test-only-return-ms", "600000"]) as group, \
-            Prometheus(scenario, [f"127.0.0.1:{first + i}" for i in range(3)]) as prometheus:
-        old = group.leader()
+    """Prometheus sees load, fail-over and loss, which stays: nodes run by themselves."""
+    port, http = h.free_port(), h.free_port()
+    addresses = [f"127.0.0.{i + 1}" for i in range(3)]
+    places = [f"{a}:{http}" for a in addresses]
+    with Hosts(scenario, h.redis_program(port), addresses=addresses, port=port,
+               replica=lambda i: {"http": places[i]}) as hosts, \
+            Prometheus(scenario, places) as prometheus:
+        old = hosts.leader()
         scenario.check(metrics_of(prometheus, old), "Prometheus sees who leads")
         with Load(port):
             h.wait_until(lambda: (prometheus.value(
@@ -175,7 +177,8 @@ def watched(scenario):
         alerts = prometheus.alerts()
         scenario.check(not alerts, "Prometheus sees the load, and no alert", str(alerts))
         reigns = prometheus.value("max(crane_leader_changes_total)")
-        group.signal_node(old, signal.SIGKILL)
+        hosts.nodes[old].kill()
+        hosts.wait(old)
         h.wait_until(lambda: (prometheus.value("max(crane_leader_changes_total)") or 0) > reigns,
                      30, "Prometheus sees the fail-over")
         h.wait_until(lambda: prometheus.value("max(crane_losses_tolerated)") == 0, 30,
