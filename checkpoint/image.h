@@ -14,7 +14,7 @@
 //               rename, after everything was synced.  Nothing in it changes but the mark
 //               `verified`.
 // INVARIANT IMAGE-2  A checkpoint is unpacked entirely or not at all, and only when every byte of
-//               it was checked and it is of this group, log, layout and libcrane.so.
+//               it was checked and it is of this group, log and layout.
 // INVARIANT IMAGE-3  The newest verified checkpoint is never removed by keep().
 // INVARIANT IMAGE-5  One that the group was told of, so that stores of the log may be cut there,
 //               stays until a newer one was told.

@@ -12,10 +12,11 @@
 
 #include "checkpoint/pack.h"
 #include "dmt/base/ids.h"
+#include "dmt/base/versions.h"
 
 namespace crane::checkpoint {
 
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = versions::kCheckpoint;
 inline constexpr char kManifestName[] = "manifest.json";
 inline constexpr std::size_t kManifestMax = 16U << 20;
 
@@ -67,12 +68,12 @@ struct Expected {
   std::string group;
   std::string log_digest;
   std::uint32_t layout_version = 0;
-  std::string library_digest;
   std::string program;
   friend bool operator==(const Expected&, const Expected&) = default;
 };
 // Whether a checkpoint is one of ours: kBadArgument foreign (another group, log or program),
-// kWrongVersion (another layout or libcrane.so), each with what to do.
+// kWrongVersion (the segment of a running server has another layout), each with what to do.  What
+// else builds must have equal stands in versions.h and in the node's state.
 Outcome compare(const Manifest& manifest, const Expected& expected, const std::string& name);
 
 }  // namespace crane::checkpoint

@@ -97,7 +97,6 @@ std::string to_text(const Ask& a) {
   return dump({{"group", a.expected.group},
                {"log", a.expected.log_digest},
                {"layout_version", a.expected.layout_version},
-               {"libcrane", a.expected.library_digest},
                {"program", a.expected.program},
                {"behind", value(a.behind)},
                {"resume", a.resume}});
@@ -122,15 +121,13 @@ bool parse(const std::string& text, Ask& to) {
   r.get("group", to.expected.group);
   r.get("log", to.expected.log_digest);
   r.get("layout_version", layout);
-  r.get("libcrane", to.expected.library_digest);
   r.get("program", to.expected.program);
   r.get("behind", to.behind);
   r.get("resume", to.resume);
   to.expected.layout_version = static_cast<std::uint32_t>(layout);
   // Empty would mean any (manifest.h): a stranger's question.
   return r.good() && layout != 0 && layout <= UINT32_MAX && !to.expected.group.empty() &&
-         !to.expected.log_digest.empty() && !to.expected.program.empty() &&
-         !to.expected.library_digest.empty();
+         !to.expected.log_digest.empty() && !to.expected.program.empty();
 }
 
 bool parse(const std::string& text, Have& to) {

@@ -22,13 +22,18 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the admission rule",
     "the quantum",
     "the send buffer",
-    "libcrane.so (another version of Crane)",
     "the list of replicas",
     "whether threads spin (--spins)",
     "the calls that leave the schedule (--detach)",
     "the functions before which threads line up (--soft-barrier)",
     "what the directories of data began with (--data)",
+    "the wire version of Crane (another build)",
+    "the log version of Crane (another build)",
+    "the schedule version of Crane (another build)",
+    "the checkpoint version of Crane (another build)",
 };
+constexpr const char* kOtherItems =
+    "Crane (a build without these versions: see crane-ctl versions)";
 
 std::uint64_t digest(const std::vector<std::string>& words) {
   std::uint64_t crc = 0;
@@ -56,19 +61,22 @@ Agreed digests_of(const Config& c) {
              static_cast<std::uint64_t>(c.admission),
              c.quantum,
              c.send_buffer,
-             setup::file_digest(c.libcrane),
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),
              c.detached_calls,
              digest(soft_barriers),
              c.base_digest};
+  for (std::size_t i = 0; i < std::size(kAgreedVersions); ++i) {
+    all[kServerItems + i] = kAgreedVersions[i].number;
+  }
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
 }
 
 const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept {
   Agreed theirs;
-  if (start.size() < sizeof(StartBody) + sizeof theirs) return nullptr;
+  if (start.size() <= sizeof(StartBody)) return nullptr;
+  if (start.size() != sizeof(StartBody) + sizeof theirs) return kOtherItems;
   std::memcpy(&theirs, start.data() + sizeof(StartBody), sizeof theirs);
   return first_difference(own, theirs);
 }

@@ -180,7 +180,6 @@ std::string version() {
                                      {"verbs", crane::consensus::verbs::kVerbsVersion},
                                      {"shm", crane::consensus::shm::kShmLayoutVersion},
                                      {"recording", crane::proxy::kRecordingVersion},
-                                     {"checkpoint", crane::checkpoint::kManifestVersion},
                                      {"control", crane::control::kVersion}});
 }
 

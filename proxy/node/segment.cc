@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "checkpoint/descriptor.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/tree.h"
 #include "dmt/processes.h"
 #include "dmt/quiescence.h"
@@ -104,6 +105,7 @@ Result<std::unique_ptr<Segment>> Segment::adopt(const Config& config,
   if (done.ok()) done = segment->open_doorbell();
   if (done.ok()) done = segment->open_checkin();
   if (done.ok()) done = segment->copy_library(checkpoint + "/" + kSharedLibrary);
+  if (done.ok()) done = segment->copy_library(config.libcrane, kOwnLibrary);
   if (done.ok()) done = segment->adopt_log(checkpoint + "/runtime.log");
   if (!done.ok()) return done.error();
   return segment;
@@ -113,7 +115,7 @@ Segment::~Segment() {
   if (doorbell_ >= 0) ::close(doorbell_);
   if (checkin_ >= 0) ::close(checkin_);
   std::error_code ignored;
-  for (const char* name : {"segment", "doorbell", "checkin.sock", kSharedLibrary}) {
+  for (const char* name : {"segment", "doorbell", "checkin.sock", kSharedLibrary, kOwnLibrary}) {
     std::filesystem::remove(directory_ + "/" + name, ignored);
   }
 }
@@ -200,7 +202,7 @@ void Segment::initialise(const Config& config) {
   dmt::create_main_process(*layout_);
 }
 
-Outcome Segment::renew(const Config& config) {
+Outcome Segment::renew(const Config& config, bool library) {
   const checkpoint::Descriptor fd(::open((directory_ + "/segment").c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return system_error("open the segment");
   constexpr auto kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;  // reads as zeros from now on
@@ -208,6 +210,17 @@ Outcome Segment::renew(const Config& config) {
     return system_error("clear the segment");
   }
   initialise(config);
+  return library ? take_own_library() : Outcome{Done{}};
+}
+
+// Where the server came from a checkpoint that another build took, the next one is this build's.
+Outcome Segment::take_own_library() {
+  const std::string own = directory_ + "/" + kOwnLibrary, used = directory_ + "/" + kSharedLibrary;
+  if (::rename(own.c_str(), used.c_str()) == 0) {
+    library_digest_ = checkpoint::digest_of_file(used);
+  } else if (errno != ENOENT) {
+    return system_error("exchange libcrane.so");
+  }
   return Done{};
 }
 
@@ -240,12 +253,13 @@ Outcome Segment::open_checkin() {
   return Done{};
 }
 
-Outcome Segment::copy_library(const std::string& from) {
-  const std::string to = directory_ + "/" + kSharedLibrary;
+Outcome Segment::copy_library(const std::string& from, const char* name) {
+  const std::string to = directory_ + "/" + name;
   std::error_code failed;
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failed);
   if (failed) return Error{Code::kSystem, failed.value(), "copy libcrane.so"};
   ::chmod(to.c_str(), 0755);
+  if (name == kSharedLibrary) library_digest_ = checkpoint::digest_of_file(to);
   return Done{};
 }
 

@@ -21,6 +21,8 @@ inline constexpr const char* kServerDirectory = "/run/crane";
 // What changes belongs to the instant at which the server is paused.
 inline constexpr const char* kSharedState[] = {"segment", "runtime.log"};
 inline constexpr const char* kSharedLibrary = "libcrane.so";
+// This build's, beside a checkpoint's: for the server that is started next.
+inline constexpr const char* kOwnLibrary = "libcrane.own";
 
 class Segment {
  public:
@@ -34,13 +36,16 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // As create() left it, at the same place.  REQUIRES: no process of a server maps it.
-  Outcome renew(const Config& config);
+  // As create() left it, at the same place.  REQUIRES: no process of a server maps it.  `library`:
+  // also the library, if it is a checkpoint's; not while it is packed into another checkpoint.
+  Outcome renew(const Config& config, bool library);
 
   dmt::Layout& layout() noexcept { return *layout_; }
   const std::string& directory() const noexcept { return directory_; }
   int doorbell_fd() const noexcept { return doorbell_; }  // readable after a ring
   int checkin_fd() const noexcept { return checkin_; }    // a listening SOCK_SEQPACKET socket
+  // Of the libcrane.so that the server loads: this build's, or a checkpoint's.
+  const std::string& library_digest() const noexcept { return library_digest_; }
 
  private:
   explicit Segment(std::string directory) : directory_(std::move(directory)) {}
@@ -52,9 +57,10 @@ class Segment {
   Outcome map();
   Outcome open_doorbell();
   Outcome open_checkin();
-  Outcome copy_library(const std::string& from);
+  Outcome copy_library(const std::string& from, const char* name = kSharedLibrary);
+  Outcome take_own_library();
 
-  std::string directory_;
+  std::string directory_, library_digest_;
   boost::interprocess::mapped_region region_;
   dmt::Layout* layout_ = nullptr;
   int doorbell_ = -1;

@@ -15,6 +15,7 @@
 #include "dmt/sequence/entry.h"
 #include "proxy/clients/encode.h"
 #include "runtime/control/schema.h"
+#include "runtime/setup/version.h"
 
 namespace crane::node {
 
@@ -223,9 +224,18 @@ nlohmann::json pace_json(const NodeStatus& s) {
           {"divergences", s.divergences}};
 }
 
-std::array<nlohmann::json, 8> parts_json(const NodeStatus& s) {
+// The replicas of a group may be of different builds while it is upgraded.
+nlohmann::json build_json(const NodeStatus& s) {
+  return {{"build",
+           {{"commit", setup::commit()},
+            {"versions", setup::agreed_versions_text()},
+            {"segment", setup::segment_version()},
+            {"libcrane", s.library.empty() ? nlohmann::json() : nlohmann::json(s.library)}}}};
+}
+
+std::array<nlohmann::json, 9> parts_json(const NodeStatus& s) {
   return {machine_json(s), unhooked_json(s),   stalls_json(s),   soft_barriers_json(s),
-          clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s)};
+          clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s), build_json(s)};
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ namespace crane::node {
 
 struct NodeStatus {
   std::string group, fabric, durability;
-  std::string cpus;    // of the node, where it is bound to some
-  int numa_node = -1;  // whose memory it prefers
+  std::string library;  // digest of the server's libcrane.so; empty: there is none yet
+  std::string cpus;     // of the node, where it is bound to some
+  int numa_node = -1;   // whose memory it prefers
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // peers
   std::uint64_t forwarded = 0;  // clients passed on to the leader's host

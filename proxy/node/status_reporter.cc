@@ -96,6 +96,7 @@ NodeStatus StatusReporter::status() {
   describe_log(from_.group.status(), s);
   s.pid = ::getpid();
   s.server_pid = server.pid();
+  s.library = server.segment().library_digest();
   s.server_exit = server.exit().reported() ? server.exit().code() : -1;
   s.applied = value(server.applied());
   describe_schedule(server.layout(), s);

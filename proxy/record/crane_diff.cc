@@ -330,7 +330,7 @@ int main(int argc, char** argv) {
          "a replica that was killed may have less: compare what it has"},
         {"--context", &options.context_bytes, "bytes shown on each side (default 32)"},
         {"--limit", &options.differences_max, "differences listed (default 20)"}}},
-      setup::version_text({{"recording", kRecordingVersion}, {"schedule", kScheduleVersion}}),
+      setup::version_text({{"recording", kRecordingVersion}, {"schedule file", kScheduleVersion}}),
       kFooter};
   const auto report = [](const std::string& mistake) {
     complain("command line", mistake, "see crane-diff --help");

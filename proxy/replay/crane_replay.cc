@@ -206,9 +206,8 @@ int print_bisection(const BisectReport& r, const std::string (&named)[2]) {
 std::string version() {
   return setup::version_text({{"entry", kEntryFormatVersion},
                               {"recording", proxy::kRecordingVersion},
-                              {"schedule", proxy::kScheduleVersion},
-                              {"history", proxy::kHistoryVersion},
-                              {"checkpoint", checkpoint::kManifestVersion}});
+                              {"schedule file", proxy::kScheduleVersion},
+                              {"history", proxy::kHistoryVersion}});
 }
 
 // The status of a program that ends with its command line; nullopt: go on.

@@ -116,6 +116,13 @@ constexpr F kRecovery[] = {
     {"catches_up", Holds::kFlag, kAlways,
      "with what the others did meanwhile: it does not seek the lead"},
 };
+constexpr F kBuild[] = {
+    {"commit", Holds::kText, kAlways, "of its crane-node"},
+    {"versions", Holds::kText, kAlways, "those that must be equal on all replicas"},
+    {"segment", Holds::kNumber, kAlways, "the version that it shares with libcrane.so"},
+    {"libcrane", Holds::kText, kOrNull,
+     "digest of the libcrane.so that its server loads; may differ; null: there is no server yet"},
+};
 constexpr F kDiffers[] = {
     {"index", Holds::kNumber, kAlways, "log index of the first difference"},
     {"text", Holds::kText, kAlways, "what differs"},
@@ -224,6 +231,7 @@ constexpr F kNode[] = {
     {"divergences", Holds::kNumber, kAlways, "comparisons that found a difference"},
     {"checkpoint", Holds::kObject, kSometimes, "what this replica made of them", kCheckpoint},
     {"recovery", Holds::kObject, kAlways, "what a replica lost now would recover by", kRecovery},
+    {"build", Holds::kObject, kSometimes, "of Crane", kBuild},
     {"analysis", Holds::kObject, kSometimes, "of an analysis replica", kAnalysis},
     {"log_digest", Holds::kText, kSometimes, "names the log that its checkpoints belong to"},
 };

@@ -20,6 +20,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
+#include "runtime/setup/version.h"
 
 namespace crane::launcher {
 namespace {
@@ -32,10 +33,9 @@ constexpr int kStopMs = 45'000;  // for a crane-run to end its group
 
 std::string file_of(const std::string& directory) { return directory + "/running.json"; }
 
-std::string hex(std::uint64_t number) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
+// Of builds that can go on with each other's group: the nodes that live are asked as well.
+std::string versions() {
+  return setup::agreed_versions_text() + ", control " + std::to_string(control::kVersion);
 }
 
 // Words that change nothing of the group.
@@ -72,7 +72,7 @@ bool answers_well(int fd) {
 
 }  // namespace
 
-GroupRecord new_record(const Options& options, const setup::Parts& parts) {
+GroupRecord new_record(const Options& options) {
   GroupRecord record;
   record.words = options.words;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -80,7 +80,7 @@ GroupRecord new_record(const Options& options, const setup::Parts& parts) {
   }
   std::error_code ignored;
   record.directory = fs::current_path(ignored).string();
-  record.build = hex(setup::digest_of(parts));
+  record.build = versions();
   record.log_id = random_log_id();
   record.secret = random_secret();
   return record;
@@ -187,16 +187,16 @@ int stop_supervised(const Options& options) {
   return ended ? 0 : static_cast<int>(Status::kSystem);
 }
 
-Outcome compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
-                int living) {
+Outcome compare(const GroupRecord& record, const Options& options, int living) {
   const auto before = of_the_group(record.words), now = of_the_group(options.words);
-  const bool same_build = record.build == hex(setup::digest_of(parts));
+  const bool same_build = record.build == versions();
   if (before == now && same_build) return Done{};
   const std::string stop = stop_command(options);
   const std::string differs = before != now ? "it was started by another command, " +
                                                   first_difference(before, now) + ": " +
                                                   command_text(record.words)
-                                            : "another build of Crane started it";
+                                            : "another build of Crane started it (" + record.build +
+                                                  "; this one is " + versions() + ")";
   const std::string what = living > 0 ? std::to_string(living) +
                                             " of its nodes run, and no "
                                             "crane-run supervises them"

@@ -27,11 +27,11 @@ struct GroupRecord {
   std::vector<std::string> words;  // the command line behind the program's name, as typed
   std::vector<std::string> environment;
   std::string directory;  // where it was typed
-  std::string build;      // digest of Crane's programs
+  std::string build;      // the agreed versions of Crane
   std::string log_id, secret;
 };
 
-GroupRecord new_record(const Options& options, const setup::Parts& parts);
+GroupRecord new_record(const Options& options);
 Outcome write_record(const std::string& group_directory, const GroupRecord& record);
 // Nothing: there is none, or it cannot be read.
 std::optional<GroupRecord> read_record(const std::string& group_directory);
@@ -50,8 +50,7 @@ Remains look_for_remains(const setup::GroupPlace& place);
 bool node_lives(const std::string& shm_directory, int replica);
 
 // Whether the command may go on with it; kGroupExists: what differs, and what to do.
-Outcome compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
-                int living);
+Outcome compare(const GroupRecord& record, const Options& options, int living);
 Error refuse_to_give_up(const Options& options, int living);
 // Tells the crane-run that supervises the group to stop, and waits for its end; its exit status is
 // 0, also where there is no such group, which is said.

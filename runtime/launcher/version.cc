@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/version.h"
 
-#include "checkpoint/manifest.h"
 #include "dmt/sequence/entry.h"
 #include "runtime/control/schema.h"
 #include "runtime/setup/version.h"
@@ -9,9 +8,7 @@
 namespace crane::launcher {
 
 std::string version_of_launcher() {
-  return setup::version_text({{"entry", kEntryFormatVersion},
-                              {"checkpoint", checkpoint::kManifestVersion},
-                              {"control", control::kVersion}});
+  return setup::version_text({{"entry", kEntryFormatVersion}, {"control", control::kVersion}});
 }
 
 }  // namespace crane::launcher

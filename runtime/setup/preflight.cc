@@ -18,9 +18,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "dmt/base/crc.h"
 #include "dmt/layout.h"
-#include "runtime/setup/program.h"
 
 namespace crane::setup {
 namespace {
@@ -185,12 +183,6 @@ Outcome find_parts(Parts& parts) {
   };
   if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing) return missing;
   return find("libcrane.so", "../lib/crane", parts.library);
-}
-
-std::uint64_t digest_of(const Parts& parts) {
-  const std::uint64_t all[] = {file_digest("/proc/self/exe"), file_digest(parts.node),
-                               file_digest(parts.library)};
-  return crc64(all, sizeof all);
 }
 
 Outcome check_root() {

@@ -24,8 +24,6 @@ struct Parts {
 };
 
 Outcome find_parts(Parts& parts);
-// Of the programs' bytes: equal on all hosts of a group.
-std::uint64_t digest_of(const Parts& parts);
 
 // In a replica's directory while it is drained: its node makes it, an agent that brings it back in
 // vain as well.

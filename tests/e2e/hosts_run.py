@@ -13,6 +13,7 @@ import signal
 import subprocess
 
 import _harness as h
+from _builds import with_other_versions
 from _network import Network
 from _remote import Remote, first_on, gone
 
@@ -263,8 +264,7 @@ def wrong_uses(scenario, network):
     other.mkdir()
     for part in ("crane-run", "crane-node", "libcrane.so"):
         shutil.copy2(scenario.out / part, other / part)
-    with open(other / "libcrane.so", "ab") as library:
-        library.write(b"another build")
+    with_other_versions(other)
     with first_on(scenario, names[1], f"mount --bind {other} {scenario.out}"):
         use("another version of Crane", 121, [f"another version of Crane: {names[1]}", "install"])
     server = shutil.which("redis-server")

@@ -200,7 +200,7 @@ bool ServerRestart::renew_segment() {
   const auto turns = std::make_unique<std::array<TurnRecord, dmt::kTurnHistory>>();
   std::copy(std::begin(w.turns), std::end(w.turns), turns->begin());
   const auto leading = w.scheduler.leading.load();
-  if (const Outcome renewed = parts_.segment.renew(parts_.config); !renewed.ok()) {
+  if (const Outcome renewed = parts_.segment.renew(parts_.config, packer_.idle()); !renewed.ok()) {
     actions_.failed(ExitStatus::kNoSegment, renewed.error().message());
     return false;
   }

@@ -49,7 +49,6 @@ checkpoint::Expected expected_of(const Config& config) {
   expected.log_digest =
       config.replays ? config.log_digest : checkpoint::digest_of_log(config.group, config.log_id);
   expected.layout_version = dmt::kLayoutVersion;
-  expected.library_digest = checkpoint::digest_of_file(config.libcrane);
   expected.program = config.program;
   return expected;
 }

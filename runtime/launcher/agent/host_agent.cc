@@ -33,6 +33,7 @@
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
+#include "runtime/setup/version.h"
 
 namespace crane::launcher {
 namespace {
@@ -490,10 +491,9 @@ int HostAgent::run() {
   fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
   if (auto p = setup::find_parts(parts_); !p) fail(p.error());
   if (!done_) {
-    char digest[20];
-    std::snprintf(digest, sizeof digest, "%016llx",
-                  static_cast<unsigned long long>(setup::digest_of(parts_)));
-    wire_.send({{"t", "hello"}, {"protocol", kAgentProtocol}, {"digest", digest}});
+    wire_.send({{"t", "hello"},
+                {"protocol", kAgentProtocol},
+                {"versions", setup::agreed_versions_text()}});
   }
   while (!done_) {
     pollfd fds[] = {{connected_ ? STDIN_FILENO : -1, POLLIN, 0},

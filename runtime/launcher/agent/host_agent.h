@@ -5,7 +5,7 @@
 // what becomes of it, stops it and removes what it made.
 //
 // One JSON object per line; the secret travels only there.
-//   agent -> run  {"t":"hello","protocol":1,"digest":"..."}   digest: of Crane's programs
+//   agent -> run  {"t":"hello","protocol":2,"versions":"wire 1, .."}   dmt/base/versions.h
 //                 {"t":"ready","program":"...","digest":"..."} digest: of the server's program
 //                 {"t":"problem","status":n,"text":"..."}     100 and above, as crane-run's
 //                 {"t":"status","role":"leader","view":n,"server":true,"ports":[[80,8080]]}
@@ -35,7 +35,7 @@
 
 namespace crane::launcher {
 
-inline constexpr int kAgentProtocol = 1;
+inline constexpr int kAgentProtocol = 2;
 
 // Returns the process' exit status: 0, or that of the problem it reported.
 int run_host_agent();

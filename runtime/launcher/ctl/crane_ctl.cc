@@ -254,7 +254,12 @@ Command all_commands(Request& r) {
               {{"file", &r.secret, "the file to make", {.required = true}}},
               {},
               [&r] { return make_secret(r); }}}},
-           schema_command(r)}};
+           schema_command(r),
+           {"versions",
+            "what builds of Crane must have in common, and the build of each replica",
+            {all_groups_word(r), output_word(r)},
+            {},
+            [&r] { return show_versions(r); }}}};
 }
 
 }  // namespace

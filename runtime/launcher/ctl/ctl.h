@@ -86,6 +86,7 @@ int replace_member(const Request& request);
 int drain_replica(const Request& request);
 int resume_replica(const Request& request);
 int replace_replica(const Request& request);
+int show_versions(const Request& request);  // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc

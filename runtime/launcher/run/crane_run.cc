@@ -89,7 +89,7 @@ int run_new(const Options& options, const Found& found) {
   give_way();
   Lasting lasting(options, directories);
   if (auto p = lasting.open(); !p) return fail(p.error());
-  GroupRecord record = new_record(options, found.parts);
+  GroupRecord record = new_record(options);
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   if (auto p = find_all(options, found); !p) return fail(p.error());
   if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
   if (fresh) return run_new(options, found);
-  if (auto p = compare(*remains.record, options, found.parts, remains.living); !p) {
+  if (auto p = compare(*remains.record, options, remains.living); !p) {
     return fail(p.error());
   }
   if (options.dry_run) return show_plan(options, found, remains, fresh);

@@ -20,6 +20,7 @@
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
+#include "runtime/setup/version.h"
 
 namespace crane::launcher {
 namespace {
@@ -32,12 +33,6 @@ constexpr int kStartingMs = 60'000;   // until all replicas run and one leads
 constexpr int kServerEndMs = 10'000;  // for the other replicas, once one server ended by itself
 constexpr int kStoppingMs = 40'000;   // longer than an agent needs
 constexpr int kCrane = 64;            // a node's own statuses are from here on
-
-std::string hexadecimal(std::uint64_t number) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
 
 std::string own_path() {
   std::error_code failure;
@@ -143,9 +138,6 @@ Outcome Hosts::open() {
       if (auto p = setup::read_secret_text(path, secret_); !p) return p;
     }
   }
-  setup::Parts parts;
-  if (auto p = setup::find_parts(parts); !p) return p;
-  digest_ = hexadecimal(setup::digest_of(parts));
   sigset_t set;
   sigemptyset(&set);
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
@@ -391,8 +383,9 @@ void Hosts::on_error_line(Host& host, const std::string& line) {
 }
 
 void Hosts::on_hello(Host& host, const Json& message) {
-  const bool same =
-      message.value("protocol", 0) == kAgentProtocol && message.value("digest", "") == digest_;
+  const std::string here = setup::agreed_versions_text();
+  const std::string there = message.value("versions", "a build without the table of versions");
+  const bool same = message.value("protocol", 0) == kAgentProtocol && there == here;
   if (options_.remote.stop) {
     return send(host, {{"t", "end"}, {"name", options_.name}, {"dir", options_.dir}});
   }
@@ -400,10 +393,9 @@ void Hosts::on_hello(Host& host, const Json& message) {
     host.state = State::kGreeted;
     return;
   }
-  host.problem = failure(
-      Status::kHostDiffers, "another version of Crane", host.name,
-      "its programs have the digest " + message.value("digest", "?") + ", those here " + digest_,
-      "install the same build on all hosts, or name it with --remote-path");
+  host.problem = failure(Status::kHostDiffers, "another version of Crane", host.name,
+                         "it is " + there + "; this one is " + here,
+                         "install the same build on all hosts, or name it with --remote-path");
 }
 
 void Hosts::on_said(Host& host, const std::string& line) {

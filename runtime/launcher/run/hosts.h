@@ -83,7 +83,7 @@ class Hosts {
   int connected() const;
 
   const Options& options_;
-  std::string file_, secret_, digest_;
+  std::string file_, secret_;
   std::string path_;  // of crane-run on the hosts
   std::vector<Host> hosts_;
   Phase phase_ = Phase::kGreeting;

@@ -104,7 +104,7 @@ struct Running {
     const Outcome made =
         fresh ? directories.create(options.place()) : directories.take_over(options.place());
     if (!made) return 99;
-    const GroupRecord record = fresh ? new_record(options, parts) : *remains.record;
+    const GroupRecord record = fresh ? new_record(options) : *remains.record;
     const Lasting lasting(options, directories);
     Group group(options, parts, profile, options.program[0], directories, record, lasting);
     return fresh ? group.run() : group.take_over(false);
@@ -320,19 +320,17 @@ TEST_CASE("take over: another command is refused, and says what differs", "[laun
   Options options;
   options.name = "g";
   options.words = {"--name", "g", "--", "redis-server", "--maxmemory", "100mb"};
-  const Parts parts{"/bin/true", "/bin/true"};
-  GroupRecord record = new_record(options, parts);
-  CHECK(compare(record, options, parts, 3).ok());
+  GroupRecord record = new_record(options);
+  CHECK(compare(record, options, 3).ok());
   record.words = {"-v", "--name", "g", "--", "redis-server", "--maxmemory", "50mb"};
-  const Outcome living = compare(record, options, parts, 3),
-                dead = compare(record, options, parts, 0);
+  const Outcome living = compare(record, options, 3), dead = compare(record, options, 0);
   CHECK(status_of(living) == Status::kGroupExists);
   CHECK(living.error().text.find("\"100mb\" was \"50mb\"") != std::string::npos);
   CHECK(living.error().text.find("crane-run --stop --name g") != std::string::npos);
   CHECK(dead.error().text.find("--force-new-group") != std::string::npos);
-  record = new_record(options, parts);
+  record = new_record(options);
   record.build = "another";
-  CHECK(compare(record, options, parts, 3).error().text.find("another build") != std::string::npos);
+  CHECK(compare(record, options, 3).error().text.find("another build") != std::string::npos);
 }
 
 TEST_CASE("group: who is added gets a node, who is removed is not missed", "[launcher]") {

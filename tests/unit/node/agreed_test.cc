@@ -39,6 +39,7 @@ TEST_CASE("agreed: equal configurations agree, whatever is each host's own", "[a
   b.replica = 2;
   b.cpu = 1;
   b.dir = "/elsewhere";
+  b.libcrane = "/bin/sh";  // another build with the same versions
   b.host->state_dir = "/elsewhere";
   b.host->replicas[1].cpu = 3;
   CHECK(first_difference(digests_of(a), start_of(digests_of(b))) == nullptr);
@@ -64,7 +65,6 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
        },
        "--soft-barrier"},
       {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
-      {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
       {[](Config& c) { c.base_digest = 7; }, "--data"},
       {[](Config& c) { c.host->replicas[1].address = "10.0.0.9"; }, "list of replicas"},
   };
@@ -79,5 +79,28 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
     CHECK(first_difference(own, digests_of(other)) == found);
     const bool about_hosts = std::string(row.word) == "list of replicas";
     CHECK((own[kAgreedReplicas] != digests_of(other)[kAgreedReplicas]) == about_hosts);
+  }
+}
+
+TEST_CASE("agreed: a build with another version is refused, and which version is named",
+          "[agreed]") {
+  const Agreed own = digests_of(some());
+  std::size_t item = kServerItems;
+  for (const AgreedVersion& version : kAgreedVersions) {
+    Agreed theirs = own;
+    theirs[item++] ^= 2;
+    const char* found = first_difference(own, start_of(theirs));
+    REQUIRE(found != nullptr);
+    CHECK(std::string(found).find(std::string(version.name) + " version") != std::string::npos);
+  }
+}
+
+TEST_CASE("agreed: a START with other items is of another build", "[agreed]") {
+  // Builds before the table of versions had 13 items, of which the eighth was libcrane.so's digest.
+  for (const std::size_t items : {std::size_t{13}, kAgreedItems + 1}) {
+    const std::vector<std::byte> start(sizeof(StartBody) + items * sizeof(std::uint64_t));
+    const char* found = first_difference(digests_of(some()), start);
+    REQUIRE(found != nullptr);
+    CHECK(std::string(found).find("build") != std::string::npos);
   }
 }

@@ -67,7 +67,6 @@ struct Group {
     Checkpoints here({from, 1, {}});
     name = publish_one(here, 1, 5, random);
     REQUIRE(here.verify(name).ok());
-    ours.library_digest = here.find(name).value().manifest.library_digest;
     for (int i = 0; i < 3; ++i) party.endpoints.push_back({"127.0.0.1", free_port()});
     for (std::uint8_t i = 0; i < 2; ++i) {
       TcpOptions o;

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of the programs that are another build: other bytes, the same versions or others."""
+import os
+import re
+import shutil
+import subprocess
+
+PARTS = ("crane-run", "crane-node", "crane-ctl", "libcrane.so")
+
+
+def commit_of(directory):
+    said = subprocess.run([str(directory / "crane-run"), "--version"], text=True, check=True,
+                          stdout=subprocess.PIPE).stdout
+    return re.search(r"\bcommit ([^,\s]+)", said)[1]
+
+
+def exchange(path, old, new):
+    """Replaces the file as an installer does: at once, and what runs keeps the old one."""
+    assert len(old) == len(new)
+    data = path.read_bytes()
+    assert old in data, f"{path} does not hold {old}"
+    fresh = path.with_name(path.name + ".fresh")
+    fresh.write_bytes(data.replace(old, new))
+    fresh.chmod(path.stat().st_mode)
+    os.rename(fresh, path)
+
+
+def installed(scenario, name):
+    """The programs in a directory of their own, as they were built."""
+    place = scenario.work / name
+    place.mkdir()
+    place.chmod(0o755)
+    for part in PARTS:
+        shutil.copy2(scenario.out / part, place / part)
+    for beside in ("criu", "criu_shim.so"):   # for checkpoints
+        if (scenario.out / beside).exists():
+            (place / beside).symlink_to(scenario.out / beside)
+    return place
+
+
+def upgrade(place):
+    """Another commit, and a libcrane.so of other bytes, take the place of what lies there."""
+    commit = commit_of(place).encode()
+    for part in ("crane-run", "crane-node", "crane-ctl"):
+        exchange(place / part, commit, b"f" * len(commit))
+    exchange(place / "libcrane.so", b"GCC: (", b"CCG: (")   # of .comment
+    return "f" * len(commit)
+
+
+def with_other_versions(place):
+    """crane-run says that its wire version has another name: a number cannot be told apart."""
+    exchange(place / "crane-run", b"\0wire\0", b"\0wirf\0")

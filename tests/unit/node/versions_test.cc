@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agreed versions stand for (dmt/base/versions.h).  A number of a format that changes here
+// fails the test until the agreed version is raised, and named here, too.  The schedule's number is
+// guarded by tests/e2e/schedules.py.
+#include "dmt/base/versions.h"
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/manifest.h"
+#include "consensus/core/log.h"
+#include "consensus/core/step.h"
+#include "consensus/fabric/shm_layout.h"
+#include "consensus/fabric/tcp_frame.h"
+#include "consensus/fabric/tcp_memory.h"
+#include "consensus/fabric/verbs_layout.h"
+#include "dmt/layout.h"
+#include "dmt/sequence/entry.h"
+#include "runtime/setup/version.h"
+
+using namespace crane;
+
+TEST_CASE("versions: wire 1 is what nodes of two builds say to each other", "[versions]") {
+  REQUIRE(versions::kWire == 1);
+  CHECK(consensus::tcp::kTcpVersion == 2);
+  CHECK(consensus::tcp::kTcpMemoryVersion == 1);
+  CHECK(consensus::shm::kShmLayoutVersion == 2);
+  CHECK(consensus::verbs::kVerbsVersion == 1);
+  CHECK(consensus::core::kMessageBytes == 160);
+}
+
+TEST_CASE("versions: log 1 is what entries hold", "[versions]") {
+  REQUIRE(versions::kLog == 1);
+  CHECK(kEntryFormatVersion == 5);
+  CHECK(consensus::core::kHeaderBytes == 72);
+  CHECK(kEntryTypeSlots == 21);
+  CHECK(sizeof(StartBody) == 48);
+  CHECK(sizeof(ConnectBody) == 88);
+  CHECK(sizeof(RestartBody) == 8);
+  CHECK(std::size(kAgreedVersions) == 4);  // START tells them (proxy/node/agreed.h)
+}
+
+TEST_CASE("versions: a checkpoint's manifest says the agreed number", "[versions]") {
+  CHECK(checkpoint::kManifestVersion == 2);
+  CHECK(versions::kCheckpoint == 2);
+}
+
+TEST_CASE("versions: every program prints all that must be equal, and the segment's",
+          "[versions]") {
+  const std::string text = setup::version_text();
+  CHECK(text.find(setup::agreed_versions_text()) != std::string::npos);
+  for (const AgreedVersion& one : kAgreedVersions) {
+    CHECK(text.find(std::string(one.name) + " " + std::to_string(one.number)) != std::string::npos);
+  }
+  CHECK(text.find("segment " + std::to_string(dmt::kLayoutVersion)) != std::string::npos);
+}
