@@ -197,10 +197,12 @@ struct AttachBody {
 
 // kEnd tells the main process to end (SIGTERM).  kBegin, when the leader's has ended or does not:
 // nothing of that server goes on behind this entry, a new one on the files that it left does.
+// An upgrade (proxy/node/recovery/upgrade.h): what follows the body of kEnd, for nodes only, says
+// what the new one is; kKeep, when the leader's serves: it stays.
 struct RestartBody {
-  static constexpr std::uint32_t kEnd = 1, kBegin = 2;
+  static constexpr std::uint32_t kEnd = 1, kBegin = 2, kKeep = 3;
   std::uint32_t step;
-  std::uint32_t unused = 0;
+  std::uint32_t patience_s = 0;  // kEnd, of an upgrade: the new server has so long
 };
 static_assert(sizeof(RestartBody) == 8);
 

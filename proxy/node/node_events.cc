@@ -65,6 +65,9 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
     // The server has no use for the rest.
     given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
   }
+  if (type == EntryType::kRestart) {
+    given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(RestartBody)));
+  }
   recovery_->before_server(entry);
   server_->slot0().committed(given);
   recovery_->after_server(entry, now_ns_);
@@ -73,6 +76,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
 // --- the server ---------------------------------------------------------------------------------
 
 void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  if (recovery_->keeps_back(header)) return;
   switch (header.type) {
     case OutputType::kListen:
       listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);

@@ -159,6 +159,7 @@ void Node::open_log_side() {
   recovery.propose = [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
     return leadership_.propose(type, grant, body, now_ns_);
   };
+  recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
   recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
   recovery.refusal_changed = [this](const std::string& reason) {
@@ -176,7 +177,9 @@ bool Node::open_server() {
   callbacks.drain = [this] { server_->drain(); };
   callbacks.on_started = [this](pid_t pid) { server_started(pid); };
   callbacks.on_ended = [this](int status) { server_ended(status); };
-  callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  callbacks.on_failed = [this](ExitStatus status, const std::string& why) {
+    if (!recovery_->server_failed(why)) fail(status, why);
+  };
   callbacks.on_prepared = [this] { recovery_->dump_prepared(monotonic_ns()); };
   callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
     recovery_->dump_ended(why_not, refusal);
@@ -380,6 +383,7 @@ void Node::open_operators() {
   OperatorActions actions;
   actions.status = [this] { return status_->answer(); };
   actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
+  actions.upgrade = [this](const nlohmann::json& request) { return recovery_->upgrade(request); };
   actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
   actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
   // For maintenance, or to restart elsewhere in the log: in order, and without being missed.

@@ -45,6 +45,10 @@ std::string OperatorRequests::answer(const std::string& text) {
   if (what == "member") return change_member(request);
   if (what == "signal") return signal_server(request);
   if (what == "checkpoint") return actions_.checkpoint(request);
+  if (what == "upgrade") {
+    if (leadership_.leads()) return actions_.upgrade(request);
+    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
+  }
   if (what == "leave") return leave();
   if (what == "bring_back") return bring_back(request);
   return refused("unknown", "this version of crane-node does not know that request");

@@ -25,6 +25,8 @@ struct OperatorActions {
   std::function<nlohmann::json()> status;
   // A checkpoint, or a restart of the server on its files; the answer.
   std::function<std::string(const nlohmann::json& request)> checkpoint;
+  // The server with another command line; the answer.
+  std::function<std::string(const nlohmann::json& request)> upgrade;
   std::function<bool()> takes_checkpoint;
   std::function<void(std::uint32_t signo)> signal;  // through the log
   std::function<void()> leave;                      // in order, now

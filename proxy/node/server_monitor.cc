@@ -47,8 +47,8 @@ bool names(const std::string& word, const std::string& place) {
 
 // FILES-1.  The server gets a /tmp and a /var/tmp of its own.  It sees the machine's if the command
 // line names something there.
-std::vector<std::string> own_directories(const Config& config) {
-  std::vector<std::string> words = config.args;
+std::vector<std::string> own_directories(const Config& config, std::vector<std::string> words) {
+  words.insert(words.end(), config.args.begin(), config.args.end());
   words.push_back(config.program);
   words.push_back(config.working_directory);
   for (const setup::Bind& bind : config.binds) words.push_back(bind.target);
@@ -75,6 +75,8 @@ ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& se
         take_checkin(in, host_pid);
       }) {
   event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
+  command_.push_back(config.program);
+  command_.insert(command_.end(), config.args.begin(), config.args.end());
 }
 
 ServerMonitor::~ServerMonitor() { stop(); }
@@ -85,8 +87,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
                            : fmt::format("crane.{}.r{}", config_.group, config_.replica);
   o.host_name = config_.group;
   o.directory = config_.replica_dir();
-  o.command.push_back(config_.program);
-  o.command.insert(o.command.end(), config_.args.begin(), config_.args.end());
+  o.command = command_;
   o.environment = config_.env;
   // Without root the directory cannot be bound to a place that is the same on all replicas.
   const bool bound = config_.container || ::geteuid() == 0;
@@ -99,7 +100,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
     o.binds.push_back({bind.source, bind.target, bind.read_only});
   }
   o.make_directories = config_.dirs;
-  o.own_directories = own_directories(config_);
+  o.own_directories = own_directories(config_, command_);
   o.working_directory = config_.working_directory;
   o.descriptors = config_.server_descriptors;
   o.upper = upper_;
@@ -245,7 +246,7 @@ void ServerMonitor::started() {
   const std::string& reason = server_->reason();
   callbacks_.on_failed(
       ExitStatus::kServerNotStarted,
-      fmt::format("{}: {}{}{}", config_.program, e.message(), reason.empty() ? "" : ": ", reason));
+      fmt::format("{}: {}{}{}", command_[0], e.message(), reason.empty() ? "" : ": ", reason));
 }
 
 void ServerMonitor::stop() {
@@ -398,7 +399,7 @@ void ServerMonitor::on_checkin_timeout(int, short, void* argument) {
       fmt::format(
           "{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
           "one started by a wrapper that clears LD_PRELOAD?){}",
-          monitor.config_.program, kCheckinTimeout.tv_sec, monitor.log_tail()));
+          monitor.command_[0], kCheckinTimeout.tv_sec, monitor.log_tail()));
 }
 
 std::string ServerMonitor::why_no_checkin(int status) const {
@@ -413,7 +414,7 @@ std::string ServerMonitor::why_no_checkin(int status) const {
     how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
                       WEXITSTATUS(status));
   }
-  return fmt::format("{} {}{}", config_.program, how, log_tail());
+  return fmt::format("{} {}{}", command_[0], how, log_tail());
 }
 
 std::string ServerMonitor::log_tail() const {

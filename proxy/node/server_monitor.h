@@ -18,6 +18,8 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "checkpoint/container.h"
 #include "dmt/base/result.h"
@@ -54,6 +56,9 @@ class ServerMonitor {
   ServerMonitor(const ServerMonitor&) = delete;
   ServerMonitor& operator=(const ServerMonitor&) = delete;
 
+  // What start() runs: as configured, until an upgrade says otherwise.
+  void set_command(std::vector<std::string> command) { command_ = std::move(command); }
+  const std::vector<std::string>& command() const noexcept { return command_; }
   // Begins to start the server; on_started or on_failed follows.  `upper`: what its overlay begins
   // with, or "".  Again after stop().
   Outcome start(const std::string& upper = "");
@@ -133,6 +138,7 @@ class ServerMonitor {
   pid_t pid_ = -1;
   int log_ = -1;
   std::string upper_, kept_;  // of start() and keep_files()
+  std::vector<std::string> command_;
   bool checked_in_ = false;
   bool restored_ = false;
   pid_t behind_ = 0;  // whose container gets only what others leave of the processors

@@ -38,6 +38,11 @@ class Slot0 {
   void committed(const consensus::EntryView& entry);
   // Moves from the spool what fits.  True when something moved.
   bool pump();
+  // What the server did not get is not for the next one, either.  Then: as new.
+  void forget() {
+    spool_.clear();
+    spooled_bytes_ = 0;
+  }
   // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True when it did.
   bool admit();
 

@@ -233,9 +233,20 @@ nlohmann::json build_json(const NodeStatus& s) {
             {"libcrane", s.library.empty() ? nlohmann::json() : nlohmann::json(s.library)}}}};
 }
 
-std::array<nlohmann::json, 9> parts_json(const NodeStatus& s) {
-  return {machine_json(s), unhooked_json(s),   stalls_json(s),   soft_barriers_json(s),
-          clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s), build_json(s)};
+nlohmann::json upgrade_json(const NodeStatus& s) {
+  return {{"upgrade",
+           {{"state", name(s.upgrade.state())},
+            {"entry", value(s.upgrade.entry())},
+            {"why", s.upgrade.why()},
+            {"command", nlohmann::json(s.command).dump(
+                            -1, ' ', false, nlohmann::json::error_handler_t::replace)}}}};
+}
+
+std::array<nlohmann::json, 10> parts_json(const NodeStatus& s) {
+  return {machine_json(s),       unhooked_json(s), stalls_json(s),
+          soft_barriers_json(s), clients_json(s),  checkpoint_json(s),
+          recovery_json(s),      pace_json(s),    build_json(s),
+          upgrade_json(s)};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/recovery_status.h"
+#include "proxy/node/recovery/upgrade.h"
 #include "proxy/node/soft_barriers.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
@@ -29,9 +30,11 @@ namespace crane::node {
 
 struct NodeStatus {
   std::string group, fabric, durability;
-  std::string library;  // digest of the server's libcrane.so; empty: there is none yet
-  std::string cpus;     // of the node, where it is bound to some
-  int numa_node = -1;   // whose memory it prefers
+  Upgrade upgrade;                   // the last one
+  std::vector<std::string> command;  // of the server
+  std::string library;               // digest of the server's libcrane.so; empty: there is none yet
+  std::string cpus;                  // of the node, where it is bound to some
+  int numa_node = -1;                // whose memory it prefers
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // peers
   std::uint64_t forwarded = 0;  // clients passed on to the leader's host

@@ -116,6 +116,12 @@ constexpr F kRecovery[] = {
     {"catches_up", Holds::kFlag, kAlways,
      "with what the others did meanwhile: it does not seek the lead"},
 };
+constexpr F kUpgrade[] = {
+    {"state", Holds::kText, kAlways, "none, asked, trial, kept, failed, rolled back"},
+    {"entry", Holds::kNumber, kAlways, "log index of the entry that ended the server; 0: none"},
+    {"why", Holds::kText, kAlways, "why it was rolled back; empty: it was not"},
+    {"command", Holds::kText, kAlways, "the server's command line now, a JSON list"},
+};
 constexpr F kBuild[] = {
     {"commit", Holds::kText, kAlways, "of its crane-node"},
     {"versions", Holds::kText, kAlways, "those that must be equal on all replicas"},
@@ -231,6 +237,7 @@ constexpr F kNode[] = {
     {"divergences", Holds::kNumber, kAlways, "comparisons that found a difference"},
     {"checkpoint", Holds::kObject, kSometimes, "what this replica made of them", kCheckpoint},
     {"recovery", Holds::kObject, kAlways, "what a replica lost now would recover by", kRecovery},
+    {"upgrade", Holds::kObject, kSometimes, "the last one of the server", kUpgrade},
     {"build", Holds::kObject, kSometimes, "of Crane", kBuild},
     {"analysis", Holds::kObject, kSometimes, "of an analysis replica", kAnalysis},
     {"log_digest", Holds::kText, kSometimes, "names the log that its checkpoints belong to"},

@@ -47,6 +47,9 @@ constexpr Field kCheckpoint[] = {
      "criu: the server's processes (the default); restart: every server ends and begins on its "
      "files",
      0, kAny, kTiers}};
+constexpr Field kUpgrade[] = {
+    text("command", true, "the new server's command line, a JSON list of words"),
+    number("seconds", true, "within which it listens, or is rolled back", 1, 86'400)};
 constexpr Field kBringBack[] = {
     replica("who is started"), flag("forget", "as a new member, without what its log holds"),
     text("checkpoint", false, "its name, VIEW.INDEX; null or empty: the newest", kNameMost)};
@@ -56,6 +59,7 @@ constexpr Verb kNodeVerbs[] = {
     {"member", kMember, "the leader changes who belongs to the group"},
     {"signal", kSignal, "the leader sends the servers' main process a signal, through the log"},
     {"checkpoint", kCheckpoint, "the leader has a checkpoint taken"},
+    {"upgrade", kUpgrade, "the leader has every server ended, and started with another command"},
     {"leave", kNoFields, "this replica ends, and is not missed (drain)"},
     {"supervise", kNoFields, "a crane-run that was started again takes the node over"},
     {"bring_back", kBringBack, "crane-run starts a replica that was drained or lost"},

@@ -5,12 +5,16 @@
 The builds differ in bytes and commit, and have equal versions. On one host no client loses its
 connection; then crane-run is replaced as well, and takes the group over.
 """
+import os
+import pathlib
+import shutil
 import signal
 import subprocess
+import threading
 
 import _builds as b
 import _harness as h
-from checkpoints import check_equal, control, lead
+from checkpoints import check_equal, control, lead, recover
 
 
 class Placed(h.Group):
@@ -151,6 +155,178 @@ def launch(group):
     return done.returncode, done.stdout.strip()
 
 
+# --- the server's own package and configuration --------------------------------------------------
+
+# What it says no client must hear: they are let in when a server has listened for 2 s.
+LISTENS = """
+import socket, sys, time
+s = socket.socket(); s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(8)
+s.settimeout(0.5)
+try:
+    c, _ = s.accept(); c.sendall(b'-ERR let in too early'); time.sleep(9)
+except OSError:
+    sys.exit(3)
+"""
+
+
+def ask(group, *words):
+    """An answer of the server, once it gives one."""
+    def answered():
+        client = h.Redis(group.port, 10)
+        try:
+            return [client(*words)]
+        finally:
+            client.close()
+    return h.wait_until(lambda: quietly(answered), 60, f"redis answers {words}")[0]
+
+
+def quietly(function):
+    try:
+        return function()
+    except OSError:
+        return None
+
+
+def configuration(scenario, port, name, *lines):
+    path = scenario.work / name
+    path.write_text("\n".join([f"port {port}", "dir /var/tmp", "save 3600 1", *lines]) + "\n")
+    path.chmod(0o644)
+    return str(path)
+
+
+def program(scenario, name, old=b"", new=b""):
+    """Another build of redis-server."""
+    path = scenario.work / name
+    data = pathlib.Path(os.path.realpath(shutil.which("redis-server"))).read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new) + b"patched")
+    path.chmod(0o755)
+    return str(path)
+
+
+def upgrade(scenario, group, load, what, *words, status=0, says=(), options=()):
+    run(scenario, group, what, "upgrade", group.name, "--yes", *options, "--", *words,
+        status=status, says=says)
+    load.progress()
+    group.remember(group.state())
+
+
+def maxmemory(group):
+    return ask(group, "CONFIG", "GET", "maxmemory")[1]
+
+
+def of_the_server(scenario):
+    """A configuration, a program; then those that do not come up, each in its own way."""
+    port = h.free_port()
+    first = configuration(scenario, port, "first.conf", "maxmemory 10mb")
+    second = configuration(scenario, port, "second.conf", "maxmemory 20mb")
+    broken = configuration(scenario, port, "broken.conf", "nonsense yes")
+    patched = program(scenario, "redis-patched")
+    unlinked = program(scenario, "redis-unlinked", b"libssl.so.3\0", b"libsxl.so.3\0")
+    with h.Group(scenario, ["redis-server", first], port=port) as group:
+        with h.Load(port, timeout=20) as load:
+            scenario.check(maxmemory(group) == b"10485760", "before", repr(maxmemory(group)))
+            upgrade(scenario, group, load, "another configuration", "redis-server", second,
+                    says=["is taken, while clients go on", "upgraded: clients are let in"])
+            scenario.check(maxmemory(group) == b"20971520", "it is in force")
+            upgrade(scenario, group, load, "another program", patched, second)
+            scenario.check(f"executable:{patched}".encode() in ask(group, "INFO", "server"),
+                           "it runs")
+            for what, words, more, why in (
+                    ("a configuration with a mistake", [patched, broken], [], "ended by itself"),
+                    ("a program that lacks a library", [unlinked, second], [],
+                     "could not be executed"),
+                    ("a program that listens, and ends", ["/usr/bin/python3", "-c", LISTENS,
+                                                          str(port)], [], "ended by itself"),
+                    ("a program that never listens", ["/bin/sleep", "1000"], ["--seconds", "2"],
+                     "did not listen within 2 s")):
+                upgrade(scenario, group, load, f"{what}: rolled back (8)", *words, options=more,
+                        status=8, says=["rolled back", why])
+                scenario.check(maxmemory(group) == b"20971520" and
+                               f"executable:{patched}".encode() in ask(group, "INFO", "server"),
+                               f"{what}: the old server is back")
+                scenario.check(len(group.live()) == 3 and not group.alarm(),
+                               f"{what}: three replicas, no alarm", group.brief())
+            run(scenario, group, "no command line: refused", "upgrade", group.name, status=100,
+                says=["names no new command line"])
+            run(scenario, group, "not asked: refused", "upgrade", group.name, "--", "redis-server",
+                status=5, says=["--yes"])
+            run(scenario, group, "no such program: refused", "upgrade", group.name, "--yes", "--",
+                "/no/such/program", status=102, says=["/no/such/program"])
+            follower = (group.leader() + 1) % 3
+            recover(group, follower)
+            load.progress()
+            lead(group, follower)
+            load.progress()
+            load.stop()
+            problems = load.problems()
+            scenario.check(not problems, f"no acknowledged write of {load.answers()} is lost",
+                           "; ".join(problems[:5]))
+        check_equal(scenario, group, "upgraded server")
+
+
+def leader_lost(scenario):
+    """Its node is killed while the new server is on trial: the next leader judges."""
+    port = h.free_port()
+    first = configuration(scenario, port, "lost.conf", "maxmemory 10mb")
+    with h.Group(scenario, ["redis-server", first], port=port) as group:
+        with h.Load(port, timeout=20) as load:
+            leader = group.leader()
+            said = []
+            words = ["upgrade", group.name, "--yes", "--seconds", "4", "--", "/bin/sleep", "1000"]
+            asking = threading.Thread(target=lambda: said.append(control(group, *words)))
+            asking.start()
+            h.wait_until(lambda: (group.status(leader) or {}).get("upgrade", {}).get("state")
+                         == "trial", 60, "the new server is on trial")
+            group.signal_node(leader, signal.SIGKILL)
+            asking.join(120)
+            scenario.check(said and said[0][0] == 8 and "did not listen" in said[0][1],
+                           "leader lost on trial: rolled back", repr(said))
+            load.progress()
+            h.wait_until(lambda: len(group.live()) == 3 and group.are_whole(), 60,
+                         "the killed replica is back")
+            load.stop()
+            scenario.check(not load.problems(), "leader lost on trial: no write is lost",
+                           load.problems()[:3])
+        check_equal(scenario, group, "leader lost on trial")
+
+
+def with_data(scenario):
+    """The group's data last; stopped, it is started with the new command line."""
+    port = h.free_port()
+    data = scenario.work / "data"
+    data.mkdir(mode=0o755)
+    first, second = (configuration(scenario, port, f"data{i}.conf", f"dir {data}") for i in (1, 2))
+    with h.Group(scenario, ["redis-server", first], port=port,
+                 options=["--data", str(data)]) as group:
+        ask(group, "SET", "kept", "7")
+        run(scenario, group, "a group whose data last", "upgrade", group.name, "--yes", "--",
+            "redis-server", second, says=["upgraded: clients are let in"])
+        scenario.check(ask(group, "GET", "kept") == b"7", "its data are there")
+        ask(group, "SET", "later", "8")
+        scenario.check(group.stop() == 0, "it is stopped")
+        group.program = ["redis-server", second]
+        group.start()
+        scenario.check(ask(group, "GET", "later") == b"8", "and started by the new command line")
+
+
+def with_log_on_disk(scenario):
+    """The log says which server runs, whatever the group was started with."""
+    port = h.free_port()
+    first = configuration(scenario, port, "disk1.conf", "maxmemory 10mb")
+    second = configuration(scenario, port, "disk2.conf", "maxmemory 20mb")
+    with h.Group(scenario, ["redis-server", first], port=port,
+                 options=["--durability", "disk"]) as group:
+        ask(group, "SET", "kept", "7")
+        run(scenario, group, "a group whose log lasts", "upgrade", group.name, "--yes", "--",
+            "redis-server", second, says=["upgraded: clients are let in"])
+        ask(group, "SET", "later", "8")
+        scenario.check(group.stop() == 0, "it is stopped, and started by the same command")
+        group.start()
+        scenario.check([ask(group, "GET", "kept"), ask(group, "GET", "later"), maxmemory(group)]
+                       == [b"7", b"8", b"20971520"], "it goes on with the upgraded server")
+
+
 def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
@@ -158,6 +334,10 @@ def body(scenario):
     one_host(scenario)
     log_on_disk(scenario)
     other_versions(scenario)
+    of_the_server(scenario)
+    leader_lost(scenario)
+    with_data(scenario)
+    with_log_on_disk(scenario)
 
 
 if __name__ == "__main__":

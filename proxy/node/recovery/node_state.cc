@@ -49,6 +49,7 @@ NodeState parse(const Json& json) {
   for (std::size_t type = 0; type < std::min(entries.size(), s.entries.size()); ++type) {
     s.entries[type] = entries.at(type);
   }
+  if (json.contains("command")) json.at("command").get_to(s.command);
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
   s.outputs.hash.closed_sum = outputs.at("closed_sum");
@@ -73,6 +74,7 @@ Json to_json(const NodeState& s) {
           {"anew_from", s.restarted_from},
           {"log_bytes", s.log_bytes},
           {"entries", s.entries},
+          {"command", s.command},
           {"outputs",
            {{"bytes", s.outputs.bytes},
             {"closed_sum", s.outputs.hash.closed_sum},

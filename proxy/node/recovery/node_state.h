@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "dmt/base/ids.h"
@@ -32,6 +33,7 @@ struct NodeState {
   std::uint64_t restarted_from = 0;  // since where, if it differed before (proxy/record/alarms.h)
   std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
   EntryCounts entries{};             // committed
+  std::vector<std::string> command;  // the server's command line; empty: as configured
   Outputs::State outputs;
 };
 

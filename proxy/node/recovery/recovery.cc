@@ -13,6 +13,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/grants.h"
+#include "proxy/node/control.h"
 #include "proxy/record/verification.h"
 
 namespace crane::node {
@@ -73,6 +74,7 @@ void Recovery::open_requests() {
 
 void Recovery::open(ServerParts parts) {
   parts_.emplace(std::move(parts));
+  if (!start_.state().command.empty()) parts_->monitor.set_command(start_.state().command);
   dump_ = std::make_unique<ServerDump>(*parts_, *packer_);
   open_restart();
   if (ships(config_)) open_shipping();
@@ -85,6 +87,7 @@ void Recovery::open_restart() {
   };
   actions.input_grant = actions_.input_grant;
   actions.put_out = actions_.put_out;
+  actions.let_in = actions_.let_in;
   actions.release_log = [this] { dump_->release_log(); };
   actions.failed = actions_.failed;
   actions.refused = [this](Index at, const std::string& why) { dump_->refuse(at, why); };
@@ -289,7 +292,14 @@ bool Recovery::reaches_beginning() const {
   return parts_->intake.end() <= ring;
 }
 
+std::string Recovery::upgrade(const nlohmann::json& request) {
+  if (!dump_->idle()) return refused("busy", "a checkpoint is being taken");
+  return restart_->ask_upgrade(request);
+}
+
 void Recovery::describe(NodeStatus& status) {
+  status.upgrade = restart_->upgrade();
+  status.command = parts_->monitor.command();
   status.checkpoint = dump_->status();
   status.dump = dump_->last_times();
   status.returned = start_.times();

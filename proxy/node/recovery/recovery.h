@@ -49,6 +49,8 @@ struct RecoveryActions {
   std::function<GrantTurns()> input_grant;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
+  // What keeps_back() kept back.
+  std::function<void(const OutputHeader& header)> let_in;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   std::function<void(const std::string& reason)> refusal_changed;
   // The replica has run what it missed, or the time for that is over.
@@ -79,6 +81,8 @@ class Recovery {
   void before_server(const consensus::EntryView& entry);
   void after_server(const consensus::EntryView& entry, std::int64_t now_ns);
   void admitted(Index at) { restart_->admitted(at); }
+  // The server put this out while it is on trial (UPGRADE-1): let_in() follows, or nothing.
+  bool keeps_back(const OutputHeader& header) { return restart_->keeps_back(header); }
   // An out-of-band message.  False: it is about something else.
   bool heard(ReplicaId from, std::span<const std::byte> message);
   // A replica came for a checkpoint.
@@ -92,6 +96,8 @@ class Recovery {
   // Its main process ended at a turn, or for the kernel; false: that was not asked for.
   bool ended_at_turn() { return restart_->ended_at_turn(); }
   bool ended() { return restart_->ended(); }
+  // It did not start, or took no turn; false: no upgrade is on trial.
+  bool server_failed(const std::string& why) { return restart_->failed_to_start(why); }
   void dump_prepared(std::int64_t now_ns);
   void dump_ended(const std::string& why_not, const std::string& refusal);
 
@@ -109,6 +115,7 @@ class Recovery {
 
   // --- operators
   std::string ask(const nlohmann::json& request);
+  std::string upgrade(const nlohmann::json& request);
   void ask_if_wanted() { requests_->ask_if_wanted(leadership_.started()); }
   // Published ones and those that were given up.
   std::uint64_t checkpoints_tried() const noexcept {

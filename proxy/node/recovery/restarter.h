@@ -61,6 +61,11 @@ class Restarter {
     ended_ = true;
     return true;
   }
+  // A server on trial (upgrade.h) has ended by itself: as if it had been told to.
+  void ended_on_trial() {
+    if (state_ == State::kIdle) state_ = State::kEnding;
+    sigterm_admitted_ = ended_ = true;
+  }
   // The second entry was handed to the server; false: it means nothing.
   bool begin_committed(Index at) {
     if (state_ != State::kEnding) return false;

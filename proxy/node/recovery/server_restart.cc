@@ -18,6 +18,7 @@
 #include "proxy/clients/grants.h"
 #include "proxy/node/control.h"
 #include "proxy/node/recovery/starting_point.h"
+#include "runtime/setup/program.h"
 
 namespace crane::node {
 namespace {
@@ -26,6 +27,8 @@ namespace {
 constexpr std::int64_t kEndNs = 20'000'000'000;
 // How often a server that should come to its end is looked at: nothing rings then.
 constexpr std::int64_t kLookNs = 500'000;
+// A new server that listens is watched for so long before clients are let in.
+constexpr std::int64_t kTrialNs = 2'000'000'000;
 // Of the directory that a server's files are moved to; the entry's index follows.
 constexpr const char* kKept = "kept-";
 
@@ -79,6 +82,61 @@ std::string ServerRestart::ask(std::int64_t now_ns) {
       .dump();
 }
 
+std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
+  if (!parts_.config.container) {
+    return refused("unsupported",
+                   "without a container the server's files cannot be rolled back: stop the group "
+                   "and start it with the new command line");
+  }
+  if (busy() || packing_ns_ != 0) {
+    return refused("busy", "the server is being started again already");
+  }
+  const auto words = nlohmann::json::parse(request.value("command", ""), nullptr, false);
+  const bool good = words.is_array() && !words.empty() &&
+                    std::all_of(words.begin(), words.end(),
+                                [](const nlohmann::json& word) { return word.is_string(); });
+  if (!good) return refused("bad_argument", "the command line is no list of words");
+  const auto program = words[0].get<std::string>();
+  if (const Outcome well = setup::check_program(program); !well.ok()) {
+    return refused("bad_argument", well.error().text);
+  }
+  const RestartBody body{RestartBody::kEnd, request.value("seconds", 0U)};
+  const std::string next =
+      nlohmann::json{{"command", words}, {"program", setup::file_digest(program)}}.dump();
+  std::vector<std::byte> payload(sizeof body + next.size());
+  if (payload.size() > kDataBytesMax) return refused("bad_argument", "that is too long");
+  std::memcpy(payload.data(), &body, sizeof body);
+  std::memcpy(payload.data() + sizeof body, next.data(), next.size());
+  const Result<Index> index = actions_.propose(actions_.input_grant(), payload);
+  if (!index.ok()) return refused("busy", index.error().message());
+  return nlohmann::json{{"ok", true},
+                        {"replica", parts_.config.replica},
+                        {"index", value(index.value())},
+                        {"message", fmt::format("the server of every replica ends at entry {}",
+                                                value(index.value()))}}
+      .dump();
+}
+
+// The leader's word on a server on trial: it stays, or it did not listen in time.
+void ServerRestart::judge_trial(const Seen& seen, std::int64_t now_ns) {
+  if (!upgrade_.on_trial()) {
+    trial_ns_ = 0;
+    return;
+  }
+  if (trial_ns_ == 0) trial_ns_ = now_ns;
+  if (listens_ns_ == 1) listens_ns_ = now_ns;  // it was not known when
+  const View view = parts_.leadership.view();
+  if (!seen.may_lead || judged_ == view || upgrade_.keeps()) return;
+  const bool stays = listens_ns_ != 0 && now_ns - listens_ns_ >= kTrialNs;
+  const bool late =
+      listens_ns_ == 0 && now_ns - trial_ns_ >= upgrade_.patience_s() * 1'000'000'000LL;
+  if (!stays && !late) return;
+  const RestartBody body{stays ? RestartBody::kKeep : RestartBody::kEnd};
+  if (actions_.propose(stays ? 0 : actions_.input_grant(), proxy::bytes_of(body)).ok()) {
+    judged_ = view;
+  }
+}
+
 // By itself only where CRIU refuses, and if clients have done something since the last time.
 void ServerRestart::ask_by_schedule(const Seen& seen, std::int64_t now_ns) {
   if (!seen.serves || parts_.config.restart_every_s == 0 || seen.refusal.empty()) return;
@@ -99,7 +157,8 @@ void ServerRestart::propose_begin(const Seen& seen, std::int64_t now_ns) {
   if (ending_ns_ == 0) ending_ns_ = now_ns;
   const bool late = now_ns - ending_ns_ >= kEndNs;
   const View view = parts_.leadership.view();
-  if (!seen.may_lead || begin_proposed_ == view || !(machine_.ended() || late)) return;
+  const bool may_lead = seen.may_lead || upgrade_.dead();  // it admits nothing, START neither
+  if (!may_lead || begin_proposed_ == view || !(machine_.ended() || late)) return;
   if (!machine_.ended()) spdlog::warn("the server does not end: it is killed");
   const RestartBody body{RestartBody::kBegin};
   if (actions_.propose(0, proxy::bytes_of(body)).ok()) begin_proposed_ = view;  // RESTART-1
@@ -111,19 +170,90 @@ void ServerRestart::committed(const consensus::EntryView& entry) {
   RestartBody body;
   if (!proxy::read_body(entry.payload, body)) return;
   const Index at = entry.at.index;
-  if (body.step == RestartBody::kEnd && machine_.end_committed(at)) {
+  if (body.step == RestartBody::kKeep) {
+    upgrade_.keep_committed(at);
+    if (upgrade_.dead()) {
+      actions_.failed(
+          ExitStatus::kServerNotStarted,
+          "the upgraded server starts on other replicas and not here: " + upgrade_.why());
+    }
+  } else if (body.step == RestartBody::kEnd && machine_.end_committed(at)) {
+    take_upgrade(entry, body);
     begin_proposed_ = View{};
     kept_ = fmt::format("{}/{}{}", parts_.config.replica_dir(), kKept, value(at));
     std::error_code ignored;
     std::filesystem::remove_all(kept_, ignored);
     parts_.monitor.keep_files(kept_);
     spdlog::info("entry {}: the server ends, and another one takes its place", value(at));
-  } else if (body.step == RestartBody::kBegin && machine_.begin_committed(at)) {
+  } else if (body.step == RestartBody::kBegin) {
+    // The leader's server is ahead, and has ended on trial: this one will, at the same turn.
+    if (upgrade_.on_trial()) trial_failed("it ended by itself; see server.log", false);
+    if (!machine_.begin_committed(at)) return;
     due_ = false;  // an earlier place that was not published in time
     contents_ = {};
     contents_.tier = checkpoint::Tier::kRestart;
     note_place(contents_.state, entry, parts_.group_facts());
   }
+}
+
+void ServerRestart::take_upgrade(const consensus::EntryView& entry, const RestartBody& body) {
+  if (upgrade_.on_trial() && !upgrade_.keeps()) {
+    upgrade_.failed(fmt::format("it did not listen within {} s", upgrade_.patience_s()));
+  }
+  const auto rest = entry.payload.subspan(sizeof body);
+  if (rest.empty() || upgrade_.open()) return;
+  const auto* text = reinterpret_cast<const char*>(rest.data());
+  const auto next = nlohmann::json::parse(text, text + rest.size(), nullptr, false);
+  CRANE_ASSERT(next.is_object());
+  const auto words = next.at("command").get<Upgrade::Words>();
+  if (setup::file_digest(words[0]) != next.at("program").get<std::uint64_t>()) {
+    return actions_.failed(ExitStatus::kDisagrees,
+                           words[0] +
+                               " is not the one that the leader upgrades the server to; "
+                               "make it equal on all hosts");
+  }
+  upgrade_.asked(entry.at.index, parts_.monitor.command(), words, body.patience_s);
+  judged_ = View{};
+}
+
+void ServerRestart::admitted(Index at) {
+  machine_.admitted(at);
+  if (!upgrade_.admitted(at)) return;
+  spdlog::info("entry {}: the upgraded server stays, clients are let in", value(at));
+  if (parts_.config.keeps_files) parts_.monitor.keep_files(parts_.config.left_dir());
+  CRANE_ASSERT(!upgrade_.undecided());  // UPGRADE-1
+  for (const OutputHeader& header : std::exchange(kept_back_, {})) actions_.let_in(header);
+}
+
+bool ServerRestart::ended_at_turn() {
+  if (upgrade_.undecided()) {
+    trial_failed("it ended by itself; see server.log", false);
+    return true;
+  }
+  return machine_.server_ended();
+}
+
+bool ServerRestart::failed_to_start(const std::string& why) {
+  if (!upgrade_.undecided()) return false;
+  spdlog::warn("the upgraded server does not start: {}", why);
+  trial_failed(why, true);
+  gone_ = true;
+  return true;
+}
+
+// The leader asks for the end of it, whatever it asked for in this view before.
+void ServerRestart::trial_failed(const std::string& why, bool dead) {
+  if (machine_.state() == Restarter::State::kIdle) begin_proposed_ = View{};
+  upgrade_.failed(why, dead);
+  machine_.ended_on_trial();
+}
+
+bool ServerRestart::keeps_back(const OutputHeader& header) {
+  const bool listens = header.type == OutputType::kListen;
+  if (!upgrade_.undecided() || (!listens && header.type != OutputType::kUnlisten)) return false;
+  if (listens && listens_ns_ == 0) listens_ns_ = 1;
+  kept_back_.push_back(header);
+  return true;
 }
 
 bool ServerRestart::ended() {
@@ -133,6 +263,7 @@ bool ServerRestart::ended() {
 }
 
 bool ServerRestart::is_over() {
+  if (upgrade_.dead()) return true;
   parts_.slot0.pump();
   if (!dmt::take_unowned_turn(parts_.layout)) return false;
   parts_.drain();
@@ -158,9 +289,13 @@ void ServerRestart::close_all() {
 // REQUIRES: the server is over, and this node has the turn (RESTARTER-2).
 void ServerRestart::end_server() {
   parts_.drain();
-  CRANE_ASSERT(parts_.layout.scheduler.applied_index.load() == value(machine_.at()));
-  close_all();
-  carried_ = dmt::carried_of(parts_.layout);  // RESTART-2
+  if (upgrade_.dead()) {
+    note_dead_server();
+  } else {
+    CRANE_ASSERT(parts_.layout.scheduler.applied_index.load() == value(machine_.at()));
+    close_all();
+    carried_ = dmt::carried_of(parts_.layout);  // RESTART-2
+  }
   NodeState& state = contents_.state;
   state.passed = std::max(parts_.stalls.passed(), carried_.clock);
   note_parts(state, parts_, carried_.clock, carried_.hash);
@@ -175,21 +310,32 @@ void ServerRestart::end_server() {
   }
 }
 
+// It took no turn and was given nothing that it admitted: what it would have carried on stands
+// still, and what was for it is for no other.
+void ServerRestart::note_dead_server() {
+  carried_.admitted = contents_.state.at;
+  carried_.view = contents_.state.at.view;
+  parts_.slot0.forget();
+}
+
 // What follows gone() is begin_new_server().
 std::int64_t ServerRestart::step(const Seen& seen, std::int64_t now_ns) {
   worth_ = seen.member;
   missing_until_ = seen.missed;
   propose_begin(seen, now_ns);
+  judge_trial(seen, now_ns);
   ask_by_schedule(seen, now_ns);
-  if (due_ && parts_.monitor.running() && parts_.monitor.pid() >= 0 && seen.publishes) {
+  if (due_ && !upgrade_.undecided() && parts_.monitor.running() && parts_.monitor.pid() >= 0 &&
+      seen.publishes) {
     publish(now_ns);
   }
   std::int64_t due_ns = proxy::kNever;
   if (machine_.state() == Restarter::State::kHolding) {
-    machine_.step(parts_.applied());
+    machine_.step(upgrade_.dead() ? machine_.at() : parts_.applied());
     due_ns = now_ns + kLookNs;
   }
-  if (machine_.state() == Restarter::State::kEnding) due_ns = now_ns + kLookNs * 100;
+  const bool waits = machine_.state() == Restarter::State::kEnding || upgrade_.undecided();
+  if (waits) due_ns = std::min(due_ns, now_ns + kLookNs * 100);
   if (machine_.state() == Restarter::State::kWaiting && gone_ && !seen.done) machine_.gone();
   return due_ns;
 }
@@ -214,8 +360,9 @@ bool ServerRestart::renew_segment() {
 void ServerRestart::begin_new_server() {
   gone_ = false;
   const Config& config = parts_.config;
+  const bool rolls_back = upgrade_.rolls_back();
   const Error kept = parts_.monitor.kept();
-  if (kept.code != Code::kOk) {
+  if (kept.code != Code::kOk && !rolls_back) {
     return actions_.failed(ExitStatus::kServerNotStarted,
                            fmt::format("the server's files cannot be kept: {}", kept.what));
   }
@@ -223,13 +370,23 @@ void ServerRestart::begin_new_server() {
   NodeState& state = contents_.state;
   state.log_bytes = server_log_bytes(config);
   parts_.monitor.stop();
-  if (config.keeps_files) parts_.monitor.keep_files(config.left_dir());
+  if (const Upgrade::Words* next = upgrade_.begun()) parts_.monitor.set_command(*next);
+  state.command = parts_.monitor.command();
+  kept_back_.clear();
+  listens_ns_ = 0;
+  if (config.keeps_files && !upgrade_.on_trial()) parts_.monitor.keep_files(config.left_dir());
   if (!renew_segment()) return;
   parts_.stalls.restore(state.passed, carried_.clock);
-  forget_files();
-  upper_ = kept_;
   const Index at = state.at.index;
-  spdlog::info("entry {}: a new server on the files of the one before", value(at));
+  if (rolls_back) {  // UPGRADE-2
+    std::error_code ignored;
+    if (kept_ != upper_) std::filesystem::remove_all(kept_, ignored);
+    spdlog::warn("entry {}: the upgrade is rolled back: {}", value(at), upgrade_.why());
+  } else {
+    forget_files();
+    upper_ = kept_;
+    spdlog::info("entry {}: a new server on the files of the one before", value(at));
+  }
   due_ = worth_ && at > missing_until_;
   checkpoint::fault_point("restart.renewed");
   actions_.release_log();

@@ -12,9 +12,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
@@ -23,6 +25,7 @@
 #include "proxy/node/recovery/checkpoint_packer.h"
 #include "proxy/node/recovery/restarter.h"
 #include "proxy/node/recovery/server_parts.h"
+#include "proxy/node/recovery/upgrade.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -33,6 +36,8 @@ struct ServerRestartActions {
   std::function<GrantTurns()> input_grant;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
+  // What keeps_back() kept back.
+  std::function<void(const OutputHeader& header)> let_in;
   std::function<void()> release_log;
   // The replica cannot go on.
   std::function<void(ExitStatus status, const std::string& why)> failed;
@@ -51,13 +56,19 @@ class ServerRestart {
   // --- the leader's
   // An operator asks for it, or the schedule; the answer (control).
   std::string ask(std::int64_t now_ns);
+  // An operator wants another command line for the server (control); the answer.
+  std::string ask_upgrade(const nlohmann::json& request);
 
   // --- every replica's
   // A RESTART entry, before the server gets it.
   void committed(const consensus::EntryView& entry);
-  void admitted(Index at) { machine_.admitted(at); }
+  void admitted(Index at);
   // The server's main process ended at a turn; false: by itself.
-  bool ended_at_turn() { return machine_.server_ended(); }
+  bool ended_at_turn();
+  // It could not be started, or took no turn; false: it is not on trial.
+  bool failed_to_start(const std::string& why);
+  // Whether clients must not know of this yet (UPGRADE-1).
+  bool keeps_back(const OutputHeader& header);
   // For the kernel; false: that was not asked for.
   bool ended();
 
@@ -77,7 +88,8 @@ class ServerRestart {
   // The server ends, or has ended.
   bool under_way() const noexcept { return machine_.state() != Restarter::State::kIdle; }
   // No checkpoint by CRIU can be made beside it.
-  bool busy() const noexcept { return under_way() || due_; }
+  bool busy() const noexcept { return under_way() || due_ || upgrade_.open(); }
+  const Upgrade& upgrade() const noexcept { return upgrade_; }
   // What the next server's files begin as; "": the machine's.
   const std::string& upper() const noexcept { return upper_; }
   // The packer is done with what it was given; how long that took.
@@ -87,6 +99,10 @@ class ServerRestart {
 
  private:
   void propose_begin(const Seen& seen, std::int64_t now_ns);
+  void judge_trial(const Seen& seen, std::int64_t now_ns);
+  void take_upgrade(const consensus::EntryView& entry, const RestartBody& body);
+  void trial_failed(const std::string& why, bool dead);
+  void note_dead_server();
   void ask_by_schedule(const Seen& seen, std::int64_t now_ns);
   void publish(std::int64_t now_ns);
   bool is_over();
@@ -113,6 +129,10 @@ class ServerRestart {
   std::int64_t asked_ns_ = 0;      // when the schedule last asked,
   std::uint64_t asked_after_ = 0;  // and how many inputs there were before
   std::int64_t packing_ns_ = 0;    // since when; 0: nothing is packed
+  Upgrade upgrade_;
+  std::int64_t trial_ns_ = 0, listens_ns_ = 0;  // since when; 0: it is not, does not
+  View judged_{};                               // the view in which the trial was ended from here
+  std::vector<OutputHeader> kept_back_;         // of the server on trial, in order
 };
 
 }  // namespace crane::node

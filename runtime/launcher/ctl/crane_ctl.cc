@@ -255,11 +255,35 @@ Command all_commands(Request& r) {
               {},
               [&r] { return make_secret(r); }}}},
            schema_command(r),
+           {"upgrade",
+            "the server with another command line, behind --: ended and begun at one entry of the "
+            "log, rolled back if it does not come up",
+            {group_word(r),
+             {"--seconds",
+              &r.seconds,
+              "within which it listens (default 30)",
+              {.bounds = {{1, 86'400}}}},
+             {"--yes", Word::Flag{&r.yes}, "do not ask"}},
+            {},
+            [&r] { return upgrade_server(r); }},
            {"versions",
             "what builds of Crane must have in common, and the build of each replica",
             {all_groups_word(r), output_word(r)},
             {},
             [&r] { return show_versions(r); }}}};
+}
+
+// Of `upgrade` the words behind "--" are another program's; how many are ours.
+int cut_command(int argc, char** argv, std::vector<std::string>& command) {
+  bool upgrades = false;
+  for (int i = 1; i < argc; ++i) {
+    upgrades = upgrades || std::strcmp(argv[i], "upgrade") == 0;
+    if (std::strcmp(argv[i], "--") != 0) continue;
+    if (!upgrades) return argc;
+    command.assign(argv + i + 1, argv + argc);
+    return i;
+  }
+  return argc;
 }
 
 }  // namespace
@@ -271,13 +295,14 @@ int main(int argc, char** argv) {
       all_commands(request), crane::launcher::version_of_launcher(),
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
-      "6 the server does not serve; 7 the lead was not transferred in time; 100 wrong command "
-      "line;\n"
-      "119 secret."};
+      "6 the server does not serve; 7 the lead was not transferred in time; 8 the upgrade was "
+      "rolled back;\n"
+      "100 wrong command line; 102 to 104 the new program; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     say("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
   };
+  argc = cut_command(argc, argv, request.command);
   const int usage = static_cast<int>(crane::setup::Status::kUsage);
   if (const auto status = line.status_after(argc, argv, usage, report)) return *status;
   return line.command()->run();

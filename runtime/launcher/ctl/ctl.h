@@ -5,7 +5,8 @@
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
 // answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
 // refused, or a checkpoint is damaged, the message says why; 6 the server does not serve; 7 the
-// lead was not transferred in time; 100 and 119 as crane-run's.
+// lead was not transferred in time; 8 an upgrade was rolled back; 100 to 104 and 119 as
+// crane-run's.
 //
 // Threads: plain functions; those that wait say for what.
 
@@ -22,7 +23,7 @@
 namespace crane::launcher {
 
 inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
-inline constexpr int kDamaged = 5, kNotTransferred = 7;
+inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8;
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {
@@ -35,7 +36,10 @@ struct Request {
   int last = 0;          // events: only so many; 0: all
   int to = -1;
   int replica = -1;
-  int fresh = -1;  // member replace: who comes
+  int fresh = -1;                    // member replace: who comes
+  int seconds = 30;                  // upgrade: for the new server to listen
+  bool yes = false;                  // upgrade: nothing is asked
+  std::vector<std::string> command;  // upgrade: behind "--"
 
   // The directory that the group is in.
   std::string dir_of(const std::string& name) const {
@@ -86,7 +90,8 @@ int replace_member(const Request& request);
 int drain_replica(const Request& request);
 int resume_replica(const Request& request);
 int replace_replica(const Request& request);
-int show_versions(const Request& request);  // ctl_versions.cc
+int upgrade_server(const Request& request);  // ctl_upgrade.cc
+int show_versions(const Request& request);   // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc

@@ -277,7 +277,7 @@ inline Manifest manifest_at(std::uint64_t counter, std::uint64_t index) {
   return m;
 }
 
-inline const Expected kOurs{"web", digest_of_log("web", 4711), 9, "", "/usr/sbin/apache2"};
+inline const Expected kOurs{"web", digest_of_log("web", 4711), 9, "/usr/sbin/apache2"};
 
 // Small parts, quickly made; `salt` makes them differ.
 inline void fill(const Staging& staging, std::mt19937_64& random) {
