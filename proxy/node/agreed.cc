@@ -32,8 +32,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the schedule version of Crane (another build)",
     "the checkpoint version of Crane (another build)",
 };
-constexpr const char* kOtherItems =
-    "Crane (a build without these versions: see crane-ctl versions)";
+constexpr const char* kOtherItems = "the build of Crane (one whose versions are not known)";
 
 std::uint64_t digest(const std::vector<std::string>& words) {
   std::uint64_t crc = 0;

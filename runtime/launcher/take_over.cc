@@ -197,15 +197,17 @@ Outcome compare(const GroupRecord& record, const Options& options, int living) {
                                                   command_text(record.words)
                                             : "another build of Crane started it (" + record.build +
                                                   "; this one is " + versions() + ")";
+  const std::string with = same_build ? "" : " with that build";
   const std::string what = living > 0 ? std::to_string(living) +
                                             " of its nodes run, and no "
                                             "crane-run supervises them"
                                       : "nothing of it runs, but what it held is there";
-  return failure(Status::kGroupExists, "cannot go on with the group", options.name,
-                 what + "; " + differs,
-                 living > 0 ? "type that command to take it over, or end it with " + stop
-                            : "type that command to go on with it, or add --force-new-group, which "
-                              "gives up what it held");
+  return failure(
+      Status::kGroupExists, "cannot go on with the group", options.name, what + "; " + differs,
+      living > 0 ? "type that command" + with + " to take it over, or end it with " + stop
+                 : "type that command" + with +
+                       " to go on with it, or add --force-new-group, which gives up "
+                       "what it held");
 }
 
 void take_surroundings(const GroupRecord& record) {

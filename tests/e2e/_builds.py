@@ -8,8 +8,8 @@ import subprocess
 PARTS = ("crane-run", "crane-node", "crane-ctl", "libcrane.so")
 
 
-def commit_of(directory):
-    said = subprocess.run([str(directory / "crane-run"), "--version"], text=True, check=True,
+def commit_of(program):
+    said = subprocess.run([str(program), "--version"], text=True, check=True,
                           stdout=subprocess.PIPE).stdout
     return re.search(r"\bcommit ([^,\s]+)", said)[1]
 
@@ -40,11 +40,11 @@ def installed(scenario, name):
 
 def upgrade(place):
     """Another commit, and a libcrane.so of other bytes, take the place of what lies there."""
-    commit = commit_of(place).encode()
     for part in ("crane-run", "crane-node", "crane-ctl"):
+        commit = commit_of(place / part).encode()
         exchange(place / part, commit, b"f" * len(commit))
     exchange(place / "libcrane.so", b"GCC: (", b"CCG: (")   # of .comment
-    return "f" * len(commit)
+    return commit_of(place / "crane-node")
 
 
 def with_other_versions(place):

@@ -117,11 +117,16 @@ int upgrade_server(const Request& request) {
     say(found.error().text);
     return found.error().exit_status;
   }
+  const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (Json::parse(text) != Json(words)) {
+    say("command line: crane-ctl: the new command line is no UTF-8, as which it stands in the log");
+    return static_cast<int>(setup::Status::kUsage);
+  }
   if (!agreed(request, group, summary_of(request, group), words)) return kRefused;
   Request now = request;
   now.group = group;
   if (checkpoint_now(now) != 0) print("no checkpoint: the files of step 2 are the way back\n");
-  const Json what{{"do", "upgrade"}, {"command", Json(words).dump()}, {"seconds", request.seconds}};
+  const Json what{{"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}};
   const auto deadline = now_ms() + kOtherStepsMs;
   Told told = tell_leader(request, group, summary_of(request, group), what);
   for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Crane is upgraded on several hosts, one after the other, and then the server, under load.
+
+crane-run --hosts over network namespaces, each host with a state directory of its own. The builds
+differ in bytes and commit, and have equal versions. Clients go to any host; at a hand-over their
+connections may end, and nothing that was acknowledged is lost.
+"""
+import _builds as b
+import _harness as h
+from _hosts import RoamingCounter, under_way, served
+from _network import Network
+from hosts_drain import HOSTS, Apart, run
+
+
+def builds(group):
+    """{replica: (commit, digest of its server's libcrane.so)}"""
+    said = {n: s["build"] for n, s in group.statuses().items() if s}
+    return {n: (one["commit"], one["libcrane"]) for n, one in said.items()}
+
+
+def roll(scenario, group, clients, commit):
+    """The leader last: it hands over."""
+    for number in sorted(range(HOSTS), key=lambda n: n == group.leader()):
+        run(scenario, group, f"host {number} is drained", number, "replica", "drain", str(number),
+            says=[f"replica {number} is drained"])
+        served(clients)
+        run(scenario, group, f"host {number} is resumed", number, "replica", "resume", str(number),
+            says=[f"replica {number} is back"])
+        h.wait_until(lambda n=number: builds(group).get(n, ("",))[0] == commit, 30,
+                     f"host {number} runs the new build")
+        served(clients)
+
+
+def upgrade_server(scenario, group, clients):
+    """Asked for where the leader is; the same files are on all hosts."""
+    for words, status, says in ((["/bin/sleep", "1000"], 8, "rolled back"),
+                                (group.program + ["--maxmemory", "20mb"], 0, "upgraded")):
+        run(scenario, group, f"crane-ctl upgrade: {says}", group.leader(), "upgrade", group.name,
+            "--yes", "--seconds", "4", "--", *words, status=status, says=[says])
+        served(clients)
+    client = h.Redis(group.port, 10, group.addresses[group.leader()])
+    scenario.check(client("CONFIG", "GET", "maxmemory")[1] == b"20971520", "it is in force")
+    client.close()
+
+
+def body(scenario):
+    if not h.can_contain():
+        raise h.CannotRun("network namespaces and containers need root and LXC")
+    h.need("redis-server")
+    port = h.free_port()
+    place = b.installed(scenario, "place")
+    program = ["redis-server", "--port", str(port), "--protected-mode", "no", "--bind", "0.0.0.0",
+               "--dir", "/var/tmp", "--save", "3600 1"]
+    with Network(HOSTS) as network, \
+            Apart(scenario, network, program, port=port, out=place) as group:
+        clients = [RoamingCounter(group, n) for n in range(4)]
+        with under_way(clients):
+            commit = b.upgrade(place)
+            roll(scenario, group, clients, commit)
+            scenario.check({c for c, _ in builds(group).values()} == {commit},
+                           "all hosts run the new build", repr(builds(group)))
+            upgrade_server(scenario, group, clients)
+        leader = group.leader()
+        problems = [p for c in clients for p in c.verify(port, group.addresses[leader])]
+        answers = sum(c.answers for c in clients)
+        scenario.check(not problems, f"no acknowledged write of {answers} is lost",
+                       "; ".join(problems[:3]))
+        group.settle(60)
+        same = {(s["outputs_digest"], s["schedule_hash"]) for s in group.statuses().values()}
+        scenario.check(len(same) == 1 and len(group.live()) == HOSTS and
+                       not any(s["verified"]["alarm"] for s in group.statuses().values()),
+                       "the replicas are equal", group.brief())
+        scenario.check(group.stop() == 0, "the group is stopped", group.said()[-500:])
+
+
+if __name__ == "__main__":
+    h.tell("hosts_upgrade", body)
