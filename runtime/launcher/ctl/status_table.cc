@@ -507,6 +507,20 @@ std::string connections_text(const Json& summary) {
 
 }  // namespace
 
+// The last upgrade of the server, by the word of the leader.
+std::string upgrade_text(const Json& summary) {
+  for (const Json& row : list_in(summary, "replicas")) {
+    const Json upgrade = object_in(row, "upgrade");
+    const std::string state = text_in(upgrade, "state", "none");
+    if (text_in(row, "role") != "leader" || state == "none") continue;
+    const bool decided = state == "kept" || state == "rolled back";
+    const std::string why = text_in(upgrade, "why");
+    return fmt::format("upgrade at entry {}: {}{}{}\n", cell(upgrade, "entry"), state,
+                       decided ? "" : ", no client is let in", why.empty() ? "" : ": " + why);
+  }
+  return "";
+}
+
 std::string table_of(const Json& summary) {
   static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
                                         {"ROLE", "role", false},
@@ -536,7 +550,8 @@ std::string table_of(const Json& summary) {
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
   text += connections_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
-         analysis_text(summary) + soft_barriers_text(summary) + unhooked_text(summary);
+         upgrade_text(summary) + analysis_text(summary) + soft_barriers_text(summary) +
+         unhooked_text(summary);
 }
 
 Json members_json(const Json& summary) {

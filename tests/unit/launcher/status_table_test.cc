@@ -451,3 +451,18 @@ TEST_CASE("status: what the server asked for in vain is counted", "[ctl]") {
             .find("\nunsupported: 3 datagrams to others dropped, 1 UDP ports opened that no "
                   "client reaches; runtime.log names them\n") != std::string::npos);
 }
+
+TEST_CASE("status: an upgrade of the server is told by the leader", "[ctl]") {
+  const auto table = [](const char* state, const char* why) {
+    std::map<int, NodeAnswer> answers{{0, node("leader", 2, 0, 100, 100)}};
+    answers[0].status["upgrade"] = {{"state", state}, {"entry", 7}, {"why", why}};
+    return table_of(summarise("g", answers));
+  };
+  const auto says = [](const std::string& text, const char* line) {
+    return text.find(line) != std::string::npos;
+  };
+  CHECK(says(table("trial", ""), "\nupgrade at entry 7: trial, no client is let in\n"));
+  CHECK(says(table("kept", ""), "\nupgrade at entry 7: kept\n"));
+  CHECK(says(table("rolled back", "it ended"), "\nupgrade at entry 7: rolled back: it ended\n"));
+  CHECK_FALSE(says(table("none", ""), "upgrade"));
+}
