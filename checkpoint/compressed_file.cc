@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/compressed_file.h"
+
+#include <fcntl.h>
+#include <zstd.h>
+
+#include "checkpoint/fault_points.h"
+#include "dmt/base/crc.h"
+
+namespace crane::checkpoint {
+
+void CompressedFile::Free::operator()(ZSTD_CCtx_s* context) const noexcept {
+  ZSTD_freeCCtx(context);
+}
+
+CompressedFile::CompressedFile(std::string path, int level)
+    : path_(std::move(path)), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
+  CRANE_ASSERT(context_ != nullptr);
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
+}
+
+CompressedFile::~CompressedFile() = default;
+
+Outcome CompressedFile::create() {
+  fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd_) return file_error("create", path_);
+  return Done{};
+}
+
+Outcome CompressedFile::put(const void* data, std::size_t size) {
+  return compress(data, size, false);
+}
+
+Outcome CompressedFile::end() { return compress(nullptr, 0, true); }
+
+Outcome CompressedFile::sync() {
+  if (::fsync(fd_.get()) != 0) return file_error("sync", path_);
+  return Done{};
+}
+
+Outcome CompressedFile::compress(const void* data, std::size_t size, bool last) {
+  unpacked_ += size;
+  ZSTD_inBuffer in{data, size, 0};
+  for (;;) {
+    ZSTD_outBuffer out{out_.data(), out_.size(), 0};
+    const std::size_t left =
+        ZSTD_compressStream2(context_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+    if (ZSTD_isError(left) != 0) {
+      return failure(Code::kSystem, "compress",
+                     "cannot compress " + path_ + ": " + ZSTD_getErrorName(left));
+    }
+    if (out.pos > 0) {
+      if (!write_all(fd_.get(), out_.data(), out.pos)) return file_error("write", path_);
+      crc_ = crc32c(out_.data(), out.pos, crc_);
+      bytes_ += out.pos;
+      fault_point("publish.part");
+    }
+    if (last ? left == 0 : in.pos == in.size) return Done{};
+  }
+}
+
+}  // namespace crane::checkpoint
