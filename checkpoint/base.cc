@@ -23,10 +23,14 @@ namespace fs = std::filesystem;
 // The kernel's: nothing of the layers below is seen through such a directory.
 constexpr const char* kOpaque = "trusted.overlay.opaque";
 
-// One directory above a lasting one, as the machine has it: it covers the machine's.
+// One directory above a lasting one, as the machine has it: it covers the machine's.  Content that
+// came from elsewhere may be of a directory that the machine has not.
 Outcome make_above(const fs::path& machines, const fs::path& ours) {
   struct stat info {};
-  if (lstat(machines.c_str(), &info) != 0) return file_error("look at", machines);
+  info.st_mode = 0755;
+  if (lstat(machines.c_str(), &info) != 0 && errno != ENOENT) {
+    return file_error("look at", machines);
+  }
   if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) return file_error("make", ours);
   if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0) return file_error("give away", ours);
   if (chmod(ours.c_str(), info.st_mode & 07777) != 0) return file_error("chmod", ours);
@@ -60,9 +64,13 @@ Outcome cover(const std::string& path, const std::string& base, Fill&& fill) {
   return Done{};
 }
 
-Outcome add(const LastingDirectory& one, const std::string& base) {
-  const auto copy = [&](const std::string& place) { return copy_tree(one.content, place); };
-  return cover(one.path, base, copy);
+Outcome add(const LastingDirectory& one, const std::string& base, Content content) {
+  const auto take = [&](const std::string& place) -> Outcome {
+    if (content == Content::kCopied) return copy_tree(one.content, place);
+    if (rename(one.content.c_str(), place.c_str()) != 0) return file_error("move", one.content);
+    return Done{};
+  };
+  return cover(one.path, base, take);
 }
 
 // It, and all above it that is new, is on disk.
@@ -145,18 +153,36 @@ Outcome cover_directory(const std::string& path, const std::string& upper) {
 }
 
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
-                  Before before) {
+                  Before before, Content content) {
   const std::string fresh = base + ".new-" + std::to_string(getpid());
   std::error_code ignored;
   fs::remove_all(fresh, ignored);
   Outcome made = make_above("/", fresh);
   for (const auto& one : directories) {
-    if (made) made = add(one, fresh);
+    if (made) made = add(one, fresh, content);
   }
   if (made) made = settle(fresh);
   if (made) made = name_it(fresh, base, before);
   fs::remove_all(fresh, ignored);
   return made;
+}
+
+Result<std::vector<std::string>> directories_of_base(const std::string& base) {
+  if (access(base.c_str(), F_OK) != 0) return file_error("look at", base);
+  std::vector<std::string> found;
+  std::error_code failed;
+  for (auto it = fs::recursive_directory_iterator(base, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
+    if (getxattr(it->path().c_str(), kOpaque, nullptr, 0) <= 0) continue;
+    found.push_back(it->path().native().substr(base.size()));
+    it.disable_recursion_pending();
+  }
+  if (failed) {
+    errno = failed.value();
+    return file_error("list", base);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::uint64_t digest_of_tree(const std::string& path, Times times) {

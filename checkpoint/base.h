@@ -32,8 +32,12 @@ Outcome cover_directory(const std::string& path, const std::string& upper);
 
 // `before`: what becomes of one that is there already.
 enum class Before { kReplaced, kStays };
+// And of what the directories begin with, which may lie beside `base` and be of no use elsewhere.
+enum class Content { kCopied, kMoved };
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
-                  Before before);
+                  Before before, Content content = Content::kCopied);
+// The lasting directories of a base, as the server sees them, sorted.  kNotFound: there is no base.
+Result<std::vector<std::string>> directories_of_base(const std::string& base);
 
 // A digest of names, kinds, owners, modes and sizes below `path`, with the times of modification if
 // asked; 0 only if it cannot be read.

@@ -220,7 +220,7 @@ Result<Listed> Checkpoints::find(const std::string& name) {
 }
 
 // Held while it is read, so that nobody removes it.
-Result<Descriptor> Checkpoints::read_lock(const std::string& name) {
+Result<Descriptor> Checkpoints::hold(const std::string& name) {
   std::uint64_t counter = 0, index = 0;
   const std::string path = path_of(name);
   if (parse_name(name, counter, index) && is_there(path)) {
@@ -245,7 +245,7 @@ Outcome Checkpoints::mark(const std::string& path, const std::string& manifest_t
 }
 
 Outcome Checkpoints::verify(const std::string& name) {
-  const auto lock = read_lock(name);
+  const auto lock = hold(name);
   if (!lock) return lock.error();
   std::string text;
   const auto manifest = read_manifest(name, text);
@@ -263,7 +263,7 @@ Outcome Checkpoints::verify(const std::string& name) {
 
 Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string& target,
                                      const Expected& expected) {
-  const auto lock = read_lock(name);
+  const auto lock = hold(name);
   if (!lock) return lock.error();
   std::string text;
   auto manifest = read_manifest(name, text);

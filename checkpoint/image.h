@@ -92,6 +92,9 @@ class Checkpoints {
   Result<Manifest> unpack(const std::string& name, const std::string& target,
                           const Expected& expected);
 
+  // As long as that is open, no process removes the checkpoint.  kNotFound, kBusy.
+  Result<Descriptor> hold(const std::string& name);
+
   // --- having fewer
   // Removes all but the `count` newest, the newest verified one and the one at `relied`, on which
   // stores of the log rely (IMAGE-5; 0: none); damaged ones only when a verified one stays.  What
@@ -121,7 +124,6 @@ class Checkpoints {
   }
   Outcome make_directory();
   Result<Descriptor> lock_all();
-  Result<Descriptor> read_lock(const std::string& name);
   Error not_found(const std::string& name);
   Result<Manifest> read_manifest(const std::string& name, std::string& text);
   Result<std::string> pack_all(const std::string& staging, Manifest manifest);

@@ -160,7 +160,7 @@ Checkpoints::Arriving Checkpoints::arriving() {
 }
 
 Outcome Outgoing::begin(const std::string& name) {
-  auto lock = here_.read_lock(name);
+  auto lock = here_.hold(name);
   if (!lock) return lock.error();
   auto manifest = here_.read_manifest(name, text_);
   if (!manifest) return manifest.error();

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "checkpoint/base.h"
@@ -20,7 +20,6 @@ namespace crane::launcher {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using checkpoint::Position;
 
 // As long as a container supervisor without a node may take (checkpoint/container.cc).
@@ -91,31 +90,15 @@ Outcome resolve_data(std::vector<std::string>& directories, bool container) {
 // --- what was there before ----------------------------------------------------------------------
 
 Outcome Lasting::read() {
-  std::ifstream file(path("group.json"));
+  std::ifstream file(path(kKnownGroupName));
   if (!file) return Done{};
-  const Json json = Json::parse(file, nullptr, false);
-  try {
-    Known k;
-    json.at("log_id").get_to(k.log_id);
-    json.at("secret").get_to(k.secret);
-    json.at("durability").get_to(k.durability);
-    json.at("replicas").get_to(k.replicas);
-    json.at("places").get_to(k.places);
-    json.at("data").get_to(k.data);
-    json.at("program").get_to(k.program);
-    json.at("environment").get_to(k.environment);
-    json.at("working_directory").get_to(k.working_directory);
-    json.at("machines").get_to(k.machines);
-    const bool number = !k.log_id.empty() && k.log_id.size() <= 20 && k.log_id != "0" &&
-                        k.log_id.find_first_not_of("0123456789") == std::string::npos;
-    if (number && k.machines.size() == k.data.size()) {
-      known_ = std::move(k);
-      return Done{};
-    }
-  } catch (const Json::exception&) {
+  auto known = parse_known_group({std::istreambuf_iterator<char>(file), {}});
+  if (known) {
+    known_ = std::move(known).value();
+    return Done{};
   }
-  return failure(Status::kDirectory, "cannot use what the group has kept", path("group.json"),
-                 "the file is damaged",
+  return failure(Status::kDirectory, "cannot use what the group has kept", path(kKnownGroupName),
+                 known.error().text,
                  "bring it back from a backup, or remove " + directories_.dir() +
                      " to start over with the machine's files");
 }
@@ -387,25 +370,22 @@ void Lasting::take_surroundings() const {
 }
 
 Outcome Lasting::write() {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    environment.emplace_back(*variable);
-  }
   std::error_code ignored;
-  const Json json{{"version", 1},
-                  {"name", options_.name},
-                  {"log_id", log_id_},
-                  {"secret", secret_},
-                  {"durability", options_.on_disk() ? "disk" : "memory"},
-                  {"replicas", options_.replicas},
-                  {"places", options_.places()},
-                  {"data", options_.data},
-                  {"program", options_.program},
-                  {"environment", environment},
-                  {"working_directory", fs::current_path(ignored).string()},
-                  {"machines", machines_}};
-  return write_file(path("group.json"),
-                    json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  KnownGroup group{options_.name,
+                   log_id_,
+                   secret_,
+                   options_.on_disk() ? "disk" : "memory",
+                   options_.replicas,
+                   options_.places(),
+                   options_.data,
+                   options_.program,
+                   {},
+                   fs::current_path(ignored).string(),
+                   machines_};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    group.environment.emplace_back(*variable);
+  }
+  return write_file(path(kKnownGroupName), text_of(group));
 }
 
 Outcome Lasting::open() {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "checkpoint/position.h"
+#include "runtime/launcher/known_group.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/preflight.h"
 
@@ -45,15 +46,6 @@ class Lasting {
   bool keeps_files() const { return !options_.data.empty() && !options_.on_disk(); }
 
  private:
-  struct Known {  // of group.json
-    std::string log_id, secret, durability;
-    int replicas = 0, places = 0;
-    std::vector<std::string> data;
-    // What its inputs are run by again: words, environment and directory must be those of the log.
-    std::vector<std::string> program, environment;
-    std::string working_directory;
-    std::vector<std::uint64_t> machines;  // digest of the machine's, per directory
-  };
   // What a replica's server left.
   struct Left {
     int replica;
@@ -82,7 +74,7 @@ class Lasting {
 
   const Options& options_;
   const setup::GroupDirectories& directories_;
-  std::optional<Known> known_;
+  std::optional<KnownGroup> known_;
   std::vector<std::uint64_t> machines_;
   std::string log_id_, secret_;
 };

@@ -178,6 +178,32 @@ Command checkpoint_commands(Request& r) {
             [&r] { return verify_checkpoints(r); }}}};
 }
 
+Word file_word(Request& r, const char* help) { return {"file", &r.file, help, {.required = true}}; }
+Word tier_word(Request& r, const char* help) {
+  return {"--tier", &r.tier, help, {.choices = {"criu", "restart"}}};
+}
+
+Command data_commands(Request& r) {
+  return {"data",
+          "the files that the server keeps in --data",
+          {},
+          {{"export",
+            "as they are at one entry of the log, by a follower, while the group serves",
+            {file_word(r, "the file to make, a tar archive within zstd; -: standard output"),
+             group_word(r),
+             {"--unpacked", Word::Flag{&r.unpacked}, "make a directory instead"},
+             {"--replica", &r.replica, "which one exports", {.bounds = {{0, kReplicaMost}}}},
+             tier_word(r, "as of checkpoint now; restart: files of a server that ended in order")},
+            {},
+            [&r] { return export_data(r); }},
+           {"import",
+            "makes a new group that begins with them",
+            {file_word(r, "what data export made; -: standard input"),
+             {"group", &r.group, "the new group's name", {.required = true}}},
+            {},
+            [&r] { return import_data(r); }}}};
+}
+
 Command schema_command(Request& r) {
   return {"schema",
           "what requests and answers may hold",
@@ -246,6 +272,7 @@ Command all_commands(Request& r) {
             {group_word(r), output_word(r)},
             {},
             [&r] { return examine_group(r); }},
+           data_commands(r),
            {"secret",
             "the secret that a group's hosts share",
             {},

@@ -10,6 +10,8 @@
 //
 // Threads: plain functions; those that wait say for what.
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -30,10 +32,12 @@ struct Request {
   std::string dir;  // --dir; "": wherever the group is
   std::string group, output = "table", secret, signal, checkpoint, tier;
   std::string schema = "requests";
+  std::string file;  // of data and backup; "-": standard input or output
   bool watch = false;
   bool no_wait = false;  // leader transfer: for the new leader
   bool once = false;     // top: one table
   int last = 0;          // events: only so many; 0: all
+  bool unpacked = false;  // data export: a directory
   int to = -1;
   int replica = -1;
   int fresh = -1;                    // member replace: who comes
@@ -75,6 +79,17 @@ Told tell_leader(const Request& request, const std::string& group, const nlohman
 // Asks the node that leads, and says what it answered.
 int ask_leader(const Request& request, const nlohmann::json& what);
 
+// A checkpoint that was taken and published.
+struct Taken {
+  int replica = -1;
+  std::uint64_t index = 0;  // of its entry, or of one before it (tier restart)
+  bool here = true;         // that replica is on this machine
+};
+// Asks for one, by the rest of the request, and waits until it is published; 0, or the exit status
+// after a message.  `progress`: is told what goes on.
+int take_checkpoint(const Request& request, Taken& taken,
+                    const std::function<void(const std::string&)>& progress);
+
 // --- commands
 int list_groups(const Request& request);
 int status(const Request& request);
@@ -95,6 +110,8 @@ int show_versions(const Request& request);   // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc
+int export_data(const Request& request);  // ctl_data.cc
+int import_data(const Request& request);
 
 // The digest of the group's log, which its checkpoints have in common; "": no node tells.
 std::string log_digest_of(const Request& request, const std::string& group);

@@ -15,8 +15,22 @@ namespace crane::launcher {
 using setup::say;
 using Json = nlohmann::json;
 
-// Asks for a checkpoint and waits for what becomes of it.
-int checkpoint_now(const Request& request) {
+namespace {
+
+// How long each part of it took, as its replica tells.
+std::string times_of(const Json& told_of, const std::string& tier) {
+  const auto ms = [&told_of](const char* key) {
+    return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
+  };
+  if (tier == "restart") return "published: packed in " + ms("pack_us");
+  return "published: quiescent after " + ms("rest_us") + ", held for " + ms("held_us") +
+         ", packed in " + ms("pack_us");
+}
+
+}  // namespace
+
+int take_checkpoint(const Request& request, Taken& taken,
+                    const std::function<void(const std::string&)>& progress) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
@@ -28,32 +42,22 @@ int checkpoint_now(const Request& request) {
     say(told.message);
     return told.status;
   }
-  print(told.message + "\n");
+  progress(told.message);
   const int who = control::replica_in(told.answer);
   const auto at = control::number_in(told.answer, "index");
+  taken = {who, static_cast<std::uint64_t>(at), true};
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const auto found = answers.find(who);
-    if (found == answers.end() && !is_here(request, group, who)) {
-      print("replica " + std::to_string(who) +
-            " is on another host: crane-ctl checkpoint list tells there\n");
-      return 0;
-    }
+    taken.here = found != answers.end() || is_here(request, group, who);
+    if (!taken.here) return 0;
     if (found == answers.end() || found->second.reply != Reply::kAnswer) {
       say("no answer: " + group + ": replica " + std::to_string(who) + "; see its node.log");
       return static_cast<int>(Health::kDegraded);
     }
     const Json told_of = control::object_in(found->second.status, "checkpoint");
     if (control::number_in(told_of, "last") >= at) {
-      const auto ms = [&told_of](const char* key) {
-        return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
-      };
-      if (request.tier == "restart") {
-        print("published: packed in " + ms("pack_us") + "\n");
-        return 0;
-      }
-      print("published: quiescent after " + ms("rest_us") + ", held for " + ms("held_us") +
-            ", packed in " + ms("pack_us") + "\n");
+      progress(times_of(told_of, request.tier));
       return 0;
     }
     if (control::number_in(told_of, "gave_up") >= at) {
@@ -62,6 +66,17 @@ int checkpoint_now(const Request& request) {
       return kRefused;
     }
   }
+}
+
+int checkpoint_now(const Request& request) {
+  Taken taken;
+  const int status =
+      take_checkpoint(request, taken, [](const std::string& text) { print(text + "\n"); });
+  if (status == 0 && !taken.here) {
+    print("replica " + std::to_string(taken.replica) +
+          " is on another host: crane-ctl checkpoint list tells there\n");
+  }
+  return status;
 }
 
 namespace {

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/archives.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/base.h"
+#include "checkpoint/container_supervisor.h"
+#include "checkpoint/directory_lock.h"
+#include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/version.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Checkpoints;
+using checkpoint::Descriptor;
+using checkpoint::file_error;
+using setup::say;
+using setup::Status;
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+
+bool is_directory_name(const std::string& path) {
+  return path.size() > 1 && path[0] == '/' && path.back() != '/' &&
+         fs::path(path).lexically_normal().string() == path &&
+         path.find("/..") == std::string::npos && path.find('\0') == std::string::npos;
+}
+
+// Whose replica's directory is here, follows and answers; -1: none.
+int follower_here(const Json& summary) {
+  for (const Json& row : control::list_in(summary, "replicas")) {
+    if (control::text_in(row, "state") == "ok" && row["replica"] != summary["leader"]) {
+      return control::replica_in(row);
+    }
+  }
+  return -1;
+}
+
+bool all_here(const Json& summary) {
+  const Json rows = control::list_in(summary, "replicas");
+  return std::none_of(rows.begin(), rows.end(), [](const Json& row) {
+    return control::text_in(row, "state") == "on another host";
+  });
+}
+
+}  // namespace
+
+// --- what a file says of itself -----------------------------------------------------------------
+
+About about_of(const checkpoint::Listed& listed, std::vector<std::string> data) {
+  const checkpoint::Manifest& m = listed.manifest;
+  About about;
+  about.group = m.group;
+  about.view = view_counter(m.at.view);
+  about.index = value(m.at.index);
+  about.replica = m.replica;
+  about.time = m.time;
+  about.tier = checkpoint::name_of(m.tier);
+  about.data = std::move(data);
+  about.program = m.program;
+  about.crane = version_of_launcher();
+  about.libcrane = m.library_digest;
+  about.kernel = m.kernel;
+  return about;
+}
+
+std::string text_of(const About& about, const char* head) {
+  const nlohmann::ordered_json json = {
+      {"format", head},           {"version", kVersion},    {"group", about.group},
+      {"view", about.view},       {"index", about.index},   {"replica", about.replica},
+      {"time", about.time},       {"tier", about.tier},     {"data", about.data},
+      {"program", about.program}, {"crane", about.crane},   {"libcrane", about.libcrane},
+      {"kernel", about.kernel},   {"digest", about.digest}, {"durability", about.durability}};
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<About> parse_about(const std::string& text, const char* head, const std::string& path) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_object() && json.value("format", Json()) == head && json.contains("version") &&
+      json["version"] != kVersion) {
+    return failure(Code::kWrongVersion, "read an archive",
+                   path + " has version " + json["version"].dump() +
+                       " of its format; use the version of Crane that made it");
+  }
+  try {
+    About a;
+    json.at("group").get_to(a.group);
+    json.at("view").get_to(a.view);
+    json.at("index").get_to(a.index);
+    json.at("replica").get_to(a.replica);
+    json.at("time").get_to(a.time);
+    json.at("tier").get_to(a.tier);
+    json.at("data").get_to(a.data);
+    json.at("program").get_to(a.program);
+    json.at("crane").get_to(a.crane);
+    json.at("libcrane").get_to(a.libcrane);
+    json.at("kernel").get_to(a.kernel);
+    json.at("digest").get_to(a.digest);
+    json.at("durability").get_to(a.durability);
+    const bool names = setup::good_group_name(a.group) &&
+                       std::all_of(a.data.begin(), a.data.end(), is_directory_name);
+    if (names && json.at("format") == head && (a.view >> 56) == 0) return a;
+  } catch (const Json::exception&) {
+  }
+  return failure(Code::kDamaged, "read an archive",
+                 path + " is damaged (" + head + " in it is none); use another copy of it");
+}
+
+int say_error(const Error& error) {
+  say(error.message());
+  switch (error.code) {
+    case Code::kFull:
+      return static_cast<int>(Status::kDiskFull);
+    case Code::kDenied:
+      return kNotPermitted;
+    case Code::kDamaged:
+    case Code::kBadArgument:
+    case Code::kUnsupported:
+    case Code::kWrongVersion:
+      return kRefused;
+    default:
+      return static_cast<int>(Status::kDirectory);
+  }
+}
+
+// --- the checkpoint that it is made of ----------------------------------------------------------
+
+int take_source(const Request& request, Source& source,
+                const std::function<void(const std::string&)>& progress) {
+  if (const int bad = choose_one(request, source.group); bad != 0) return bad;
+  const std::string home = request.home_of(source.group);
+  auto data = checkpoint::directories_of_base(home + "/base");
+  if (!data && data.error().code != Code::kNotFound) return say_error(data.error());
+  if (data) source.data = std::move(data).value();
+  const Json summary = summary_of(request, source.group);
+  Request now = request;
+  now.group = source.group;
+  if (request.replica < 0 && !all_here(summary)) {
+    now.replica = follower_here(summary);
+    if (now.replica < 0) {
+      say("refused: " + source.group +
+          ": no follower of it is on this machine; run this on the host of one");
+      return kRefused;
+    }
+  }
+  Taken taken;
+  if (const int bad = take_checkpoint(now, taken, progress); bad != 0) {
+    if (bad == kRefused && request.tier != "restart") {
+      say("where CRIU cannot keep the server, --tier restart ends it in order, keeps its files and "
+          "starts it again on them, on all replicas; a group that was started with "
+          "--restart-checkpoints allows it");
+    }
+    return bad;
+  }
+  if (!taken.here) {
+    say("refused: " + source.group + ": replica " + std::to_string(taken.replica) +
+        ", which took the checkpoint, is on another host; run this there");
+    return kRefused;
+  }
+  source.place = home + "/r" + std::to_string(taken.replica) + "/checkpoints";
+  Checkpoints place({source.place, 1, {}});
+  auto listed = place.list();
+  if (!listed) return say_error(listed.error());
+  for (auto& one : listed.value()) {
+    if (!one.damage.empty() || value(one.manifest.at.index) < taken.index) continue;
+    auto held = place.hold(one.name);
+    if (!held) continue;
+    source.held = std::move(held).value();
+    source.listed = std::move(one);
+    return 0;
+  }
+  say("no checkpoint: " + source.group + ": the one at log index " + std::to_string(taken.index) +
+      " is not in " + source.place + " any more; try again");
+  return kNoSuchCheckpoint;
+}
+
+Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink) {
+  checkpoint::SelectedDirectories selected(source.data, sink);
+  for (const checkpoint::PackedFile& file : source.listed.manifest.files) {
+    if (file.part() != "upper") continue;
+    const std::string path = source.listed.path + "/" + file.name;
+    if (auto read = checkpoint::read_pack(path, file, selected); !read) return read.error();
+  }
+  for (const std::string& one : source.data) {
+    const auto& found = selected.found();
+    if (std::find(found.begin(), found.end(), one) != found.end()) continue;
+    return failure(Code::kDamaged, "read a checkpoint",
+                   source.listed.path + " has no " + one +
+                       ": the server has removed or renamed its own directory");
+  }
+  return selected.sockets();
+}
+
+// --- a directory that comes into being ----------------------------------------------------------
+
+NewDirectory::NewDirectory(const std::string& path)
+    : path_(path),
+      parent_(fs::path(path).parent_path().string()),
+      prefix_("." + fs::path(path).filename().string() + ".new-"),
+      fresh_(parent_ + "/" + prefix_ + std::to_string(getpid())) {}
+
+NewDirectory::~NewDirectory() {
+  if (begun_) checkpoint::remove_tree(fresh_);
+}
+
+void NewDirectory::remove_dead() const {
+  std::error_code ignored;
+  std::vector<std::string> dead;
+  for (const auto& entry : fs::directory_iterator(parent_, ignored)) {
+    if (entry.path().filename().string().rfind(prefix_, 0) == 0) dead.push_back(entry.path());
+  }
+  for (const std::string& one : dead) {
+    if (checkpoint::lock_directory(one, LOCK_EX)) checkpoint::remove_tree(one);
+  }
+}
+
+Outcome NewDirectory::begin() {
+  std::error_code ignored;
+  if (fs::symlink_status(path_, ignored).type() != fs::file_type::not_found) {
+    return failure(Code::kExists, "create", path_ + " is there already; name another");
+  }
+  if (auto made = checkpoint::make_directories(parent_); !made) {
+    errno = made.error().detail;
+    return file_error("create", parent_);
+  }
+  remove_dead();
+  if (mkdir(fresh_.c_str(), 0700) != 0) return file_error("create", fresh_);
+  begun_ = true;
+  auto lock = checkpoint::lock_directory(fresh_, LOCK_EX);
+  if (!lock) return lock.error();
+  lock_ = std::move(lock).value();
+  return Done{};
+}
+
+Outcome NewDirectory::name_it() {
+  if (syncfs(lock_.get()) != 0) return file_error("sync", fresh_);
+  if (renameat2(AT_FDCWD, fresh_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0) {
+    return file_error("create", path_);
+  }
+  begun_ = false;
+  lock_ = Descriptor();
+  return checkpoint::sync_directory(parent_);
+}
+
+int check_new_group(const Request& request, const std::string& name, std::string& home) {
+  if (!setup::good_group_name(name)) {
+    say("command line: crane-ctl: " + name + " cannot be the name of a group");
+    return static_cast<int>(Status::kUsage);
+  }
+  std::error_code failed;
+  const std::string dir = request.dir.empty() ? setup::lasting_directory() : request.dir;
+  home = fs::absolute(dir, failed).lexically_normal().string() + "/" + name;
+  const std::string shared = setup::shared_directory(name);
+  for (const std::string& place : {home, shared}) {
+    if (fs::symlink_status(place, failed).type() == fs::file_type::not_found) continue;
+    say("there is a group of this name: " + name + ": " + place +
+        " is there; nothing was changed; choose another name, or end that group and move its "
+        "directory away");
+    return static_cast<int>(Status::kGroupExists);
+  }
+  return 0;
+}
+
+std::vector<std::uint64_t> digests_of_machine(const std::vector<std::string>& data) {
+  std::vector<std::uint64_t> digests;
+  for (const std::string& one : data) {
+    digests.push_back(checkpoint::digest_of_tree(one, checkpoint::Times::kCounted));
+  }
+  return digests;
+}
+
+}  // namespace crane::launcher

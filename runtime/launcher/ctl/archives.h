@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `crane-ctl data` and `crane-ctl backup` have in common: what a file says of itself, the
+// checkpoint that it is made of, and the directory of a group that comes into being.
+//
+// Threads: one.  All of this may block for as long as the disk does.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/archive.h"
+#include "checkpoint/content.h"
+#include "checkpoint/image.h"
+#include "runtime/launcher/ctl/ctl.h"
+
+namespace crane::launcher {
+
+// The first member of the archive, and its format's name.
+inline constexpr char kExportHead[] = "crane-export.json", kBackupHead[] = "crane-backup.json";
+
+struct About {
+  std::string group;
+  std::uint64_t view = 0, index = 0;  // of the log: view counter and index
+  int replica = -1;                   // whose checkpoint it is made of
+  std::int64_t time = 0;              // of that, seconds since 1970
+  std::string tier;                   // criu, restart
+  std::vector<std::string> data;      // the server's lasting directories, sorted
+  std::string durability;             // memory, disk; of a backup
+  std::string program, crane, libcrane, kernel;
+  std::string digest;  // of all that follows in the archive (ContentDigest)
+};
+About about_of(const checkpoint::Listed& listed, std::vector<std::string> data);
+std::string text_of(const About& about, const char* head);
+// Names in it become paths: none leads out of where it belongs.  kDamaged, kWrongVersion; `path` is
+// for the sentence.
+Result<About> parse_about(const std::string& text, const char* head, const std::string& path);
+
+// crane-ctl's exit status for an error, which was said.
+int say_error(const Error& error);
+
+// A checkpoint that a follower of this machine has just taken.  Nothing removes it meanwhile.
+struct Source {
+  std::string group;
+  std::string place;  // directory of the checkpoints
+  checkpoint::Listed listed;
+  checkpoint::Descriptor held;
+  std::vector<std::string> data;  // the group's lasting directories
+};
+// Asks for one of the one group that is meant, and waits until it is published; 0, or the exit
+// status after a message.  `progress`: is told what goes on.
+int take_source(const Request& request, Source& source,
+                const std::function<void(const std::string&)>& progress);
+// Tells `sink` of the lasting directories, one tree each; how many sockets were left out.
+// kDamaged: also when one of them is not there.
+Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink);
+
+// <dir>/.NAME.new-PID, which becomes <dir>/NAME when it is whole, and goes otherwise.  What killed
+// processes left of the same NAME goes at the beginning.
+class NewDirectory {
+ public:
+  explicit NewDirectory(const std::string& path);
+  ~NewDirectory();
+  NewDirectory(const NewDirectory&) = delete;
+  NewDirectory& operator=(const NewDirectory&) = delete;
+
+  // kExists: something has the name already.
+  Outcome begin();
+  const std::string& path() const noexcept { return fresh_; }
+  // Synced.
+  Outcome name_it();
+
+ private:
+  void remove_dead() const;
+
+  const std::string path_, parent_, prefix_, fresh_;
+  checkpoint::Descriptor lock_;
+  bool begun_ = false;
+};
+// That of a group that is to come into being; 0, or the exit status after a message.  Where:
+// --dir, else where groups that last are.
+int check_new_group(const Request& request, const std::string& name, std::string& home);
+
+// Digests of the machine's own directories, for group.json: what they hold now is known.
+std::vector<std::uint64_t> digests_of_machine(const std::vector<std::string>& data);
+
+}  // namespace crane::launcher

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl data export, import: the files of a server's lasting directories as they were at one
+// entry of the log.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "checkpoint/base.h"
+#include "dmt/base/join.h"
+#include "runtime/launcher/ctl/archives.h"
+#include "runtime/launcher/ctl/new_file.h"
+#include "runtime/launcher/known_group.h"
+#include "runtime/launcher/node_setup.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::ArchiveReader;
+using checkpoint::ArchiveWriter;
+using checkpoint::Both;
+using checkpoint::ContentDigest;
+using checkpoint::Descriptor;
+using checkpoint::Extractor;
+using checkpoint::NumberedTrees;
+using setup::say;
+
+// Names of trees in an archive: without the slash at the beginning.
+std::vector<std::string> trees_of(const std::vector<std::string>& data) {
+  std::vector<std::string> names;
+  for (const std::string& one : data) names.push_back(one.substr(1));
+  return names;
+}
+
+Outcome write_archive(const Source& source, const About& about, NewFile& file,
+                      std::uint64_t& bytes) {
+  auto fd = file.open();
+  if (!fd) return fd.error();
+  ArchiveWriter writer(std::move(fd).value(), file.shown());
+  if (auto told = writer.head(kExportHead, text_of(about, kExportHead)); !told) return told;
+  if (auto told = tell_data(source, writer); !told) return told.error();
+  if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended;
+  bytes = writer.bytes();
+  return file.name_it();
+}
+
+// As a directory: below it DIR under its whole name.
+Outcome write_directory(const Source& source, const About& about, const std::string& path) {
+  NewDirectory fresh(path);
+  if (auto begun = fresh.begin(); !begun) return begun;
+  Extractor out(fresh.path());
+  NumberedTrees numbered(trees_of(about.data), path, out);
+  if (auto told = tell_data(source, numbered); !told) return told.error();
+  for (std::size_t i = 0; i < about.data.size(); ++i) {
+    std::error_code failed;
+    const std::string to = fresh.path() + about.data[i];
+    fs::create_directories(fs::path(to).parent_path(), failed);
+    if (!failed) fs::rename(fresh.path() + "/" + std::to_string(i), to, failed);
+    if (!failed) continue;
+    errno = failed.value();
+    return checkpoint::file_error("create", to);
+  }
+  const std::string text = text_of(about, kExportHead);
+  if (auto written = checkpoint::write_file(fresh.path() + "/" + kExportHead, text); !written) {
+    return written;
+  }
+  return fresh.name_it();
+}
+
+// What it is, for people.
+std::string described(const About& about, const ContentDigest& content, std::uint64_t sockets) {
+  return about.group + " at log index " + std::to_string(about.index) + ", by replica " +
+         std::to_string(about.replica) + ": " + joined(about.data) + ", " +
+         std::to_string(content.files()) + " files, " + std::to_string(content.bytes()) + " bytes" +
+         (sockets > 0 ? " (" + std::to_string(sockets) + " sockets are left out)" : std::string());
+}
+
+// The files of the archive below `to`, each directory under its number there.
+Result<About> unpack_archive(const std::string& path, const std::string& to) {
+  auto fd = open_to_read(path);
+  if (!fd) return fd.error();
+  ArchiveReader reader(std::move(fd).value(), path);
+  auto text = reader.head(kExportHead);
+  if (!text) return text.error();
+  auto about = parse_about(text.value(), kExportHead, path);
+  if (!about) return about;
+  ContentDigest content;
+  Extractor out(to);
+  NumberedTrees numbered(trees_of(about.value().data), path, out);
+  Both both(content, numbered);
+  if (auto read = reader.read(both); !read) return read.error();
+  if (content.finish() == about.value().digest) return about;
+  return failure(Code::kDamaged, "read an archive",
+                 path + " is damaged (its digest differs); use another copy of it");
+}
+
+}  // namespace
+
+int export_data(const Request& request) {
+  std::error_code ignored;
+  if (request.file != "-" &&
+      fs::symlink_status(request.file, ignored).type() != fs::file_type::not_found) {
+    return say_error(
+        failure(Code::kExists, "create", request.file + " is there already; name another"));
+  }
+  // What is written to standard output is the archive alone.
+  const auto progress = [](const std::string& text) { say(text); };
+  Source source;
+  if (const int bad = take_source(request, source, progress); bad != 0) return bad;
+  if (source.data.empty()) {
+    say("refused: " + source.group +
+        ": no directory of its server lasts, so there are no data to export; start the group "
+        "with --data DIR");
+    return kRefused;
+  }
+  // First without writing anything: the pack is whole, and the digest is known.
+  ContentDigest content;
+  const auto sockets = tell_data(source, content);
+  if (!sockets) return say_error(sockets.error());
+  About about = about_of(source.listed, source.data);
+  about.digest = content.finish();
+  std::uint64_t bytes = 0;
+  NewFile file(request.file);
+  const auto written =
+      request.unpacked
+          ? write_directory(source, about, fs::absolute(request.file).lexically_normal().string())
+          : write_archive(source, about, file, bytes);
+  if (!written) return say_error(written.error());
+  say("exported: " + described(about, content, sockets.value()) + "; " + file.shown() +
+      (request.unpacked ? "" : " has " + std::to_string(bytes) + " bytes"));
+  return 0;
+}
+
+int import_data(const Request& request) {
+  std::string home;
+  if (const int bad = check_new_group(request, request.group, home); bad != 0) return bad;
+  NewDirectory fresh(home);
+  if (auto begun = fresh.begin(); !begun) return say_error(begun.error());
+  const std::string files = fresh.path() + "/files";
+  fs::create_directory(files);
+  const auto about = unpack_archive(request.file, files);
+  if (!about) return say_error(about.error());
+  const std::vector<std::string>& data = about.value().data;
+  std::vector<checkpoint::LastingDirectory> directories;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    directories.push_back({data[i], files + "/" + std::to_string(i)});
+  }
+  auto made = checkpoint::make_base(directories, fresh.path() + "/base", checkpoint::Before::kStays,
+                                    checkpoint::Content::kMoved);
+  if (!made) return say_error(made.error());
+  fs::remove(files);
+  // Of a group that has not begun: whatever starts it says how many replicas there are.
+  KnownGroup known;
+  known.name = request.group;
+  known.log_id = random_log_id();
+  known.secret = random_secret();
+  known.durability = "memory";
+  known.data = data;
+  known.machines = digests_of_machine(data);
+  if (auto written = checkpoint::write_file(fresh.path() + "/" + kKnownGroupName, text_of(known));
+      !written) {
+    return say_error(written.error());
+  }
+  if (auto named = fresh.name_it(); !named) return say_error(named.error());
+  std::string options;
+  for (const std::string& one : data) options += " --data " + one;
+  print("imported: " + request.group + " begins with " + joined(data) + " of " +
+        about.value().group + " at log index " + std::to_string(about.value().index) + "\n" +
+        "start it: crane-run --name " + request.group +
+        (request.dir.empty() ? "" : " --dir " + request.dir) + options + " -- " +
+        about.value().program + " ...\n");
+  return 0;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator takes out of a living group and puts in elsewhere: `crane-ctl data export` and
+`import` (the server's files at one log index). Clients go on meanwhile; damaged files, names that
+are taken and full disks are refused, and leave nothing."""
+import collections
+import json
+import subprocess
+
+import _data as d
+import _harness as h
+import _matrix as m
+
+CLIENTS = 3
+ANSWERS = 40   # per client, before something happens
+
+
+def control(scenario, *words, home=None):
+    """crane-ctl's status, and all that it said."""
+    where = ["--dir", str(home)] if home else []
+    done = subprocess.run([str(scenario.out / "crane-ctl"), *where, *map(str, words)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+                          check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def check_ids(scenario, server, before, after, what):
+    """All that was acknowledged before is there once, and nothing that was never sent."""
+    counted = collections.Counter(server.held())
+    lost = [name for name in before if counted[name] == 0]
+    twice = [name for name, times in counted.items() if times > 1]
+    unknown = [name for name in counted if name not in after]
+    scenario.check(not lost and not twice and not unknown,
+                   f"{server.name}: {what}: {len(before)} acknowledged before, {len(counted)} "
+                   "there",
+                   f"lost {lost[:5]}, twice {twice[:5]}, unknown {unknown[:5]}")
+
+
+def in_order(scenario, server, pushers, what):
+    """Each client's ids are there up to one, and none behind it: one place of the log."""
+    held = set(server.held())
+    for one in pushers.all:
+        mine = [name in held for name in one.sent]
+        first = mine.index(False) if False in mine else len(mine)
+        scenario.check(not any(mine[first:]),
+                       f"{server.name}: {what}: nothing is there behind what is not, client "
+                       f"{one.name_}", str(mine))
+
+
+class Imported(d.LastingGroup):
+    """A group that begins with what was imported under its name."""
+
+    def __init__(self, scenario, server, name, home):
+        super().__init__(scenario, server, disk=False)
+        self.group.name, self.group.home = name, home
+        self.group.dir = home / name
+        self.group.log = scenario.work / f"{name}.log"
+
+
+def refused(scenario, file, status, words, what, *command, home):
+    before = sorted(home.iterdir()) if home.exists() else []
+    got, said = control(scenario, *command, file, *(["other"] if command[0] == "data" else []),
+                        home=home)
+    scenario.check(got == status and all(word in said for word in words),
+                   f"{what}: refused", f"{got}: {said}")
+    after = sorted(home.iterdir()) if home.exists() else []
+    scenario.check(before == after, f"{what}: nothing is left", f"{after}")
+
+
+def damaged_copies(scenario, file):
+    """The same file, cut short and with a byte changed."""
+    bytes_ = file.read_bytes()
+    short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
+    short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
+    middle = len(bytes_) // 2
+    changed.write_bytes(bytes_[:middle] + bytes([bytes_[middle] ^ 255]) + bytes_[middle + 1:])
+    return short, changed
+
+
+def export_and_import(scenario, kind):
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    living = d.LastingGroup(scenario, server, disk=False)
+    living.start()
+    name, home = living.group.name, living.group.home
+    file, unpacked = scenario.work / "data.tar.zst", scenario.work / "data"
+    with d.Pushers(server, CLIENTS, 0) as pushers:
+        pushers.wait(ANSWERS)
+        before = pushers.acknowledged()
+        status, said = control(scenario, "data", "export", file, name, home=home)
+        scenario.check(status == 0 and "at log index" in said, "data export, under load", said)
+        pushers.wait(ANSWERS)   # clients go on
+        status, said = control(scenario, "data", "export", file, name, home=home)
+        scenario.check(status == 108 and "is there already" in said,
+                       "an existing file is not replaced", f"{status}: {said}")
+        status, said = control(scenario, "data", "export", unpacked, name, "--unpacked", home=home)
+        scenario.check(status == 0, "data export --unpacked", said)
+    after = {name_ for one in pushers.all for name_ in one.sent}
+    living.acknowledged += pushers.acknowledged()
+    living.check("after the exports")
+    living.stop()
+    scenario.check((file.stat().st_mode & 0o777) == 0o600, "the file is its owner's alone")
+    about = json.loads((unpacked / "crane-export.json").read_text())
+    scenario.check(about["group"] == name and about["index"] > 0
+                   and about["data"] == [str(server.data)], "the manifest", str(about))
+    scenario.check((unpacked / str(server.data)[1:] / "notes.txt").read_text()
+                   == "was here before\n", "the directory has the server's files")
+
+    status, said = control(scenario, "data", "import", file, "copy", home=home)
+    scenario.check(status == 0 and "at log index" in said, "data import", said)
+    status, said = control(scenario, "data", "import", file, "copy", home=home)
+    scenario.check(status == 111 and "copy" in said, "an existing group is refused",
+                   f"{status}: {said}")
+    for bad in damaged_copies(scenario, file):
+        refused(scenario, bad, 5, [str(bad)], f"{bad.name}", "data", "import", home=home)
+    copy = Imported(scenario, server, "copy", home)
+    copy.start()
+    check_ids(scenario, server, before, after, "the imported group")
+    in_order(scenario, server, pushers, "the imported group")
+    with d.Pushers(server, CLIENTS, 1) as more:
+        more.wait(5)
+    copy.stop()
+
+
+def body(scenario):
+    if not h.can_contain():
+        raise h.CannotRun("containers need root and LXC")
+    h.need("redis-server")
+    export_and_import(scenario, d.Redis)
+
+
+if __name__ == "__main__":
+    h.tell("backup", body)
