@@ -18,4 +18,9 @@ namespace crane::consensus {
 bool was_member(const std::string& directory, ReplicaId self, std::uint64_t log_id);
 Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t log_id);
 
+// Beside it `restored`, with the log's id as eight bytes, which `crane-ctl restore` makes: the
+// group was brought back from a backup, and one checkpoint is all that there is of its log.  A
+// replica that was no member since then takes its place there (store/recovery.h, take_place()).
+bool was_restored(const std::string& directory, std::uint64_t log_id);
+
 }  // namespace crane::consensus

@@ -11,15 +11,23 @@ std::string path_of(const std::string& directory, ReplicaId self) {
   return directory + "/member-" + std::to_string(value(self));
 }
 
-}  // namespace
-
-bool was_member(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
-  const int fd = ::open(path_of(directory, self).c_str(), O_RDONLY | O_CLOEXEC);
+bool holds(const std::string& path, std::uint64_t log_id) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   std::uint64_t id = 0;
   const bool whole = ::read(fd, &id, sizeof id) == sizeof id;
   ::close(fd);
   return whole && id == log_id;
+}
+
+}  // namespace
+
+bool was_member(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
+  return holds(path_of(directory, self), log_id);
+}
+
+bool was_restored(const std::string& directory, std::uint64_t log_id) {
+  return holds(directory + "/restored", log_id);
 }
 
 Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t log_id) {

@@ -26,6 +26,7 @@ const std::string& lasting(const Options& o) {
 }
 
 bool was_member(const Options& o) { return consensus::was_member(lasting(o), o.self, o.log_id); }
+bool was_restored(const Options& o) { return consensus::was_restored(lasting(o), o.log_id); }
 Outcome mark_member(const Options& o) {
   return consensus::mark_member(lasting(o), o.self, o.log_id);
 }
@@ -158,7 +159,7 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
   }
   const core::Checkpoint* const place = checkpoint ? &*checkpoint : nullptr;
   if (o.durability == Durability::kDisk) {
-    auto opened = open_disk(o, config, std::move(fabric), was_member(o), place);
+    auto opened = open_disk(o, config, std::move(fabric), {was_member(o), was_restored(o)}, place);
     if (!opened) return opened;
     if (const Outcome marked = mark_member(o); !marked) return marked.error();
     return opened;

@@ -114,7 +114,7 @@ Result<int> both(int fabric, int store) {
 }  // namespace
 
 Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
-                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          std::unique_ptr<Fabric> fabric, Marks marks,
                                           const core::Checkpoint* checkpoint) {
   if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
   store::BdbOptions bdb;
@@ -122,7 +122,12 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   auto opened = store::BdbStore::open(bdb);
   if (!opened) return say(o, opened.error());
   store::Store& store = *opened.value();
-  auto recovered = recover(o, config, *fabric, store, was_member, checkpoint);
+  if (marks.restored && checkpoint != nullptr && !fabric->survived()) {
+    const Outcome placed =
+        store::take_place(store, config.log_id, o.self, marks.was_member, *checkpoint);
+    if (!placed) return say(o, placed.error());
+  }
+  auto recovered = recover(o, config, *fabric, store, marks.was_member, checkpoint);
   if (!recovered) return say(o, recovered.error());
   store::Recovered& r = recovered.value();
   r.start.checkpoint = checkpoint;

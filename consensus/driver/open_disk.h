@@ -11,12 +11,17 @@
 
 namespace crane::consensus {
 
+// What files beside store and memory say (member_mark.h).
+struct Marks {
+  bool was_member = false;  // this replica was one
+  bool restored = false;    // the group was brought back from a backup
+};
+
 // Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the
-// driver.  `config` is that of a new member; `was_member`: something beside store and memory says
-// that this replica was one; `checkpoint`: where the server stands, or nullptr.  Errors are said in
-// a message that names the directory.
+// driver.  `config` is that of a new member; `checkpoint`: where the server stands, or nullptr.
+// Errors are said in a message that names the directory.
 Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
-                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          std::unique_ptr<Fabric> fabric, Marks marks,
                                           const core::Checkpoint* checkpoint);
 
 }  // namespace crane::consensus

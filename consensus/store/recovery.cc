@@ -194,4 +194,14 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
   return r;
 }
 
+Outcome take_place(Store& store, std::uint64_t log_id, ReplicaId self, bool was_member,
+                   const core::Checkpoint& checkpoint) {
+  const core::Members& members = checkpoint.config.members;
+  const std::uint32_t incarnation = members.incarnation(self);
+  const State& s = store.state();
+  const bool is_new = s.damage.empty() && s.identity.incarnation == 0 && !was_member;
+  if (!is_new || !members.admits(self, incarnation)) return Done{};
+  return store.reset_at({log_id, incarnation}, {}, {});
+}
+
 }  // namespace crane::consensus::store

@@ -48,4 +48,11 @@ struct Recovered {
 Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_id, bool was_member,
                           const core::Checkpoint* checkpoint = nullptr);
 
+// Of a group that was brought back from a backup, in which a checkpoint is all that is left: a
+// replica whose store is new takes the place of the member that the checkpoint's list names, as if
+// its own log had ended before.  To be called before recover(), and only where no replica of the
+// group can hold anything else; `was_member` as there: then nothing happens.
+Outcome take_place(Store& store, std::uint64_t log_id, ReplicaId self, bool was_member,
+                   const core::Checkpoint& checkpoint);
+
 }  // namespace crane::consensus::store

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an operator takes out of a living group and puts in elsewhere: `crane-ctl data export` and
-`import` (the server's files at one log index). Clients go on meanwhile; damaged files, names that
-are taken and full disks are refused, and leave nothing."""
+`import` (the server's files at one log index), `backup` and `restore` (the group). Clients go on
+meanwhile; damaged files and names that are taken are refused, and leave nothing."""
 import collections
 import json
 import subprocess
@@ -121,11 +121,65 @@ def export_and_import(scenario, kind):
     copy.stop()
 
 
+def goes_on(scenario, last, pushers, before, what):
+    """After a restore: what was acknowledged before the backup, in order, on equal replicas."""
+    after = {name for one in pushers.all for name in one.sent}
+    last.start()
+    check_ids(scenario, last.server, before, after, what)
+    in_order(scenario, last.server, pushers, what)
+    last.acknowledged = []
+    with d.Pushers(last.server, CLIENTS, what.replace(" ", "-")) as more:
+        more.wait(ANSWERS)
+    last.acknowledged = more.acknowledged()
+    last.check(f"{what}: and it goes on")
+    last.check_same_answers(what)
+    last.stop()
+
+
+def back_up_and_restore(scenario, kind):
+    """Durability disk: the server goes on at the log index; or begins with its files."""
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    last = d.LastingGroup(scenario, server, disk=True)
+    last.start()
+    name, home = last.group.name, last.group.home
+    file = scenario.work / "group.backup"
+    with d.Pushers(server, CLIENTS, 0) as pushers:
+        pushers.wait(ANSWERS)
+        before = pushers.acknowledged()
+        status, said = control(scenario, "backup", file, name, home=home)
+        scenario.check(status == 0 and "checkpoint verified" in said, "backup, under load", said)
+        pushers.wait(ANSWERS)
+    status, said = control(scenario, "restore", file, home=home)
+    scenario.check(status == 111 and name in said, "restore beside the living group is refused",
+                   f"{status}: {said}")
+    last.stop()
+    scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
+    h.shutil.rmtree(last.dir)
+    for bad in damaged_copies(scenario, file):
+        refused(scenario, bad, 5, [str(bad)], f"restore {bad.name}", "restore", home=home)
+    status, said = control(scenario, "restore", file, home=home)
+    scenario.check(status == 0 and "goes on from there" in said, "restore", said)
+    goes_on(scenario, last, pushers, before, "restored")
+    last.start()
+    last.check("restored, stopped and started")
+    last.stop()
+
+    h.shutil.rmtree(last.dir)
+    status, said = control(scenario, "restore", file, "--tier", "restart", home=home)
+    scenario.check(status == 0 and "begins with the files" in said, "restore --tier restart", said)
+    goes_on(scenario, last, pushers, before, "restored files")
+
+
+class DiskRedis(d.Redis):
+    name = "redis, disk"
+
+
 def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
     h.need("redis-server")
     export_and_import(scenario, d.Redis)
+    back_up_and_restore(scenario, DiskRedis)
 
 
 if __name__ == "__main__":

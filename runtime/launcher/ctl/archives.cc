@@ -118,6 +118,7 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
 
 int say_error(const Error& error) {
   say(error.message());
+  if (error.exit_status != 0) return error.exit_status;
   switch (error.code) {
     case Code::kFull:
       return static_cast<int>(Status::kDiskFull);
@@ -250,6 +251,12 @@ Outcome NewDirectory::name_it() {
   begun_ = false;
   lock_ = Descriptor();
   return checkpoint::sync_directory(parent_);
+}
+
+int check_new_file(const std::string& path) {
+  std::error_code ignored;
+  if (path == "-" || fs::symlink_status(path, ignored).type() == fs::file_type::not_found) return 0;
+  return say_error(failure(Code::kExists, "create", path + " is there already; name another file"));
 }
 
 int check_new_group(const Request& request, const std::string& name, std::string& home) {

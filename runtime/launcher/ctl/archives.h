@@ -78,6 +78,8 @@ class NewDirectory {
   checkpoint::Descriptor lock_;
   bool begun_ = false;
 };
+// Whether a file or directory may be made; 0, or the exit status after a message.
+int check_new_file(const std::string& path);
 // That of a group that is to come into being; 0, or the exit status after a message.  Where:
 // --dir, else where groups that last are.
 int check_new_group(const Request& request, const std::string& name, std::string& home);

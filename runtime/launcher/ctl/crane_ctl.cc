@@ -143,13 +143,6 @@ Command replica_commands(Request& r) {
                    replace_replica)}};
 }
 
-Command restore_command(Request& r) {
-  Command command =
-      one_replica(r, "restore", "a replica restarts at a checkpoint", restore_replica);
-  command.words.push_back({"name", &r.checkpoint, "this one, VIEW.INDEX (default: the newest)"});
-  return command;
-}
-
 Command checkpoint_commands(Request& r) {
   return {"checkpoint",
           "the server's state, kept by a follower",
@@ -202,6 +195,50 @@ Command data_commands(Request& r) {
              {"group", &r.group, "the new group's name", {.required = true}}},
             {},
             [&r] { return import_data(r); }}}};
+}
+
+Command backup_command(Request& r) {
+  return {"backup",
+          "a group at one entry of the log, by a follower, while it serves, as one file",
+          {file_word(r, "the file to make, which has the group's secret; -: standard output"),
+           group_word(r),
+           {"--replica", &r.replica, "which one", {.bounds = {{0, kReplicaMost}}}},
+           tier_word(r, "as of checkpoint now")},
+          {},
+          [&r] { return back_up(r); }};
+}
+
+// A number is a replica, anything else a file.
+int restore(Request& r) {
+  const bool number = r.file.size() <= 3 && !r.file.empty() &&
+                      r.file.find_first_not_of("0123456789") == std::string::npos;
+  if (!number && (!r.group.empty() || !r.checkpoint.empty())) {
+    say("command line: crane-ctl: restore " + r.file +
+        " names a file, whose group is in it; leave out " + r.group);
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  if (!number) return restore_backup(r);
+  r.replica = std::stoi(r.file);
+  if (r.replica <= kReplicaMost && r.tier.empty()) return restore_replica(r);
+  say("command line: crane-ctl: restore " + r.file +
+      (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
+                      : ": --tier is for files; ./" + r.file + " is one"));
+  return static_cast<int>(crane::setup::Status::kUsage);
+}
+
+Command restore_command(Request& r) {
+  return {
+      "restore",
+      "a replica restarts at a checkpoint, or a group is made of a backup",
+      {{"what",
+        &r.file,
+        "a replica's number; or a file that backup made, -: standard input",
+        {.required = true}},
+       group_word(r),
+       {"name", &r.checkpoint, "of a replica: this checkpoint, VIEW.INDEX (default: the newest)"},
+       tier_word(r, "of a file: restart: only the server's files, with which it begins")},
+      {},
+      [&r] { return restore(r); }};
 }
 
 Command schema_command(Request& r) {
@@ -273,6 +310,7 @@ Command all_commands(Request& r) {
             {},
             [&r] { return examine_group(r); }},
            data_commands(r),
+           backup_command(r),
            {"secret",
             "the secret that a group's hosts share",
             {},

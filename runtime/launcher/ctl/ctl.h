@@ -112,6 +112,8 @@ int restore_replica(Request request);
 int examine_group(const Request& request);  // ctl_doctor.cc
 int export_data(const Request& request);  // ctl_data.cc
 int import_data(const Request& request);
+int back_up(const Request& request);  // ctl_backup.cc
+int restore_backup(const Request& request);
 
 // The digest of the group's log, which its checkpoints have in common; "": no node tells.
 std::string log_digest_of(const Request& request, const std::string& group);

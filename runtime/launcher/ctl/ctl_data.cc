@@ -97,12 +97,7 @@ Result<About> unpack_archive(const std::string& path, const std::string& to) {
 }  // namespace
 
 int export_data(const Request& request) {
-  std::error_code ignored;
-  if (request.file != "-" &&
-      fs::symlink_status(request.file, ignored).type() != fs::file_type::not_found) {
-    return say_error(
-        failure(Code::kExists, "create", request.file + " is there already; name another"));
-  }
+  if (const int bad = check_new_file(request.file); bad != 0) return bad;
   // What is written to standard output is the archive alone.
   const auto progress = [](const std::string& text) { say(text); };
   Source source;

@@ -146,6 +146,43 @@ TEST_CASE("recovery: a store that ends before the checkpoint restarts there, its
   CHECK(again.state().last == whole.at[26]);
 }
 
+TEST_CASE("recovery: of a group that was restored each replica is the member of the checkpoint",
+          "[store]") {
+  Stored whole;
+  const core::Checkpoint c = whole.checkpoint(25);
+  const auto begin = [&c](ReplicaId self, bool was_member, store::MemStore& s) {
+    REQUIRE(store::take_place(s, kLogId, self, was_member, c).ok());
+    std::vector<std::byte> memory(core::log_memory_bytes(kRing));
+    store::Memory m;
+    m.log = memory;
+    m.ring_bytes = kRing;
+    m.payload_bytes_max = kPayloadMax;
+    return store::recover(s, m, kLogId, was_member, &c);
+  };
+  for (const auto& [self, incarnation] :
+       {std::pair{0, core::kFirstIncarnation}, std::pair{4, 9U}}) {
+    store::MemDisk disk;
+    store::MemStore s(disk);
+    const auto r = begin(ReplicaId(self), false, s);
+    REQUIRE(r.ok());
+    CHECK(r.value().start.kind == core::StartKind::kSurvived);
+    CHECK(r.value().incarnation == incarnation);
+    CHECK(r.value().start.promise[core::kPromisedView] == 768);
+    CHECK(r.value().replay_to == Index{25});
+    CHECK(s.state().first == c.at);
+  }
+  store::MemDisk disk;
+  store::MemStore s(disk);
+  // One that is not in the list stays new, one that was a member since then has lost its store.
+  CHECK(begin(ReplicaId{3}, false, s).value().start.kind == core::StartKind::kNew);
+  CHECK(begin(ReplicaId{0}, true, s).value().start.kind == core::StartKind::kLost);
+  // A store that is there stays.
+  Stored there(15);
+  REQUIRE(store::take_place(there.s, kLogId, ReplicaId{0}, false, c).ok());
+  CHECK(there.s.state().identity == store::Identity{kLogId, 7});
+  CHECK(there.s.state().last == there.at[15]);
+}
+
 TEST_CASE("recovery: an entry that never was committed gives way to the checkpoint", "[store]") {
   Stored d;
   core::Checkpoint c = d.checkpoint(25);

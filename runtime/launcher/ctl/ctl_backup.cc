@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl backup, restore FILE: a group as of one entry of its log, as one file.
+//
+// The archive holds group.json, with the group's secret, and the checkpoint's directory as it is.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "checkpoint/base.h"
+#include "dmt/base/join.h"
+#include "runtime/launcher/ctl/archives.h"
+#include "runtime/launcher/ctl/new_file.h"
+#include "runtime/launcher/known_group.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/take_over.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::ArchiveReader;
+using checkpoint::ArchiveWriter;
+using checkpoint::Both;
+using checkpoint::Checkpoints;
+using checkpoint::ContentDigest;
+using checkpoint::Extractor;
+using checkpoint::NumberedTrees;
+using checkpoint::TreeSink;
+using setup::say;
+
+constexpr char kCheckpoint[] = "checkpoint";  // in the archive
+constexpr char kIn[] = "in";                  // where it is unpacked
+constexpr std::size_t kGroupFileMax = 4U << 20;
+
+// --- backup -------------------------------------------------------------------------------------
+
+Outcome tell_group(const std::string& home, const Source& source, TreeSink& sink) {
+  const std::string file = home + "/" + kKnownGroupName;
+  if (auto told = checkpoint::walk(file, kKnownGroupName, sink); !told) return told;
+  return checkpoint::walk(source.listed.path, kCheckpoint, sink);
+}
+
+Result<std::uint64_t> write_backup(const std::string& home, const Source& source,
+                                   const About& about, NewFile& file) {
+  auto fd = file.open();
+  if (!fd) return fd.error();
+  ArchiveWriter writer(std::move(fd).value(), file.shown());
+  if (auto told = writer.head(kBackupHead, text_of(about, kBackupHead)); !told) return told.error();
+  if (auto told = tell_group(home, source, writer); !told) return told.error();
+  if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended.error();
+  if (auto named = file.name_it(); !named) return named.error();
+  return writer.bytes();
+}
+
+// What group.json tells; 0, or the exit status after a message.
+int read_group(const std::string& group, const std::string& home, KnownGroup& known) {
+  const auto text = checkpoint::read_file(home + "/" + kKnownGroupName, kGroupFileMax);
+  if (!text && text.error().code != Code::kNotFound) return say_error(text.error());
+  auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
+  if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
+    say("refused: " + group +
+        ": nothing of it would be there at its next start, so there is nothing to back up; a group "
+        "lasts that crane-run starts on one machine with --data DIR or --durability disk");
+    return kRefused;
+  }
+  known = std::move(parsed).value();
+  return 0;
+}
+
+// --- restore ------------------------------------------------------------------------------------
+
+struct Restored {
+  About about;
+  KnownGroup known;
+  Source source;  // its checkpoint, below the new directory
+};
+
+Error damaged(const std::string& file, const std::string& how) {
+  return failure(Code::kDamaged, "read an archive",
+                 file + " is damaged (" + how + "); use another copy of it");
+}
+
+// Group file and checkpoint, each checked, into `to`.
+Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std::string& to,
+                      Restored& restored) {
+  const std::string in = to + "/" + kIn;
+  if (mkdir(in.c_str(), 0700) != 0) return checkpoint::file_error("create", in);
+  ContentDigest content;
+  Extractor out(in);
+  NumberedTrees numbered({kKnownGroupName, kCheckpoint}, file, out);
+  Both both(content, numbered);
+  if (auto read = reader.read(both); !read) return read;
+  if (content.finish() != restored.about.digest) return damaged(file, "its digest differs");
+  const auto text = checkpoint::read_file(in + "/0", kGroupFileMax);
+  auto known = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
+  if (!known || known.value().name != restored.about.group ||
+      known.value().data != restored.about.data) {
+    return damaged(file, "its group.json");
+  }
+  restored.known = std::move(known).value();
+  const Viewstamp at{make_view(restored.about.view, ReplicaId{0}), Index{restored.about.index}};
+  const std::string name = checkpoint::name_of(at);
+  restored.source.place = to + "/r0/checkpoints";
+  restored.source.data = restored.about.data;
+  std::error_code failed;
+  fs::create_directories(restored.source.place, failed);
+  if (!failed) fs::rename(in + "/1", restored.source.place + "/" + name, failed);
+  if (failed) return damaged(file, "it has no checkpoint");
+  fs::permissions(to + "/r0", fs::perms::owner_all, failed);
+  fs::permissions(restored.source.place, fs::perms::owner_all, failed);
+  fs::remove_all(in, failed);
+  Checkpoints place({restored.source.place, 1, {}});
+  if (auto verified = place.verify(name); !verified) return verified;
+  auto listed = place.find(name);
+  if (!listed) return listed.error();
+  restored.source.listed = std::move(listed).value();
+  const checkpoint::Manifest& m = restored.source.listed.manifest;
+  const std::uint64_t log_id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
+  if (m.log_digest == checkpoint::digest_of_log(m.group, log_id)) return Done{};
+  return damaged(file, "its checkpoint is of another group");
+}
+
+// The base is what the data are at the checkpoint: the log before it is gone, so no server ever
+// begins with older files.
+Outcome make_base(const std::string& to, const Source& source) {
+  if (source.data.empty()) return Done{};
+  const std::string in = to + "/" + kIn;
+  if (mkdir(in.c_str(), 0700) != 0) return checkpoint::file_error("create", in);
+  Extractor out(in);
+  std::vector<std::string> names;
+  std::vector<checkpoint::LastingDirectory> directories;
+  for (const std::string& one : source.data) {
+    directories.push_back({one, in + "/" + std::to_string(names.size())});
+    names.push_back(one.substr(1));
+  }
+  NumberedTrees numbered(names, source.listed.path, out);
+  if (auto told = tell_data(source, numbered); !told) return told.error();
+  std::error_code ignored;
+  auto made = checkpoint::make_base(directories, to + "/base", checkpoint::Before::kStays,
+                                    checkpoint::Content::kMoved);
+  fs::remove_all(in, ignored);
+  return made;
+}
+
+// Whether a server can recover from it with the libcrane.so that is here.
+Outcome check_library(const Restored& restored) {
+  setup::Parts parts;
+  if (auto found = setup::find_parts(parts); !found) return found;
+  const std::string ours = checkpoint::digest_of_file(parts.library);
+  const std::string& theirs = restored.about.libcrane;
+  if (theirs.empty() || theirs == ours) return Done{};
+  return failure(Code::kWrongVersion, "restore",
+                 "the server's processes were kept with another libcrane.so (" +
+                     restored.about.crane +
+                     "); restore them with that version of Crane, or only their files: crane-ctl "
+                     "restore --tier restart");
+}
+
+// From here on the group has a log of its own, and its server begins with the files.
+void begin_anew(const std::string& to, Restored& restored) {
+  restored.known.log_id = random_log_id();
+  restored.known.secret = random_secret();
+  std::error_code ignored;
+  fs::remove_all(to + "/r0", ignored);
+}
+
+Outcome write_group(const std::string& to, Restored& restored, bool with_log) {
+  restored.known.machines = digests_of_machine(restored.known.data);
+  const std::string text = text_of(restored.known);
+  if (auto written = checkpoint::write_file(to + "/" + kKnownGroupName, text); !written) {
+    return written;
+  }
+  if (!with_log) return Done{};
+  // consensus/member_mark.h
+  const std::uint64_t id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
+  return checkpoint::write_file(to + "/restored",
+                                std::string(reinterpret_cast<const char*>(&id), sizeof id));
+}
+
+std::string command_of(const Request& request, const KnownGroup& known) {
+  std::vector<std::string> words{"crane-run"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (known.replicas != 3) add("-n", std::to_string(known.replicas));
+  add("--name", known.name);
+  if (!request.dir.empty()) add("--dir", request.dir);
+  for (const std::string& one : known.data) add("--data", one);
+  if (known.durability == "disk") add("--durability", "disk");
+  words.emplace_back("--");
+  words.insert(words.end(), known.program.begin(), known.program.end());
+  return command_text(words);
+}
+
+Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
+                Restored& restored, bool& with_log) {
+  if (auto begun = fresh.begin(); !begun) return begun;
+  if (auto done = unpack_backup(reader, request.file, fresh.path(), restored); !done) return done;
+  with_log = restored.known.durability == "disk" && request.tier != "restart";
+  if (!with_log && restored.known.data.empty()) {
+    return failure(Code::kBadArgument, "restore",
+                   request.file +
+                       " is of a group without --data: its server's files do not last, "
+                       "and cannot be restored alone");
+  }
+  if (auto fits = with_log ? check_library(restored) : Outcome(Done{}); !fits) return fits;
+  if (auto made = make_base(fresh.path(), restored.source); !made) return made;
+  if (!with_log) begin_anew(fresh.path(), restored);
+  if (auto done = write_group(fresh.path(), restored, with_log); !done) return done;
+  return fresh.name_it();
+}
+
+}  // namespace
+
+int back_up(const Request& request) {
+  KnownGroup known;
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const std::string home = request.home_of(group);
+  if (const int bad = read_group(group, home, known); bad != 0) return bad;
+  if (const int bad = check_new_file(request.file); bad != 0) return bad;
+  Source source;
+  const auto progress = [](const std::string& text) { say(text); };
+  if (const int bad = take_source(request, source, progress); bad != 0) return bad;
+  if (auto verified = Checkpoints({source.place, 1, {}}).verify(source.listed.name); !verified) {
+    return say_error(verified.error());
+  }
+  ContentDigest content;
+  if (auto told = tell_group(home, source, content); !told) return say_error(told.error());
+  About about = about_of(source.listed, source.data);
+  about.durability = known.durability;
+  about.digest = content.finish();
+  NewFile file(request.file);
+  const auto written = write_backup(home, source, about, file);
+  if (!written) return say_error(written.error());
+  say("backed up: " + group + " at log index " + std::to_string(about.index) + ", by replica " +
+      std::to_string(about.replica) + ", checkpoint verified; what was answered later is not in " +
+      "it; " + file.shown() + " has " + std::to_string(written.value()) +
+      " bytes, and the group's secret: let nobody else read it");
+  return 0;
+}
+
+int restore_backup(const Request& request) {
+  auto fd = open_to_read(request.file);
+  if (!fd) return say_error(fd.error());
+  ArchiveReader reader(std::move(fd).value(), request.file);
+  const auto text = reader.head(kBackupHead);
+  if (!text) return say_error(text.error());
+  auto about = parse_about(text.value(), kBackupHead, request.file);
+  if (!about) return say_error(about.error());
+  Restored restored;
+  restored.about = std::move(about).value();
+  const std::string& group = restored.about.group;
+  std::string home;
+  if (const int bad = check_new_group(request, group, home); bad != 0) return bad;
+  NewDirectory fresh(home);
+  bool with_log = false;
+  if (auto done = lay_out(request, reader, fresh, restored, with_log); !done) {
+    return say_error(done.error());
+  }
+  print("restored: " + group + " at log index " + std::to_string(restored.about.index) + ", in " +
+        home +
+        (with_log ? "; its server goes on from there"
+                  : "; its server begins with the files of that place") +
+        "\ngo on: " + command_of(request, restored.known) + "\n");
+  return 0;
+}
+
+}  // namespace crane::launcher
