@@ -97,7 +97,13 @@ def export_and_import(scenario, kind):
     after = {name_ for one in pushers.all for name_ in one.sent}
     living.acknowledged += pushers.acknowledged()
     living.check("after the exports")
+    through_pipes(scenario, living)
+    backup = scenario.work / "memory.backup"
+    status, said = control(scenario, "backup", backup, name, home=home)
+    scenario.check(status == 0, "backup, durability memory", said)
     living.stop()
+    status, said = control(scenario, "data", "export", scenario.work / "no", name, home=home)
+    scenario.check(status == 2 and "cp -a" in said, "of a stopped group", f"{status}: {said}")
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the file is its owner's alone")
     about = json.loads((unpacked / "crane-export.json").read_text())
     scenario.check(about["group"] == name and about["index"] > 0
@@ -119,6 +125,12 @@ def export_and_import(scenario, kind):
     with d.Pushers(server, CLIENTS, 1) as more:
         more.wait(5)
     copy.stop()
+
+    h.shutil.rmtree(living.dir)
+    status, said = control(scenario, "restore", backup, home=home)
+    scenario.check(status == 0 and "begins with the files" in said, "restore, durability memory",
+                   said)
+    goes_on(scenario, living, pushers, living.acknowledged, "restored in memory")
 
 
 def goes_on(scenario, last, pushers, before, what):
@@ -168,6 +180,37 @@ def back_up_and_restore(scenario, kind):
     status, said = control(scenario, "restore", file, "--tier", "restart", home=home)
     scenario.check(status == 0 and "begins with the files" in said, "restore --tier restart", said)
     goes_on(scenario, last, pushers, before, "restored files")
+
+
+def through_pipes(scenario, living):
+    """Standard output and input; a full disk; an import that is killed in the middle."""
+    name, home, ctl = living.group.name, living.group.home, str(scenario.out / "crane-ctl")
+    file = scenario.work / "piped.tar.zst"
+    with open(file, "wb") as out:
+        done = subprocess.run([ctl, "--dir", str(home), "data", "export", "-", name], stdout=out,
+                              stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    scenario.check(done.returncode == 0, "data export to a pipe", done.stderr)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([ctl, "--dir", str(home), "data", "export", "-", name], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    scenario.check(done.returncode == 109 and "No space left" in done.stderr,
+                   "data export to a full disk", f"{done.returncode}: {done.stderr}")
+
+    command = [ctl, "--dir", str(home), "data", "import", "-", "piped"]
+    bytes_ = file.read_bytes()
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as half:
+        half.stdin.write(bytes_[:len(bytes_) // 2])
+        half.stdin.flush()
+        h.wait_until(lambda: list(home.glob(".piped.new-*")), 20, "the import has begun")
+        half.kill()
+    scenario.check(not (home / "piped").exists(), "a killed import is no group")
+    with open(file, "rb") as whole:
+        done = subprocess.run(command, stdin=whole, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    scenario.check(done.returncode == 0 and not list(home.glob(".piped.new-*")),
+                   "it is done again, and leaves nothing of the first one", done.stdout)
+    held = (home / "piped/base" / str(living.server.data)[1:] / "notes.txt").read_text()
+    scenario.check(held == "was here before\n", "what is imported through a pipe is there")
 
 
 class DiskRedis(d.Redis):

@@ -136,14 +136,38 @@ int say_error(const Error& error) {
 
 // --- the checkpoint that it is made of ----------------------------------------------------------
 
-int take_source(const Request& request, Source& source,
-                const std::function<void(const std::string&)>& progress) {
+namespace {
+
+// Whether the group can give a checkpoint at all, as far as that is known before one is asked for;
+// 0, or the exit status after a message.
+int check_source(const Request& request, const Source& source, const Json& summary, Data data) {
+  const Json rows = control::list_in(summary, "replicas");
+  const bool runs = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+    return control::text_in(row, "state") == "ok";
+  });
+  if (!runs) {
+    say("does not run: " + source.group +
+        ": no replica of it answers; start it, or, while it is stopped, copy all of " +
+        request.home_of(source.group) + " (cp -a)");
+    return static_cast<int>(Health::kNoLeader);
+  }
+  if (data == Data::kIfAny || !source.data.empty()) return 0;
+  say("refused: " + source.group +
+      ": no directory of its server lasts, so there are no data to export; start the group "
+      "with --data DIR");
+  return kRefused;
+}
+
+}  // namespace
+
+int take_source(const Request& request, Source& source, Data needed) {
   if (const int bad = choose_one(request, source.group); bad != 0) return bad;
   const std::string home = request.home_of(source.group);
   auto data = checkpoint::directories_of_base(home + "/base");
   if (!data && data.error().code != Code::kNotFound) return say_error(data.error());
   if (data) source.data = std::move(data).value();
   const Json summary = summary_of(request, source.group);
+  if (const int bad = check_source(request, source, summary, needed); bad != 0) return bad;
   Request now = request;
   now.group = source.group;
   if (request.replica < 0 && !all_here(summary)) {
@@ -155,7 +179,8 @@ int take_source(const Request& request, Source& source,
     }
   }
   Taken taken;
-  if (const int bad = take_checkpoint(now, taken, progress); bad != 0) {
+  if (const int bad = take_checkpoint(now, taken, [](const std::string& text) { say(text); });
+      bad != 0) {
     if (bad == kRefused && request.tier != "restart") {
       say("where CRIU cannot keep the server, --tier restart ends it in order, keeps its files and "
           "starts it again on them, on all replicas; a group that was started with "

@@ -6,7 +6,6 @@
 // Threads: one.  All of this may block for as long as the disk does.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,9 +48,10 @@ struct Source {
   std::vector<std::string> data;  // the group's lasting directories
 };
 // Asks for one of the one group that is meant, and waits until it is published; 0, or the exit
-// status after a message.  `progress`: is told what goes on.
-int take_source(const Request& request, Source& source,
-                const std::function<void(const std::string&)>& progress);
+// status after a message.  What goes on is said on standard error: standard output may be the
+// archive.
+enum class Data { kNeeded, kIfAny };
+int take_source(const Request& request, Source& source, Data data);
 // Tells `sink` of the lasting directories, one tree each; how many sockets were left out.
 // kDamaged: also when one of them is not there.
 Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink);

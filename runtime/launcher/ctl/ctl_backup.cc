@@ -196,7 +196,8 @@ std::string command_of(const Request& request, const KnownGroup& known) {
 Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
                 Restored& restored, bool& with_log) {
   if (auto begun = fresh.begin(); !begun) return begun;
-  if (auto done = unpack_backup(reader, request.file, fresh.path(), restored); !done) return done;
+  if (auto done = unpack_backup(reader, shown_input(request.file), fresh.path(), restored); !done)
+    return done;
   with_log = restored.known.durability == "disk" && request.tier != "restart";
   if (!with_log && restored.known.data.empty()) {
     return failure(Code::kBadArgument, "restore",
@@ -221,8 +222,7 @@ int back_up(const Request& request) {
   if (const int bad = read_group(group, home, known); bad != 0) return bad;
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
   Source source;
-  const auto progress = [](const std::string& text) { say(text); };
-  if (const int bad = take_source(request, source, progress); bad != 0) return bad;
+  if (const int bad = take_source(request, source, Data::kIfAny); bad != 0) return bad;
   if (auto verified = Checkpoints({source.place, 1, {}}).verify(source.listed.name); !verified) {
     return say_error(verified.error());
   }
@@ -244,10 +244,11 @@ int back_up(const Request& request) {
 int restore_backup(const Request& request) {
   auto fd = open_to_read(request.file);
   if (!fd) return say_error(fd.error());
-  ArchiveReader reader(std::move(fd).value(), request.file);
+  const std::string file = shown_input(request.file);
+  ArchiveReader reader(std::move(fd).value(), file);
   const auto text = reader.head(kBackupHead);
   if (!text) return say_error(text.error());
-  auto about = parse_about(text.value(), kBackupHead, request.file);
+  auto about = parse_about(text.value(), kBackupHead, file);
   if (!about) return say_error(about.error());
   Restored restored;
   restored.about = std::move(about).value();

@@ -76,9 +76,10 @@ std::string described(const About& about, const ContentDigest& content, std::uin
 }
 
 // The files of the archive below `to`, each directory under its number there.
-Result<About> unpack_archive(const std::string& path, const std::string& to) {
-  auto fd = open_to_read(path);
+Result<About> unpack_archive(const std::string& file, const std::string& to) {
+  auto fd = open_to_read(file);
   if (!fd) return fd.error();
+  const std::string path = shown_input(file);
   ArchiveReader reader(std::move(fd).value(), path);
   auto text = reader.head(kExportHead);
   if (!text) return text.error();
@@ -98,16 +99,8 @@ Result<About> unpack_archive(const std::string& path, const std::string& to) {
 
 int export_data(const Request& request) {
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
-  // What is written to standard output is the archive alone.
-  const auto progress = [](const std::string& text) { say(text); };
   Source source;
-  if (const int bad = take_source(request, source, progress); bad != 0) return bad;
-  if (source.data.empty()) {
-    say("refused: " + source.group +
-        ": no directory of its server lasts, so there are no data to export; start the group "
-        "with --data DIR");
-    return kRefused;
-  }
+  if (const int bad = take_source(request, source, Data::kNeeded); bad != 0) return bad;
   // First without writing anything: the pack is whole, and the digest is known.
   ContentDigest content;
   const auto sockets = tell_data(source, content);

@@ -71,4 +71,6 @@ Result<Descriptor> open_to_read(const std::string& path) {
   return fd;
 }
 
+std::string shown_input(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 }  // namespace crane::launcher

@@ -36,7 +36,8 @@ class NewFile {
   checkpoint::Descriptor fd_;
 };
 
-// A file to read, or, "-", standard input.
+// A file to read, or, "-", standard input, and what messages call it.
 Result<checkpoint::Descriptor> open_to_read(const std::string& path);
+std::string shown_input(const std::string& path);
 
 }  // namespace crane::launcher
