@@ -252,12 +252,25 @@ constexpr F kReturns[] = {
     {"next_in_ms", Holds::kNumber, kAlways, "until then"},
     {"command", Holds::kText, kAlways, "starts it at once"},
 };
+constexpr F kDisk[] = {
+    {"files_bytes", Holds::kNumber, kOrNull,
+     "on disk, of what its server wrote to files; null: they are too many to be counted"},
+    {"checkpoints_bytes", Holds::kNumber, kOrNull, "on disk, of its checkpoints"},
+    {"store_bytes", Holds::kNumber, kOrNull, "on disk, of its log; 0: it is in memory"},
+};
+constexpr F kGrowth[] = {
+    {"over_seconds", Holds::kNumber, kAlways, "between the oldest and the newest checkpoint here"},
+    {"files_bytes_per_hour", Holds::kNumber, kAlways,
+     "of the server's files, between these; negative: they shrank"},
+    {"log_bytes_per_hour", Holds::kNumber, kAlways, "of the log"},
+};
 constexpr F kRows[] = {
     {"replica", Holds::kNumber, kAlways, "its number"},
     {"state", Holds::kText, kAlways,
      "ok, drained, node is gone, does not answer, not permitted, no member, on another host"},
     {"lag_entries", Holds::kNumber, kSometimes, "committed entries that its server has not taken"},
     {"returns", Holds::kObject, kSometimes, "of one that is away: when it is started", kReturns},
+    {"disk", Holds::kObject, kSometimes, "what it takes of this machine's disks", kDisk},
 };
 constexpr F kGroup[] = {
     kVersionField,
@@ -273,6 +286,8 @@ constexpr F kGroup[] = {
     {"may_lose", Holds::kNumber, kOrNull,
      "voters that may be lost and the group goes on; null: no leader tells"},
     {"not_serving", Holds::kText, kOrNull, "why the server serves no client; null: it does"},
+    {"growth", Holds::kObject, kSometimes, "where two checkpoints of different times are kept",
+     kGrowth},
     {"members", Holds::kObjects, kSometimes,
      "by the word of the leader; a replica of this machine tells its own indexes", kMemberFields},
     {"last_election", Holds::kObject, kSometimes, "null: none was seen", kElection},

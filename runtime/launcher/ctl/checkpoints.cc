@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
@@ -18,15 +19,6 @@ namespace fs = std::filesystem;
 using checkpoint::Checkpoints;
 using checkpoint::is_denied;
 using Json = nlohmann::json;
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
-  double size = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; size >= 999.95 && unit + 1 < std::size(kUnits); size /= 1000) ++unit;
-  return fmt::format("{:.1f} {}", size, kUnits[unit]);
-}
 
 // In UTC: hosts of a group need not agree on anything else.
 std::string time_text(std::int64_t seconds) {

@@ -8,6 +8,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/take_over.h"
@@ -108,7 +109,8 @@ int status_once(const Request& request) {
   std::string text;
   int worst = 0;
   for (const auto& group : groups) {
-    const Json summary = summary_of(request, group);
+    Json summary = summary_of(request, group);
+    add_sizes(summary, request.home_of(group));
     worst = worse(worst, health_of(summary));
     text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
                                      : (text.empty() ? "" : "\n") + table_of(summary);

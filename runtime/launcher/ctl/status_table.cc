@@ -7,6 +7,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/control/schema.h"
+#include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/text_table.h"
 
@@ -550,8 +551,8 @@ std::string table_of(const Json& summary) {
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
   text += connections_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
-         upgrade_text(summary) + analysis_text(summary) + soft_barriers_text(summary) +
-         unhooked_text(summary);
+         upgrade_text(summary) + sizes_text(summary) + analysis_text(summary) +
+         soft_barriers_text(summary) + unhooked_text(summary);
 }
 
 Json members_json(const Json& summary) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/sizes.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/control/schema.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using checkpoint::Kept;
+
+constexpr std::int64_t kHour = 3600;
+
+Json number_or_null(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? Json(*bytes) : Json(nullptr);
+}
+
+std::int64_t files_of(const Kept& kept) {
+  for (const checkpoint::PackedFile& file : kept.listed.manifest.files) {
+    if (file.part() == "upper") return static_cast<std::int64_t>(file.unpacked);
+  }
+  return 0;
+}
+
+// Of a server that runs, of one that has ended, and what one that recovers is unpacked into.
+std::optional<std::uint64_t> files_on_disk(const std::string& replica) {
+  std::uint64_t sum = 0;
+  for (const char* part : {"/upper", "/left"}) {
+    const auto bytes = bytes_on_disk(replica + part);
+    if (!bytes) return std::nullopt;
+    sum += *bytes;
+  }
+  return sum;
+}
+
+std::string cell_of(const Json& disk, const char* key) {
+  return disk[key].is_number() ? size_text(disk[key].get<std::uint64_t>()) : "unknown";
+}
+
+std::string signed_text(std::int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + size_text(static_cast<std::uint64_t>(std::abs(bytes)));
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> bytes_on_disk(const std::string& path, std::uint64_t most) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? std::optional<std::uint64_t>(0) : std::nullopt;
+  }
+  auto sum = static_cast<std::uint64_t>(info.st_blocks) * 512;
+  std::error_code failed;
+  std::uint64_t files = 0;
+  for (auto it = fs::recursive_directory_iterator(path, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
+    if (++files > most) return std::nullopt;
+    if (lstat(it->path().c_str(), &info) != 0) continue;  // gone meanwhile
+    const auto names = S_ISDIR(info.st_mode) ? 1 : std::max<std::uint64_t>(info.st_nlink, 1);
+    sum += static_cast<std::uint64_t>(info.st_blocks) * 512 / names;
+  }
+  // What the server removes while it is looked at is no error.
+  if (failed && failed != std::errc::no_such_file_or_directory) return std::nullopt;
+  return sum;
+}
+
+std::optional<Growth> growth_of(const std::vector<Kept>& kept) {
+  std::vector<const Kept*> usable;
+  for (const Kept& one : kept) {
+    if (one.listed.damage.empty()) usable.push_back(&one);
+  }
+  if (usable.empty()) return std::nullopt;
+  const auto& log = usable.front()->listed.manifest.log_digest;  // the newest is the first
+  std::erase_if(usable, [&](const Kept* one) { return one->listed.manifest.log_digest != log; });
+  const auto& newest = usable.front()->listed.manifest;
+  const auto& oldest = usable.back()->listed.manifest;
+  const std::int64_t seconds = newest.time - oldest.time;
+  if (seconds <= 0) return std::nullopt;
+  Growth growth;
+  growth.seconds = seconds;
+  growth.files_bytes = (files_of(*usable.front()) - files_of(*usable.back())) * kHour / seconds;
+  growth.log_bytes = static_cast<std::int64_t>(newest.cursor - oldest.cursor) * kHour / seconds;
+  return growth;
+}
+
+void add_sizes(Json& summary, const std::string& home) {
+  const auto kept = checkpoint::find_kept(home).checkpoints;
+  if (const auto growth = growth_of(kept)) {
+    summary["growth"] = {{"over_seconds", growth->seconds},
+                         {"files_bytes_per_hour", growth->files_bytes},
+                         {"log_bytes_per_hour", growth->log_bytes}};
+  }
+  for (Json& row : summary["replicas"]) {
+    const std::string number = std::to_string(control::replica_in(row));
+    const std::string replica = home + "/r" + number;
+    std::error_code ignored;
+    if (!fs::is_directory(replica, ignored)) continue;  // of another host
+    row["disk"] = {{"files_bytes", number_or_null(files_on_disk(replica))},
+                   {"checkpoints_bytes", number_or_null(bytes_on_disk(replica + "/checkpoints"))},
+                   {"store_bytes", number_or_null(bytes_on_disk(home + "/store/r" + number))}};
+  }
+}
+
+std::string sizes_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : control::list_in(summary, "replicas")) {
+    const Json& disk = control::object_in(row, "disk");
+    if (disk.empty()) continue;
+    text += fmt::format("{}replica {}: files {}, checkpoints {}, store {}",
+                        text.empty() ? "disk: " : "; ", control::replica_in(row),
+                        cell_of(disk, "files_bytes"), cell_of(disk, "checkpoints_bytes"),
+                        cell_of(disk, "store_bytes"));
+  }
+  if (!text.empty()) text += "\n";
+  const Json& growth = control::object_in(summary, "growth");
+  if (growth.empty()) return text;
+  return text + fmt::format("growth: files {}, log {} an hour, by checkpoints of {} s\n",
+                            signed_text(growth["files_bytes_per_hour"].get<std::int64_t>()),
+                            signed_text(growth["log_bytes_per_hour"].get<std::int64_t>()),
+                            growth["over_seconds"].get<std::int64_t>());
+}
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  double size = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  for (; size >= 999.95 && unit + 1 < std::size(kUnits); size /= 1000) ++unit;
+  return fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+}  // namespace crane::launcher
