@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "checkpoint/compressed_file.h"
+#include "checkpoint/pack.h"
 #include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
@@ -56,6 +57,8 @@ class ArchiveReader {
  public:
   // `path` is for messages.
   ArchiveReader(Descriptor fd, std::string path);
+  // The same for bytes that were already decompressed; what follows their end is not looked at.
+  ArchiveReader(ByteSource source, std::string path);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
@@ -75,7 +78,8 @@ class ArchiveReader {
   Error bad(const std::string& how) const;
 
   const std::string path_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> stream_;  // nullptr: the bytes come from elsewhere
+  ByteSource source_;
   std::vector<std::string> open_;
   std::map<std::string, std::uint32_t> links_;
   std::vector<std::byte> piece_;

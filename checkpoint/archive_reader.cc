@@ -18,6 +18,11 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
 
+Error damaged(const std::string& path, const std::string& how) {
+  return failure(Code::kDamaged, "read an archive",
+                 path + " is damaged (" + how + "); use another copy of it");
+}
+
 bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{}; });
 }
@@ -72,12 +77,9 @@ class ArchiveReader::Stream {
     }
     return Done{};
   }
-  Error damaged(const std::string& how) const {
-    return failure(Code::kDamaged, "read an archive",
-                   path_ + " is damaged (" + how + "); use another copy of it");
-  }
 
  private:
+  Error damaged(const std::string& how) const { return crane::checkpoint::damaged(path_, how); }
   Outcome step(ZSTD_outBuffer& out) {
     if (input_.pos == input_.size) {
       const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
@@ -103,27 +105,30 @@ class ArchiveReader::Stream {
 ArchiveReader::ArchiveReader(Descriptor fd, std::string path)
     : path_(std::move(path)),
       stream_(std::make_unique<Stream>(std::move(fd), path_)),
+      source_([this](void* to, std::size_t size) { return stream_->get(to, size); }),
       piece_(kPieceMax) {}
+ArchiveReader::ArchiveReader(ByteSource source, std::string path)
+    : path_(std::move(path)), source_(std::move(source)), piece_(kPieceMax) {}
 ArchiveReader::~ArchiveReader() = default;
 
-Error ArchiveReader::bad(const std::string& how) const { return stream_->damaged(how); }
+Error ArchiveReader::bad(const std::string& how) const { return damaged(path_, how); }
 
 // The next member's headers; `ended`: there is none.
 Outcome ArchiveReader::next_member(ArchiveMember& member, bool& ended) {
   char block[tar::kBlock];
   const auto is_end = [&block] { return is_zero(std::as_bytes(std::span(block))); };
-  if (auto got = stream_->get(block, sizeof block); !got) return got;
+  if (auto got = source_(block, sizeof block); !got) return got;
   if (is_end()) {
     ended = true;
-    if (auto got = stream_->get(block, sizeof block); !got) return got;
+    if (auto got = source_(block, sizeof block); !got) return got;
     return is_end() ? Outcome(Done{}) : bad("its end");
   }
   auto pax = tar::decode(block);
   if (!pax || pax->kind != 'x' || pax->size > tar::kPaxMax) return bad("a header");
   std::string records((pax->size + tar::kBlock - 1) / tar::kBlock * tar::kBlock, '\0');
-  if (auto got = stream_->get(records.data(), records.size()); !got) return got;
+  if (auto got = source_(records.data(), records.size()); !got) return got;
   records.resize(pax->size);
-  if (auto got = stream_->get(block, sizeof block); !got) return got;
+  if (auto got = source_(block, sizeof block); !got) return got;
   auto header = tar::decode(block);
   if (!header || header->kind == 'x' || !tar::apply(records, *header)) return bad("a header");
   member.header = std::move(*header);
@@ -155,8 +160,8 @@ Result<std::string> ArchiveReader::head(const std::string& name) {
   std::string text(member.header.size, '\0');
   const std::size_t padding = (tar::kBlock - text.size() % tar::kBlock) % tar::kBlock;
   char rest[tar::kBlock];
-  if (auto read = stream_->get(text.data(), text.size()); !read) return read.error();
-  if (auto read = stream_->get(rest, padding); !read) return read.error();
+  if (auto read = source_(text.data(), text.size()); !read) return read.error();
+  if (auto read = source_(rest, padding); !read) return read.error();
   return text;
 }
 
@@ -172,7 +177,7 @@ Outcome ArchiveReader::leave_to(const std::string& path, TreeSink& sink) {
 Outcome ArchiveReader::bytes_of(std::uint64_t size, TreeSink& sink) {
   for (std::uint64_t at = 0; at < size;) {
     const std::size_t length = std::min<std::uint64_t>(piece_.size(), size - at);
-    if (auto got = stream_->get(piece_.data(), length); !got) return got;
+    if (auto got = source_(piece_.data(), length); !got) return got;
     const std::span<const std::byte> all(piece_.data(), length);
     std::size_t from = 0;  // of what is told at once
     for (std::size_t unit = 0; unit < length; unit += kHoleUnit) {
@@ -187,7 +192,7 @@ Outcome ArchiveReader::bytes_of(std::uint64_t size, TreeSink& sink) {
     at += length;
   }
   const std::size_t padding = (tar::kBlock - size % tar::kBlock) % tar::kBlock;
-  return stream_->get(piece_.data(), padding);
+  return source_(piece_.data(), padding);
 }
 
 Outcome ArchiveReader::one(TreeSink& sink, bool& ended) {
@@ -227,7 +232,7 @@ Outcome ArchiveReader::read(TreeSink& sink) {
     if (auto told = one(sink, ended); !told) return told;
     if (!ended) continue;
     if (auto left = leave_to("", sink); !left) return left;
-    return stream_->finish();
+    return stream_ ? stream_->finish() : Done{};
   }
 }
 

@@ -80,7 +80,8 @@ std::string text_of(const About& about, const char* head) {
       {"view", about.view},       {"index", about.index},   {"replica", about.replica},
       {"time", about.time},       {"tier", about.tier},     {"data", about.data},
       {"program", about.program}, {"crane", about.crane},   {"libcrane", about.libcrane},
-      {"kernel", about.kernel},   {"digest", about.digest}, {"durability", about.durability}};
+      {"kernel", about.kernel},   {"digest", about.digest}, {"durability", about.durability},
+      {"command", about.command}};
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -107,6 +108,7 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
     json.at("kernel").get_to(a.kernel);
     json.at("digest").get_to(a.digest);
     json.at("durability").get_to(a.durability);
+    json.at("command").get_to(a.command);
     const bool names = setup::good_group_name(a.group) &&
                        std::all_of(a.data.begin(), a.data.end(), is_directory_name);
     if (names && json.at("format") == head && (a.view >> 56) == 0) return a;
@@ -114,6 +116,17 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
   }
   return failure(Code::kDamaged, "read an archive",
                  path + " is damaged (" + head + " in it is none); use another copy of it");
+}
+
+Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
+                         const std::string& path) {
+  const auto text = reader.head(head);
+  if (text) return parse_about(text.value(), head, path);
+  if (text.error().code != Code::kBadArgument) return text.error();
+  const bool backup = head == std::string(kBackupHead);
+  return failure(Code::kBadArgument, "read an archive",
+                 path + " was not made by crane-ctl " + (backup ? "backup" : "data export") + " (" +
+                     head + " is not at its beginning); name a file that was");
 }
 
 int say_error(const Error& error) {
@@ -197,6 +210,7 @@ int take_source(const Request& request, Source& source, Data needed) {
   Checkpoints place({source.place, 1, {}});
   auto listed = place.list();
   if (!listed) return say_error(listed.error());
+  std::reverse(listed.value().begin(), listed.value().end());  // the one that was asked for first
   for (auto& one : listed.value()) {
     if (!one.damage.empty() || value(one.manifest.at.index) < taken.index) continue;
     auto held = place.hold(one.name);

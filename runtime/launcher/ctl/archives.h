@@ -28,13 +28,18 @@ struct About {
   std::vector<std::string> data;      // the server's lasting directories, sorted
   std::string durability;             // memory, disk; of a backup
   std::string program, crane, libcrane, kernel;
-  std::string digest;  // of all that follows in the archive (ContentDigest)
+  std::string command;  // of a backup: crane-run's, as it was typed
+  std::string digest;   // of all that follows in the archive (ContentDigest)
 };
 About about_of(const checkpoint::Listed& listed, std::vector<std::string> data);
 std::string text_of(const About& about, const char* head);
 // Names in it become paths: none leads out of where it belongs.  kDamaged, kWrongVersion; `path` is
 // for the sentence.
 Result<About> parse_about(const std::string& text, const char* head, const std::string& path);
+
+// The beginning of an archive.  kBadArgument: it is no such archive.
+Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
+                         const std::string& path);
 
 // crane-ctl's exit status for an error, which was said.
 int say_error(const Error& error);

@@ -178,21 +178,6 @@ Outcome write_group(const std::string& to, Restored& restored, bool with_log) {
                                 std::string(reinterpret_cast<const char*>(&id), sizeof id));
 }
 
-std::string command_of(const Request& request, const KnownGroup& known) {
-  std::vector<std::string> words{"crane-run"};
-  const auto add = [&words](const char* option, const std::string& value) {
-    words.insert(words.end(), {option, value});
-  };
-  if (known.replicas != 3) add("-n", std::to_string(known.replicas));
-  add("--name", known.name);
-  if (!request.dir.empty()) add("--dir", request.dir);
-  for (const std::string& one : known.data) add("--data", one);
-  if (known.durability == "disk") add("--durability", "disk");
-  words.emplace_back("--");
-  words.insert(words.end(), known.program.begin(), known.program.end());
-  return command_text(words);
-}
-
 Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
                 Restored& restored, bool& with_log) {
   if (auto begun = fresh.begin(); !begun) return begun;
@@ -230,6 +215,7 @@ int back_up(const Request& request) {
   if (auto told = tell_group(home, source, content); !told) return say_error(told.error());
   About about = about_of(source.listed, source.data);
   about.durability = known.durability;
+  if (const auto record = read_record(home)) about.command = command_text(record->words);
   about.digest = content.finish();
   NewFile file(request.file);
   const auto written = write_backup(home, source, about, file);
@@ -237,7 +223,7 @@ int back_up(const Request& request) {
   say("backed up: " + group + " at log index " + std::to_string(about.index) + ", by replica " +
       std::to_string(about.replica) + ", checkpoint verified; what was answered later is not in " +
       "it; " + file.shown() + " has " + std::to_string(written.value()) +
-      " bytes, and the group's secret: let nobody else read it");
+      " bytes, and the group's secret: keep it private");
   return 0;
 }
 
@@ -246,9 +232,7 @@ int restore_backup(const Request& request) {
   if (!fd) return say_error(fd.error());
   const std::string file = shown_input(request.file);
   ArchiveReader reader(std::move(fd).value(), file);
-  const auto text = reader.head(kBackupHead);
-  if (!text) return say_error(text.error());
-  auto about = parse_about(text.value(), kBackupHead, file);
+  auto about = read_about(reader, kBackupHead, file);
   if (!about) return say_error(about.error());
   Restored restored;
   restored.about = std::move(about).value();
@@ -264,7 +248,9 @@ int restore_backup(const Request& request) {
         home +
         (with_log ? "; its server goes on from there"
                   : "; its server begins with the files of that place") +
-        "\ngo on: " + command_of(request, restored.known) + "\n");
+        "\ngo on with the command that started it" +
+        (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
+        restored.about.command + "\n");
   return 0;
 }
 

@@ -81,9 +81,7 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
   if (!fd) return fd.error();
   const std::string path = shown_input(file);
   ArchiveReader reader(std::move(fd).value(), path);
-  auto text = reader.head(kExportHead);
-  if (!text) return text.error();
-  auto about = parse_about(text.value(), kExportHead, path);
+  auto about = read_about(reader, kExportHead, path);
   if (!about) return about;
   ContentDigest content;
   Extractor out(to);
