@@ -6,6 +6,7 @@
 //   <dir>/<name>/group.json      identity, and what the group was started with
 //               /base/           the content that a new server begins with (checkpoint/base.h)
 //               /store/, /member-<i>    logs on disk (consensus/store)
+//               /restored       the group was made of a backup (consensus/member_mark.h)
 //               /r<i>/upper      what replica i's server writes while it runs,
 //               /r<i>/left       and the same when it has ended
 //               /r<i>/position   how far it had come with that (checkpoint/position.h)
