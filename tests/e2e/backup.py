@@ -154,6 +154,7 @@ def export_and_import(scenario, kind):
                    f"{status}: {said}")
     for bad in damaged_copies(scenario, file):
         refused(scenario, bad, 5, [str(bad)], f"{bad.name}", "data", "import", home=home)
+    h.shutil.rmtree(server.data)   # as on a machine that never had it
     begins_with(scenario, Imported(scenario, server, copied, home), pushers, before)
 
     h.shutil.rmtree(living.dir)
