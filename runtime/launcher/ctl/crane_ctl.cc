@@ -362,7 +362,9 @@ int main(int argc, char** argv) {
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
       "6 the server does not serve; 7 the lead was not transferred in time; 8 the upgrade was "
       "rolled back;\n"
-      "100 wrong command line; 102 to 104 the new program; 119 secret."};
+      "100 wrong command line; 102 to 104 the new program; 108 a file or directory cannot be "
+      "made;\n"
+      "109 no room; 111 there is such a group; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     say("command line: crane-ctl: " + mistake + "; see crane-ctl --help");

@@ -5,8 +5,8 @@
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
 // answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
 // refused, or a checkpoint is damaged, the message says why; 6 the server does not serve; 7 the
-// lead was not transferred in time; 8 an upgrade was rolled back; 100 to 104 and 119 as
-// crane-run's.
+// lead was not transferred in time; 8 an upgrade was rolled back; 100 to 104, 108, 109, 111 and 119
+// as crane-run's.
 //
 // Threads: plain functions; those that wait say for what.
 

@@ -96,6 +96,12 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
 }  // namespace
 
 int export_data(const Request& request) {
+  if (request.unpacked && request.file == "-") {
+    say("command line: crane-ctl: --unpacked makes a directory, which standard output is none; "
+        "name "
+        "one");
+    return static_cast<int>(setup::Status::kUsage);
+  }
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
   Source source;
   if (const int bad = take_source(request, source, Data::kNeeded); bad != 0) return bad;
