@@ -52,7 +52,22 @@ def in_order(scenario, server, pushers, what):
                        f"{one.name_}", str(mine))
 
 
-class Imported(d.LastingGroup):
+class Lasting(d.LastingGroup):
+    """None outlives a scenario that failed."""
+    all: "list[Lasting]" = []
+
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        Lasting.all.append(self)
+
+    @staticmethod
+    def end_all():
+        for one in Lasting.all:
+            if one.group.process and one.group.process.poll() is None:
+                one.group.kill_all()
+
+
+class Imported(Lasting):
     """A group that begins with what was imported under its name."""
 
     def __init__(self, scenario, server, name, home):
@@ -96,7 +111,7 @@ def begins_with(scenario, copy, pushers, before):
 def database(scenario, kind):
     """A server that recovers from its own log, as after a kill."""
     server = kind(m.place_of(scenario, kind), h.free_port())
-    living = d.LastingGroup(scenario, server, disk=False)
+    living = Lasting(scenario, server, disk=False)
     living.start()
     name, home = living.group.name, living.group.home
     file, copied = server.work / "data.tar.zst", f"copy-{name}"
@@ -114,7 +129,7 @@ def database(scenario, kind):
 
 def export_and_import(scenario, kind):
     server = kind(m.place_of(scenario, kind), h.free_port())
-    living = d.LastingGroup(scenario, server, disk=False)
+    living = Lasting(scenario, server, disk=False)
     living.start()
     name, home = living.group.name, living.group.home
     file, unpacked = server.work / "data.tar.zst", server.work / "unpacked"
@@ -182,7 +197,7 @@ def goes_on(scenario, last, pushers, before, what):
 def back_up_and_restore(scenario, kind):
     """Durability disk: the server goes on at the log index; or begins with its files."""
     server = kind(m.place_of(scenario, kind), h.free_port())
-    last = d.LastingGroup(scenario, server, disk=True)
+    last = Lasting(scenario, server, disk=True)
     last.start()
     name, home = last.group.name, last.group.home
     file = scenario.work / "group.backup"
@@ -253,12 +268,14 @@ def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
     h.need("redis-server")
-    export_and_import(scenario, d.Redis)
-    back_up_and_restore(scenario, DiskRedis)
     try:
+        export_and_import(scenario, d.Redis)
+        back_up_and_restore(scenario, DiskRedis)
         database(scenario, d.Postgres)
     except h.CannotRun as missing:
         scenario.say(str(missing))
+    finally:
+        Lasting.end_all()
 
 
 if __name__ == "__main__":
