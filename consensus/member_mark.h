@@ -18,9 +18,14 @@ namespace crane::consensus {
 bool was_member(const std::string& directory, ReplicaId self, std::uint64_t log_id);
 Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t log_id);
 
-// Beside it `restored`, with the log's id as eight bytes, which `crane-ctl restore` makes: the
-// group was brought back from a backup, and one checkpoint is all that there is of its log.  A
-// replica that was no member since then takes its place there (store/recovery.h, take_place()).
-bool was_restored(const std::string& directory, std::uint64_t log_id);
+// Beside it `restored-<i>`, which `crane-ctl restore` makes for each replica: the group was brought
+// back from a backup, and this replica has said nothing in it since.  It takes its place at the
+// checkpoint that it begins with (store/recovery.h, take_place()), once: a replica that loses
+// everything later has forgotten what it acknowledged, and is a new member.
+//
+// INVARIANT RESTORED-1  The mark is gone, durably, before its replica says anything to another one.
+Outcome mark_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id);
+bool was_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id);
+Outcome forget_restored(const std::string& directory, ReplicaId self);
 
 }  // namespace crane::consensus

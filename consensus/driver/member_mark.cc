@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace crane::consensus {
 namespace {
 
@@ -20,25 +22,49 @@ bool holds(const std::string& path, std::uint64_t log_id) {
   return whole && id == log_id;
 }
 
+std::string restored_path_of(const std::string& directory, ReplicaId self) {
+  return directory + "/restored-" + std::to_string(value(self));
+}
+
+Outcome write_mark(const std::string& path, std::uint64_t log_id, const char* what) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error(what);
+  const bool whole = ::write(fd, &log_id, sizeof log_id) == sizeof log_id && ::fsync(fd) == 0;
+  const Error why = system_error(what);
+  ::close(fd);
+  if (!whole) return why;
+  return Done{};
+}
+
 }  // namespace
 
 bool was_member(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
   return holds(path_of(directory, self), log_id);
 }
 
-bool was_restored(const std::string& directory, std::uint64_t log_id) {
-  return holds(directory + "/restored", log_id);
-}
-
 Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
   if (was_member(directory, self, log_id)) return Done{};
-  const std::string path = path_of(directory, self);
-  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0) return system_error("mark the replica as a member");
-  const bool whole = ::write(fd, &log_id, sizeof log_id) == sizeof log_id && ::fsync(fd) == 0;
-  const Error why = system_error("mark the replica as a member");
-  ::close(fd);
-  if (!whole) return why;
+  return write_mark(path_of(directory, self), log_id, "mark the replica as a member");
+}
+
+Outcome mark_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
+  return write_mark(restored_path_of(directory, self), log_id, "mark the replica as restored");
+}
+
+bool was_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
+  return holds(restored_path_of(directory, self), log_id);
+}
+
+Outcome forget_restored(const std::string& directory, ReplicaId self) {
+  if (::unlink(restored_path_of(directory, self).c_str()) != 0) {
+    if (errno == ENOENT) return Done{};
+    return system_error("remove the mark of a restored replica");
+  }
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::fsync(fd) == 0;
+  const Error why = system_error("remove the mark of a restored replica");
+  if (fd >= 0) ::close(fd);
+  if (!synced) return why;
   return Done{};
 }
 

@@ -26,7 +26,9 @@ const std::string& lasting(const Options& o) {
 }
 
 bool was_member(const Options& o) { return consensus::was_member(lasting(o), o.self, o.log_id); }
-bool was_restored(const Options& o) { return consensus::was_restored(lasting(o), o.log_id); }
+bool was_restored(const Options& o) {
+  return consensus::was_restored(lasting(o), o.self, o.log_id);
+}
 Outcome mark_member(const Options& o) {
   return consensus::mark_member(lasting(o), o.self, o.log_id);
 }
@@ -162,6 +164,8 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
     auto opened = open_disk(o, config, std::move(fabric), {was_member(o), was_restored(o)}, place);
     if (!opened) return opened;
     if (const Outcome marked = mark_member(o); !marked) return marked.error();
+    // The driver has not been polled yet: nothing was said (RESTORED-1).
+    if (const Outcome gone = forget_restored(lasting(o), o.self); !gone) return gone.error();
     return opened;
   }
   core::Start start = start_of(o, *fabric, config);

@@ -14,7 +14,7 @@ namespace crane::consensus {
 // What files beside store and memory say (member_mark.h).
 struct Marks {
   bool was_member = false;  // this replica was one
-  bool restored = false;    // the group was brought back from a backup
+  bool restored = false;    // it was brought back from a backup, and has said nothing since
 };
 
 // Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the

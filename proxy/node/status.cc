@@ -243,10 +243,9 @@ nlohmann::json upgrade_json(const NodeStatus& s) {
 }
 
 std::array<nlohmann::json, 10> parts_json(const NodeStatus& s) {
-  return {machine_json(s),       unhooked_json(s), stalls_json(s),
-          soft_barriers_json(s), clients_json(s),  checkpoint_json(s),
-          recovery_json(s),      pace_json(s),    build_json(s),
-          upgrade_json(s)};
+  return {machine_json(s), unhooked_json(s),   stalls_json(s),   soft_barriers_json(s),
+          clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s),
+          build_json(s),   upgrade_json(s)};
 }
 
 }  // namespace

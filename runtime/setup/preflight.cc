@@ -57,8 +57,8 @@ Outcome check_version(const std::string& segment) {
 
 // What outlives the processes of a group that lasts, in its directory and in a replica's.
 bool of_a_group(const std::string& name) {
-  return name == "group.json" || name == "base" || name == "store" || name == "restored" ||
-         name.rfind("member-", 0) == 0;
+  return name == "group.json" || name == "base" || name == "store" ||
+         name.rfind("restored-", 0) == 0 || name.rfind("member-", 0) == 0;
 }
 
 bool is_replica(const std::string& name) {

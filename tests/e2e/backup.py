@@ -218,6 +218,8 @@ def back_up_and_restore(scenario, kind):
     status, said = control(scenario, "restore", file, home=home)
     scenario.check(status == 0 and "goes on from there" in said, "restore", said)
     goes_on(scenario, last, pushers, before, "restored")
+    scenario.check(not list(last.dir.glob("restored-*")),
+                   "each replica took its place in the restored group once (RESTORED-1)")
     last.start()
     last.check("restored, stopped and started")
     last.stop()

@@ -27,7 +27,7 @@ namespace crane::fuzz {
 
 std::vector<std::string> seeds() {
   Ask ask;
-  ask.expected = {"web", digest_of_log("web", 1), 9, "0123456789abcdef", "/usr/sbin/apache2"};
+  ask.expected = {"web", digest_of_log("web", 1), 9, "/usr/sbin/apache2"};
   ask.behind = Index{77};
   ask.resume = "00000002.000000000009";
   const Have have{"00000002.000000000009", Index{9}, 5, true, false, ""};

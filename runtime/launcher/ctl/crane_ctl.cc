@@ -276,6 +276,18 @@ Command events_command(Request& r) {
           [&r] { return show_events(r); }};
 }
 
+Command upgrade_command(Request& r) {
+  return {
+      "upgrade",
+      "the server with another command line, behind --: ended and begun at one entry of the "
+      "log, rolled back if it does not come up",
+      {group_word(r),
+       {"--seconds", &r.seconds, "within which it listens (default 30)", {.bounds = {{1, 86'400}}}},
+       {"--yes", Word::Flag{&r.yes}, "do not ask"}},
+      {},
+      [&r] { return upgrade_server(r); }};
+}
+
 Command all_commands(Request& r) {
   Command status_command{
       "status",
@@ -320,17 +332,7 @@ Command all_commands(Request& r) {
               {},
               [&r] { return make_secret(r); }}}},
            schema_command(r),
-           {"upgrade",
-            "the server with another command line, behind --: ended and begun at one entry of the "
-            "log, rolled back if it does not come up",
-            {group_word(r),
-             {"--seconds",
-              &r.seconds,
-              "within which it listens (default 30)",
-              {.bounds = {{1, 86'400}}}},
-             {"--yes", Word::Flag{&r.yes}, "do not ask"}},
-            {},
-            [&r] { return upgrade_server(r); }},
+           upgrade_command(r),
            {"versions",
             "what builds of Crane must have in common, and the build of each replica",
             {all_groups_word(r), output_word(r)},

@@ -34,9 +34,9 @@ struct Request {
   std::string schema = "requests";
   std::string file;  // of data and backup; "-": standard input or output
   bool watch = false;
-  bool no_wait = false;  // leader transfer: for the new leader
-  bool once = false;     // top: one table
-  int last = 0;          // events: only so many; 0: all
+  bool no_wait = false;   // leader transfer: for the new leader
+  bool once = false;      // top: one table
+  int last = 0;           // events: only so many; 0: all
   bool unpacked = false;  // data export: a directory
   int to = -1;
   int replica = -1;
@@ -110,7 +110,7 @@ int show_versions(const Request& request);   // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc
-int export_data(const Request& request);  // ctl_data.cc
+int export_data(const Request& request);    // ctl_data.cc
 int import_data(const Request& request);
 int back_up(const Request& request);  // ctl_backup.cc
 int restore_backup(const Request& request);

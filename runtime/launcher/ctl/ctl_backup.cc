@@ -174,8 +174,12 @@ Outcome write_group(const std::string& to, Restored& restored, bool with_log) {
   if (!with_log) return Done{};
   // consensus/member_mark.h
   const std::uint64_t id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
-  return checkpoint::write_file(to + "/restored",
-                                std::string(reinterpret_cast<const char*>(&id), sizeof id));
+  for (int replica = 0; replica < restored.known.places; ++replica) {
+    const std::string path = to + "/restored-" + std::to_string(replica);
+    const std::string mark(reinterpret_cast<const char*>(&id), sizeof id);
+    if (auto written = checkpoint::write_file(path, mark); !written) return written;
+  }
+  return Done{};
 }
 
 Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
