@@ -7,6 +7,7 @@ the same on every fabric.
 """
 import json
 import os
+import shutil
 import signal
 import socket
 
@@ -186,6 +187,29 @@ def beginning_anew(scenario):
         scenario.check(incr(group.addresses[1], port) == 1, "--force-new-group restarts")
 
 
+def left_in_memory(scenario):
+    """All nodes were stopped, their state is removed, and the log in memory is not: what to do is
+    said."""
+    port, between = h.free_port(), h.free_port()
+    with Hosts(scenario, h.redis_program(port), port=port, fabric="tcp",
+               replica=lambda i: {"port": between}) as group:
+        for i in range(3):
+            group.stop_one(i)
+        shutil.rmtree(group.state)
+        for i in range(3):
+            group.start(i)
+        h.wait_until(lambda: any("--force-new-group" in group.said(i)[group.begins[i]:]
+                                 and f"crane.{group.name} holds in memory" in group.said(i)
+                                 for i in range(3)), 60, "a node says what to do")
+        scenario.check(True, "a log that is left in memory is named, and how to begin anew")
+        for i in range(3):
+            group.nodes[i].kill()
+            group.wait(i)
+            group.start(i, "--force-new-group")
+        h.wait_until(group.serves, 60, "the new group serves")
+        scenario.check(incr(group.addresses[1], port) == 1, "and that works")
+
+
 def replacing(scenario):
     """crane-ctl member replace, of a follower and of the leader, each by one that has just come."""
     port, places = h.free_port(), 5
@@ -269,6 +293,7 @@ def body(scenario):
     replacing(scenario)
     disagreeing(scenario)
     beginning_anew(scenario)
+    left_in_memory(scenario)
 
 
 if __name__ == "__main__":

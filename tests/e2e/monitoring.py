@@ -193,10 +193,10 @@ def behind_haproxy(scenario):
     h.need("haproxy")
     front, http = h.free_port(), h.free_port()
     addresses = [f"127.0.0.{i + 1}" for i in range(3)]
-    port = h.free_port()
+    port, between = h.free_port(), h.free_port()
     hosts = Hosts(scenario, h.redis_program(port), addresses=addresses, port=port, fabric="tcp",
                   group={"durability": "disk"}, clients={"on_follower": "refuse"},
-                  replica=lambda i: {"http": f"{addresses[i]}:{http}"})
+                  replica=lambda i: {"http": f"{addresses[i]}:{http}", "port": between})
     conf = scenario.work / "haproxy.cfg"
     conf.write_text(HAPROXY.format(front=front) + "".join(
         f"  server host{i} {a}:{port} check port {http}\n" for i, a in enumerate(addresses)))

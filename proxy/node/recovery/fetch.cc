@@ -133,11 +133,20 @@ bool fetch_after(const Config& c, ExitStatus status) {
   spdlog::info("this replica needs a checkpoint behind entry {}: it asks the others",
                value(behind));
   std::string why;
+  bool hinted = false;
   FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, behind, false, why);
     if (got.ok()) return true;
-    if (!deadline.again(monotonic_ns(), got.error().code, arriving(c).bytes)) return false;
+    const Code code = got.error().code;
+    const bool none = code == Code::kNotFound || code == Code::kPeerFailed;
+    if (none && !c.on_disk() && !std::exchange(hinted, true)) {
+      spdlog::warn(
+          "where all nodes of this group were stopped, the log that {} holds in memory is of no "
+          "use any more: stop them, and start each once with --force-new-group",
+          c.shm_dir);
+    }
+    if (!deadline.again(monotonic_ns(), code, arriving(c).bytes)) return false;
   }
 }
 
