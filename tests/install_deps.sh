@@ -24,7 +24,8 @@ MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clam
 CLIENTS="wrk nghttp2-client"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 # mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
-TOOLS="openssh-client openssh-server xfsprogs"
+# chromium: tests/e2e/page.py looks at a node's page.
+TOOLS="openssh-client openssh-server xfsprogs chromium"
 # Servers that have no profile (tests/e2e/unprepared.py), and their clients.
 UNPREPARED="vsftpd dovecot-imapd dnsmasq-base bind9-dnsutils curl"
 # More of them (tests/e2e/ecosystems.py); javac compiles the Java server.
