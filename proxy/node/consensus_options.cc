@@ -14,6 +14,10 @@ void set_host_options(const Config& config, consensus::Options& options) {
                    : f.fabric == "verbs" ? consensus::FabricKind::kVerbs
                                          : consensus::FabricKind::kShm;
   for (const setup::HostReplica& r : f.replicas) options.endpoints.push_back({r.address, r.port});
+  if (f.links_listen_any) {
+    std::string& own = options.endpoints[config.replica].address;
+    own = own.find(':') == std::string::npos ? "0.0.0.0" : "::";
+  }
   options.secret = config.links;
   options.device = f.device;
   for (const auto fence : {consensus::Fence::kAccessFlags, consensus::Fence::kQueuePairReset}) {

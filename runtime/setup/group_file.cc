@@ -204,6 +204,13 @@ void read_group(Section s, GroupFile& f) {
     s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
   }
   s.get("state_dir", f.state_dir);
+  std::string listen = "address";
+  s.get("listen", listen, {"address", "any"});
+  f.links_listen_any = listen == "any";
+  if (f.links_listen_any && f.fabric != "tcp") {
+    s.wrong(s.find("listen"), "listen", "is \"any\", and fabric is \"" + f.fabric + "\"",
+            "leave it out, or set fabric = \"tcp\"");
+  }
   if (f.restart_every_s != 0 && !f.restart_checkpoints) {
     s.wrong(s.find("restart_every_s"), "restart_every_s", "is for restart_checkpoints = true",
             "say so, too, or leave it out");
@@ -475,6 +482,7 @@ std::string to_toml(const GroupFile& f) {
   }
   if (f.members != 0) group.insert("members", f.members);
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
+  if (f.links_listen_any) group.insert("listen", "any");
   toml::array replicas;
   for (const auto& r : f.replicas) replicas.push_back(table_of(r));
   toml::table server{{"command", list(f.command)}, {"working_directory", f.working_directory}};

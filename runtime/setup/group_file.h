@@ -20,6 +20,9 @@
 //               lag_ms = 250                     clients wait when a majority's servers are not
 //                                                within so much of the leader's; 0: never
 //               state_dir = "/run/crane"         logs, control.sock, stores
+//               listen = "address"               where the others' links are taken; or "any": at
+//                                                all addresses of this host, where `address` leads
+//                                                here and is not this host's own (tcp alone)
 //               checkpoint_every_s = 60          a follower keeps the server's state so often, if
 //                                                clients did something; 0: not by the clock
 //               checkpoint_log_mb = 64           and when the log grew by so much; 0: not for that
@@ -87,7 +90,8 @@ struct GroupFile : NodeOptions {
   std::string fence = "deregister";
   std::vector<std::string> fence_flags_devices;
   std::string huge_pages = "auto";
-  std::string state_dir;     // empty: default_directory()
+  std::string state_dir;  // empty: default_directory()
+  bool links_listen_any = false;
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;
   std::vector<HostReplica> replicas;

@@ -154,6 +154,20 @@ TEST_CASE("group file: clients' addresses alone may be listened on", "[setup]") 
   CHECK_FALSE(again.listen_any);
 }
 
+TEST_CASE("group file: links of others may be taken at all addresses", "[setup]") {
+  GroupFile f;
+  REQUIRE(parse_group_file(kLeast, "g.toml", f).ok());
+  CHECK_FALSE(f.links_listen_any);
+  std::string text = kLeast;
+  text.insert(text.find("[group]\n") + 8, "listen = \"any\"\n");
+  GroupFile any;
+  REQUIRE(parse_group_file(text, "g.toml", any).ok());
+  CHECK(any.links_listen_any);
+  GroupFile again;
+  REQUIRE(parse_group_file(to_toml(any), "again", again).ok());
+  CHECK(again.links_listen_any);
+}
+
 TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
   struct Row {
     std::string from, to;  // a change of kWhole
@@ -166,6 +180,7 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"listen = \"any\"", "listen = \"clients\"", {"virtual_ip", "needs listen"}},
       {"192.0.2.9/24", "2001:db8::9/64", {"virtual_ip", "IPv4"}},
       {"fabric =", "members = 9\nfabric =", {"members", "more than there are replicas"}},
+      {"fabric =", "listen = \"any\"\nfabric =", {"g.toml:5", "listen", "fabric = \"tcp\""}},
       {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
       {"\"verbs\"", "\"tcp\"", {"g.toml:7", "fence", "is of RDMA", "leave it out"}},
       {"\"verbs\"\ndevice = \"rxe0\"\nfence = \"flags\"",
