@@ -40,11 +40,13 @@ ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-b
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
 # Crane's own packages (tests/e2e/installed.py).
 PACKAGING="debhelper lintian man-db shellcheck zsh"
+# Crane on a fleet (tests/e2e/fleet.py): ocf-tester, xmllint, and the image with --full.
+FLEET="resource-agents-dev libxml2-utils buildah debootstrap"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
 ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $CLIENTS $TOOLS $UNPREPARED $ECOSYSTEMS $STORIES
-  $JUDGE $PACKAGING $MACHINE"
+  $JUDGE $PACKAGING $FLEET $MACHINE"
 
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;

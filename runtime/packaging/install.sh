@@ -15,10 +15,13 @@ PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
 UNITS="crane@.service crane-run@.service"
 MONITORING="crane-alerts.yml crane-dashboard.json haproxy.cfg prometheus.yml"
+# For engines that place replicas, to be copied and changed.
+FLEET="Containerfile $(cd "$source/runtime/packaging/fleet" && find kubernetes -type f)"
 # In their own folders, so that links between them lead somewhere.
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
-  runtime/launcher/OPERATING.md runtime/launcher/README.md runtime/setup/GROUP_FILE.md"
+  runtime/launcher/OPERATING.md runtime/launcher/README.md runtime/packaging/fleet/README.md
+  runtime/setup/GROUP_FILE.md"
 
 put() { # put MODE FILE PLACE
   [ -e "$2" ] || { echo "install: $2 is missing: build it first (make programs)" >&2; exit 1; }
@@ -46,6 +49,9 @@ put_all() {
   for name in $MONITORING; do
     put 644 "$source/runtime/packaging/monitoring/$name" "share/crane/monitoring/$name"
   done
+  put 755 "$source/runtime/packaging/fleet/crane-entry" lib/crane/crane-entry
+  put 755 "$source/runtime/packaging/fleet/ocf/crane" lib/ocf/resource.d/crane/crane
+  for name in $FLEET; do put 644 "$source/runtime/packaging/fleet/$name" "share/crane/$name"; done
   put 644 "$source/runtime/control/answers.schema.json" share/crane/answers.schema.json
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
@@ -53,7 +59,7 @@ put_all() {
 # Folders that others use as well stay; so does one of ours that somebody has put a file into.
 take_all() {
   for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
-  for name in $PARTS get_criu.sh; do rm -f "$root/lib/crane/$name"; done
+  for name in $PARTS get_criu.sh crane-entry; do rm -f "$root/lib/crane/$name"; done
   rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf"
   for name in $UNITS; do rm -f "$root/lib/systemd/system/$name"; done
   for name in $PROGRAMS; do
@@ -61,9 +67,10 @@ take_all() {
       "$root/share/zsh/site-functions/_$name"
   done
   for name in $MONITORING; do rm -f "$root/share/crane/monitoring/$name"; done
-  rm -f "$root/share/crane/answers.schema.json"
+  for name in $FLEET; do rm -f "$root/share/crane/$name"; done
+  rm -f "$root/lib/ocf/resource.d/crane/crane" "$root/share/crane/answers.schema.json"
   for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
-  for folder in share/doc/crane share/crane lib/crane; do
+  for folder in share/doc/crane share/crane lib/crane lib/ocf/resource.d/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete
   done
 }

@@ -95,6 +95,8 @@ def below_a_prefix(scenario):
     check_versions(scenario, moved / "bin")
     check_pages(scenario, moved)
     check_group(scenario, moved / "bin")
+    for script in ("lib/ocf/resource.d/crane/crane", "lib/crane/crane-entry"):
+        scenario.check(os.access(moved / script, os.X_OK), f"{script} is installed")
     install(scenario, moved, "uninstall")
     scenario.check(files_below(moved) == ["bin/of-another"], "uninstall leaves nothing of Crane",
                    str(files_below(moved)))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The container image, made by buildah in a store of its own, and a group in one container of it."""
+import pathlib
+import subprocess
+
+import _harness as h
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BASE = "docker.io/library/debian:bookworm-slim"
+USER = "7100:7100"
+# crane-run inside of the container; it ends with 0 and leaves the answers.
+GROUP = """crane-run -n 3 --no-container --name image -- redis-server --port {port} --save '' &
+run=$!
+until crane-ctl status image > /tmp/status 2>&1; do kill -0 $run || exit 1; sleep 0.2; done
+redis-cli -p {port} SET key kept
+redis-cli -p {port} GET key
+kill $run
+wait $run
+"""
+
+
+class Store:
+    """Images and containers below the scenario's directory."""
+
+    def __init__(self, scenario):
+        self.place = scenario.work / "images"
+
+    def buildah(self, *words, seconds=300):
+        """(status, what it said)."""
+        done = subprocess.run(["buildah", "--root", str(self.place / "root"), "--runroot",
+                               str(self.place / "run"), "--storage-driver", "vfs",
+                               *map(str, words)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=seconds)
+        return done.returncode, done.stdout
+
+    def must(self, *words):
+        status, said = self.buildah(*words)
+        if status != 0:
+            raise h.Failure(f"buildah {words[0]}: {said[-2000:]}")
+        return said
+
+    def base(self, work):
+        """Debian's slim image, or, where no registry is reached, what debootstrap makes."""
+        status, _said = self.buildah("pull", "-q", "--retry", "0", BASE, seconds=60)
+        if status == 0:
+            return BASE
+        h.need("debootstrap")
+        root = work / "debian"
+        done = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(root)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=400)
+        if done.returncode != 0:
+            raise h.CannotRun(f"neither {BASE} nor debootstrap: {done.stdout[-300:]}")
+        container = self.must("from", "scratch").split()[-1]
+        self.must("add", "-q", container, root, "/")
+        self.must("commit", "-q", container, "base")
+        self.must("rm", container)
+        return "localhost/base"
+
+    def build(self, name, file, context, base=None):
+        more = [] if base is None else ["--build-arg", f"BASE={base}"]
+        self.must("build", "--isolation", "chroot", "--network", "host", "--layers=false", *more,
+                  "-t", name, "-f", file, context)
+
+    def run(self, image, *words):
+        container = self.must("from", "--security-opt", "seccomp=unconfined", image).split()[-1]
+        return self.buildah("run", "--isolation", "chroot", "--network", "host", "--user", USER,
+                            container, "--", *words)
+
+    def remove(self):
+        self.buildah("rm", "--all")
+        self.buildah("rmi", "--all", "--force")
+
+
+def image(scenario):
+    h.need("buildah", "dh")
+    done = subprocess.run([str(ROOT / "runtime/packaging/make_deb.sh"), str(scenario.out)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    if done.returncode != 0:
+        raise h.Failure(f"make_deb.sh: {done.stdout[-2000:]}")
+    store = Store(scenario)
+    try:
+        store.build("crane", ROOT / "runtime/packaging/fleet/Containerfile", scenario.out / "deb",
+                    store.base(scenario.work))
+        layer = scenario.work / "layer"
+        layer.mkdir()
+        (layer / "Containerfile").write_text(
+            "FROM localhost/crane\nRUN apt-get update && "
+            "apt-get install -y --no-install-recommends redis-server redis-tools\n")
+        store.build("crane-redis", layer / "Containerfile", layer)
+        status, said = store.run("localhost/crane-redis", "crane-run", "doctor")
+        scenario.check("this machine can run groups" in said, "the doctor in the container",
+                       f"{status}: {said}")
+        script = GROUP.format(port=h.free_port())
+        status, said = store.run("localhost/crane-redis", "/usr/lib/crane/crane-entry", "sh", "-c",
+                                 script)
+        scenario.check(status == 0 and "OK\nkept\n" in said, "a group in a container serves",
+                       f"{status}: {said}")
+    finally:
+        store.remove()
