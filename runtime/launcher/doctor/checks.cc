@@ -45,7 +45,7 @@ std::string cost_of_capability(const std::string& name) {
       {"CAP_NET_ADMIN", "no virtual address"},
       {"CAP_NET_RAW", "a virtual address that moves is not announced"},
       {"CAP_SYS_PTRACE", "clients are disconnected when the leader is lost"},
-      {"CAP_SYS_ADMIN", "no containers, and so no checkpoints"},
+      {"CAP_SYS_ADMIN", "no groups of root, whose replicas have mounts of their own"},
       {"CAP_SYS_NICE", "a lost leader is noticed later on a busy machine"}};
   for (const auto& [capability, cost] : kCosts) {
     if (capability == name) return cost;
@@ -98,6 +98,11 @@ Finding check_privileges(const Privileges& privileges) {
   f.seen = "root without " + joined(privileges.lacks);
   f.costs = joined(privileges.lacks, cost_of_capability);
   f.mend = "give them to the service or container that this is";
+  const auto& lacks = privileges.lacks;
+  if (std::find(lacks.begin(), lacks.end(), "CAP_SYS_ADMIN") != lacks.end()) {
+    f.verdict = Verdict::kMissing;
+    f.mend += ", or run groups as another user than root";
+  }
   return f;
 }
 

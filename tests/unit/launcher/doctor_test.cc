@@ -164,6 +164,9 @@ TEST_CASE("doctor: without root, LXC or a container that starts there is --no-co
   const Privileges some{Done{}, {"CAP_NET_ADMIN", "CAP_SYS_PTRACE"}};
   check_limited(check_privileges(some), Verdict::kLimited, "without CAP_NET_ADMIN, CAP_SYS_PTRACE",
                 "no virtual address, clients are disconnected", "give them");
+  const Privileges no_mounts{Done{}, {"CAP_SYS_ADMIN"}};
+  check_limited(check_privileges(no_mounts), Verdict::kMissing, "without CAP_SYS_ADMIN",
+                "no groups of root", "another user than root");
 }
 
 TEST_CASE("doctor: without a CRIU that works a lost replica runs all inputs again", "[doctor]") {
