@@ -110,7 +110,8 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
     beanstalkd=beanstalkd erlang-base=epmd.socket erlang-base=epmd ngircd=ngircd \
     exim4-daemon-light=exim4 squid=squid haproxy=haproxy tinyproxy=tinyproxy \
     stunnel4=stunnel4 rabbitmq-server=rabbitmq-server caddy=caddy \
-    nats-server=nats-server prometheus=prometheus etcd-server=etcd; do
+    nats-server=nats-server prometheus=prometheus etcd-server=etcd \
+    resource-agents-dev=logd; do
     case " $missing " in
       *" ${pair%=*} "*) systemctl disable --now "${pair#*=}" || true ;;
     esac

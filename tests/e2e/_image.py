@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, made by buildah in a store of its own, and a group in one container of it."""
+"""The container image, made by buildah in a store of its own, and a group in a container of it."""
 import pathlib
 import subprocess
 

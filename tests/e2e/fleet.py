@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import textwrap
 
 import _harness as h
 from _hosts import Hosts
@@ -91,29 +92,32 @@ def check_numbers(scenario, name, text):
                    f"{name}: a Service for each of {pods} replicas")
 
 
+def in_manifest(name, key):
+    """A text that a manifest holds below `key: |`."""
+    text = (FLEET / "kubernetes" / name).read_text()
+    block = re.search(rf"^( *){re.escape(key)}: \|\n((?:\1 +.*\n|\n)+)", text, re.M).group(2)
+    return textwrap.dedent(block)
+
+
 def groups_files(scenario):
-    """crane-node reads the files in the manifests: what it lacks is the server or the secret."""
+    """crane-node reads the files in the manifests: all that it lacks is the secret."""
     for name, key in (("base/config.yaml", "group.toml"), ("rdma/group.yaml", "shop.toml"),
                       ("privileged/kustomization.yaml", "group.toml")):
-        text = (FLEET / "kubernetes" / name).read_text()
-        block = re.search(rf"^( *){key}: \|\n((?:\1 +.*\n|\n)+)", text, re.M).group(2)
-        indent = len(block) - len(block.lstrip(" "))
+        text = in_manifest(name, key)
+        if "[[replica]]" not in text:
+            text += "".join(f'[[replica]]\naddress = "10.0.0.{i}"\nport = 7100\n'
+                            for i in (1, 2, 3))
         file = scenario.work / "from-manifest.toml"
-        lines = [line[indent:] for line in block.splitlines()]
-        if "[[replica]]" not in block:
-            lines += [f'[[replica]]\naddress = "10.0.0.{i}"\nport = 7100' for i in (1, 2, 3)]
-        file.write_text("\n".join(lines) + "\n")
+        file.write_text(text)
         status, said = run(scenario.out / "crane-node", "--config", file, "--replica", "0")
-        scenario.check(status == 119 and "secret_file" not in said and "/secret" in said,
+        scenario.check(status == 119 and "/secret" in said,
                        f"crane-node understands the group's file of {name}", f"{status}: {said}")
 
 
 def proxy(scenario):
     h.need("haproxy")
-    text = (FLEET / "kubernetes/base/leader.yaml").read_text()
-    block = re.search(r"haproxy\.cfg: \|\n((?:    .*\n)+)", text).group(1)
     path = scenario.work / "haproxy.cfg"
-    path.write_text("".join(line[4:] + "\n" for line in block.splitlines()))
+    path.write_text(in_manifest("base/leader.yaml", "haproxy.cfg"))
     status, said = run("haproxy", "-c", "-f", path)
     scenario.check(status == 0, "haproxy takes the leader's configuration", said)
 
@@ -147,11 +151,8 @@ def pods(scenario):
         raise h.CannotRun("namespaces need root")
     h.need("redis-server", "redis-cli", "iptables", "unshare", "setpriv", "curl")
     name, port = f"fleet{os.getpid() % 100000}", 6379
-    template = (
-        f'[group]\nname = "{name}"\nsecret_file = "/run/crane/secret"\nfabric = "tcp"\nlisten = "any"\n'
-        f'durability = "disk"\nstate_dir = "{scenario.work / name / "state"}"\nring_mb = 16\n'
-        f'[server]\ncommand = ["redis-server", "--port", "{port}", "--save", "", '
-        '"--protected-mode", "no"]\ncontainer = false\n[http]\nlisten = "0.0.0.0:9100"\n')
+    template = in_manifest("base/config.yaml", "group.toml").replace('"shop"', f'"{name}"').replace(
+        '"/var/lib/crane"', f'"{scenario.work / name / "state"}"')
     with Pods(scenario, name, template, port) as group:
         group.start(0)
         h.wait_until(lambda: "waiting for the address" in h.tail(group.log(0)), 20,
