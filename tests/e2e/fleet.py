@@ -222,6 +222,7 @@ class Agent:
 
     def does(self, action, changes=None, **meta):
         more = {f"OCF_RESKEY_{k}": v for k, v in {**self.parameters, **(changes or {})}.items()}
+        meta = {"promoted_max": "1", "master_max": "1", **meta}
         more |= {f"OCF_RESKEY_CRM_meta_{k}": v for k, v in meta.items()}
         return run(self.path, action, env={**self.environment, **more})
 
@@ -252,6 +253,8 @@ def agent_moves_the_lead(scenario, group, agent):
                    "a replica that starts follows")
     status, said = agent.does("promote", timeout="30000")
     scenario.check(status == 0 and agent.does("monitor")[0] == 8, "promoted, it leads", said)
+    scenario.check(agent.does("monitor", promoted_max="0", master_max="0")[0] == 0,
+                   "a leader is well where the clone is not promotable")
     status, said = agent.does("notify", notify_type="pre", notify_operation="promote",
                               notify_promote_uname=" gamma ")
     scenario.check(status == 0 and group.leader() == 2 and agent.does("monitor")[0] == 0,
