@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bare Debian 12 of its own, with systemd as process 1, in a container of LXC.
+
+Its network is empty. Packages come from Debian's archive through a proxy of this process, which
+listens inside of the container's network and keeps every package below out/, for the next run.
+debootstrap makes the root once; each machine begins with a copy of it.
+"""
+import contextlib
+import ctypes
+import http.server
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import _harness as h
+
+ARCHIVE = "deb.debian.org"
+SUITE = "bookworm"
+PROXY_PORT = 3142
+CLONE_NEWNET = 0x40000000
+BOOT_SECONDS = 60
+
+
+class Packages(http.server.BaseHTTPRequestHandler):
+    """Hands on what the archive has; packages, which never change, are kept."""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):   # pylint: disable=invalid-name
+        where = urllib.parse.urlsplit(self.path)
+        if where.hostname != ARCHIVE:
+            return self.send_error(403, f"only {ARCHIVE} is reached from here")
+        kept = self.server.kept / pathlib.PurePosixPath(where.path).name
+        if kept.suffix == ".deb" and kept.exists():
+            return self.answer(kept.read_bytes())
+        try:
+            with urllib.request.urlopen(self.path, timeout=60) as found:
+                body = found.read()
+        except urllib.error.HTTPError as error:
+            return self.send_error(error.code)
+        except OSError as error:
+            return self.send_error(502, str(error))
+        if kept.suffix == ".deb":
+            part = kept.with_suffix(f".{threading.get_ident()}")
+            part.write_bytes(body)
+            part.rename(kept)
+        return self.answer(body)
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def listening_in(network):
+    """A socket inside of another network namespace: a thread goes there, and stays behind."""
+    made = []
+
+    def enter():
+        descriptor = os.open(network, os.O_RDONLY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET) == 0:
+                made.append(socket.create_server(("127.0.0.1", PROXY_PORT)))
+        finally:
+            os.close(descriptor)
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if not made:
+        raise h.Failure(f"no socket in the network {network}")
+    return made[0]
+
+
+@contextlib.contextmanager
+def proxy(kept, listener):
+    kept.mkdir(parents=True, exist_ok=True)
+    server = http.server.ThreadingHTTPServer(listener.getsockname(), Packages,
+                                             bind_and_activate=False)
+    server.socket.close()
+    server.socket, server.kept, server.daemon_threads = listener, kept, True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def need_archive():
+    """Skips the scenario where packages cannot be had."""
+    if os.geteuid() != 0:
+        raise h.CannotRun("a machine with systemd needs root")
+    h.need("debootstrap", "lxc-start")
+    if not os.path.isdir("/sys/fs/cgroup/systemd") \
+            and not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        raise h.CannotRun("systemd needs control groups, and /sys/fs/cgroup has none")
+    try:
+        with urllib.request.urlopen(f"http://{ARCHIVE}/debian/dists/{SUITE}/InRelease",
+                                    timeout=15) as found:
+            found.read(1)
+    except OSError as error:
+        raise h.CannotRun(f"{ARCHIVE} cannot be reached: {error}") from None
+
+
+def bare_root(scenario, cache):
+    """A directory with what debootstrap makes; another scenario may be making it, too."""
+    root = cache / f"root-{SUITE}"
+    if root.exists():
+        return root
+    made = cache / f"root-{SUITE}.{os.getpid()}"
+    scenario.say("debootstrap")
+    with proxy(cache / "packages", socket.create_server(("127.0.0.1", 0))) as address:
+        done = subprocess.run(["debootstrap", SUITE, str(made), f"http://{ARCHIVE}/debian"],
+                              env={**os.environ, "http_proxy": address}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=480)
+    if done.returncode != 0:
+        shutil.rmtree(made, ignore_errors=True)
+        raise h.CannotRun(f"debootstrap: status {done.returncode}: {done.stdout[-500:]}")
+    with contextlib.suppress(OSError):
+        made.rename(root)
+    shutil.rmtree(made, ignore_errors=True)
+    return root
+
+
+class Machine:
+    """As a context manager: booted, and gone at the end."""
+
+    def __init__(self, scenario):
+        self.scenario, self.cache = scenario, scenario.out / "debian"
+        self.name = f"crane-debian-{os.getpid()}"
+        self.place = scenario.work / "machine"
+        self.root = self.place / "root"
+        self.running = contextlib.ExitStack()
+
+    def lxc(self, tool, *words, **more):
+        return subprocess.run([f"lxc-{tool}", "-n", self.name, "-P", str(self.place), *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, check=False,
+                              **{"timeout": 60, **more})
+
+    def configuration(self):
+        """The machine's own kernel settings are read-only to it; it loads no modules."""
+        return f"""lxc.uts.name = bare
+lxc.rootfs.path = dir:{self.root}
+lxc.init.cmd = /lib/systemd/systemd
+lxc.net.0.type = empty
+lxc.mount.auto = proc:mixed sys:mixed cgroup:mixed
+lxc.autodev = 1
+lxc.pty.max = 64
+lxc.cap.drop = mac_admin mac_override sys_module sys_time
+lxc.signal.halt = SIGRTMIN+4
+"""
+
+    def prepare(self):
+        root = bare_root(self.scenario, self.cache)
+        self.place.mkdir()
+        subprocess.run(["cp", "-a", str(root), str(self.root)], check=True, timeout=120)
+        (self.root / "etc/apt/sources.list").write_text(
+            f"deb http://{ARCHIVE}/debian {SUITE} main\n"
+            f"deb http://{ARCHIVE}/debian {SUITE}-updates main\n"
+            f"deb http://{ARCHIVE}/debian-security {SUITE}-security main\n")
+        (self.root / "etc/apt/apt.conf.d/90proxy").write_text(
+            f'Acquire::http::Proxy "http://127.0.0.1:{PROXY_PORT}";\n')
+        (self.root / "etc/hosts").write_text("127.0.0.1 localhost bare\n::1 localhost\n")
+        (self.place / "config").write_text(self.configuration())
+
+    def __enter__(self):
+        self.prepare()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.stop)
+            self.boot()
+            pid = self.lxc("info", "-p", "-H").stdout.strip()
+            undo.enter_context(proxy(self.cache / "packages",
+                                     listening_in(f"/proc/{pid}/ns/net")))
+            self.running = undo.pop_all()
+        return self
+
+    def boot(self):
+        done = self.lxc("start", "-f", str(self.place / "config"), "-l", "INFO",
+                        "-o", str(self.place / "log"), "-L", str(self.place / "console"))
+        if done.returncode != 0:
+            raise h.CannotRun(f"LXC starts no container here: {done.stdout[-500:]}"
+                              f"{h.tail(self.place / 'log')}")
+        h.wait_until(lambda: self.run("systemctl is-system-running").stdout.strip()
+                     in ("running", "degraded"), BOOT_SECONDS, "the machine has booted")
+
+    def run(self, script, seconds=60):
+        """What a shell of root there says."""
+        return self.lxc("attach", "--clear-env", "--", "/bin/bash", "-c",
+                        "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "
+                        "HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8; cd /root; "
+                        + script, timeout=seconds)
+
+    def must(self, script, seconds=60):
+        done = self.run(script, seconds)
+        if done.returncode != 0:
+            raise h.Failure(f"{script}: status {done.returncode}:\n{done.stdout[-3000:]}")
+        return done.stdout
+
+    def stop(self):
+        if self.lxc("stop", "-t", "20", timeout=90).returncode != 0:
+            self.lxc("stop", "-k")
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def __exit__(self, kind, error, trace):
+        self.running.close()
+        return False
