@@ -155,7 +155,8 @@ class Machine:
 lxc.rootfs.path = dir:{self.root}
 lxc.init.cmd = /lib/systemd/systemd
 lxc.net.0.type = empty
-lxc.mount.auto = proc:mixed sys:mixed cgroup:mixed
+lxc.mount.auto = proc:mixed sys:mixed
+lxc.mount.entry = cgroup2 sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec 0 0
 lxc.autodev = 1
 lxc.pty.max = 64
 lxc.cap.drop = mac_admin mac_override sys_module sys_time
@@ -172,6 +173,7 @@ lxc.signal.halt = SIGRTMIN+4
             f"deb http://{ARCHIVE}/debian-security {SUITE}-security main\n")
         (self.root / "etc/apt/apt.conf.d/90proxy").write_text(
             f'Acquire::http::Proxy "http://127.0.0.1:{PROXY_PORT}";\n')
+        (self.root / "etc/hostname").write_text("bare\n")
         (self.root / "etc/hosts").write_text("127.0.0.1 localhost bare\n::1 localhost\n")
         (self.place / "config").write_text(self.configuration())
 
