@@ -38,10 +38,10 @@ ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-b
   swaks amqp-tools"
 # exim4 would take the place of a mail server that the machine has.
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
-# Crane's own packages (tests/e2e/installed.py).
-PACKAGING="debhelper lintian man-db shellcheck zsh"
+# Crane's own packages (tests/e2e/installed.py), and a bare Debian for them (production.py).
+PACKAGING="debhelper lintian man-db shellcheck zsh debootstrap"
 # Crane on a fleet (tests/e2e/fleet.py): ocf-tester, xmllint, and the image with --full.
-FLEET="resource-agents-dev libxml2-utils buildah debootstrap"
+FLEET="resource-agents-dev libxml2-utils buildah"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 

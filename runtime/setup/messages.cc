@@ -14,12 +14,16 @@ namespace {
 bool verbose = false, keeps_a_log = false;
 const char* program = "crane-run";
 
-// systemd says in JOURNAL_STREAM which file its journal reads.
+// systemd says in JOURNAL_STREAM which file its journal reads.  Asked once: a crane-run that takes
+// a group over has the first one's environment from then on.
 bool is_journal() {
-  const char* const stream = getenv("JOURNAL_STREAM");
-  struct stat info {};
-  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
-         std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino) == stream;
+  static const bool journal = [] {
+    const char* const stream = getenv("JOURNAL_STREAM");
+    struct stat info {};
+    return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
+           std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino) == stream;
+  }();
+  return journal;
 }
 
 std::string time_now() {
@@ -48,8 +52,8 @@ Status status_of(const Outcome& outcome) {
 
 // A file needs the time.  Who reads a terminal sees when a line comes, and the journal notes it.
 std::string head_of(Level level) {
-  static const bool journal = is_journal(), terminal = isatty(STDERR_FILENO) != 0;
-  if (journal) return "<" + std::to_string(static_cast<int>(level)) + ">";
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (is_journal()) return "<" + std::to_string(static_cast<int>(level)) + ">";
   return !keeps_a_log || terminal ? "" : time_now();
 }
 
@@ -59,7 +63,10 @@ void say(const std::string& text, Level level) {
   (void)!write(STDERR_FILENO, line.data(), line.size());
 }
 
-void keep_log() { keeps_a_log = true; }
+void keep_log() {
+  keeps_a_log = true;
+  (void)is_journal();
+}
 
 void set_program(const char* name) { program = name; }
 

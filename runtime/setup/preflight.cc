@@ -196,7 +196,7 @@ Outcome check_lxc() {
   void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return failure(Status::kNoLxc, "cannot make containers", "liblxc.so.1", "LXC is not installed",
-                   "install the package lxc, or add --no-container");
+                   "install liblxc1 and liblxc-common, or add --no-container");
   }
   dlclose(library);
   return Done{};

@@ -162,7 +162,7 @@ def without_parts(scenario, place):
                     before=in_mounts(f"mount --bind /dev/null {shlex.quote(library)}"))
     scenario.check(doctor.status == LIMITED
                    and doctor.says("container", "limited", "LXC is not installed",
-                                   "--no-container", "install the package lxc"),
+                                   "--no-container", "install liblxc1 and liblxc-common"),
                    "without LXC: 1", doctor.text)
     for program, said in (("/none", "CRANE_CRIU"), ("/bin/false", "")):
         doctor = Doctor(scenario, "--dir", str(place), CRANE_CRIU=program)

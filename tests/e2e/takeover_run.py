@@ -52,6 +52,10 @@ def living(scenario, group, port):
         scenario.check({n: group.replica(n)["node_pid"] for n in range(3)} == before,
                        "it took the living nodes over", group.brief())
         victim = next(n for n in range(3) if n != group.leader())
+        for what in ("drain", "resume"):
+            status, text = control(group, "replica", what, str(victim), group.name)
+            scenario.check(status == 0, f"it answers crane-ctl replica {what}", text)
+        all_back(group)
         kill(pids_of(group, "node", [victim]))
         all_back(group)
         # One is lost while nobody supervises.

@@ -32,6 +32,7 @@ Outcome AgentSocket::open(const std::string& home) {
   address.sun_family = AF_UNIX;
   const bool fits = path.size() < sizeof address.sun_path;
   if (fits) std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (fits) (void)unlink(path.c_str());  // of one that was killed: the directory is the caller's
   errno = ENAMETOOLONG;
   fd_ = fits ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
   if (fd_ >= 0 && bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&

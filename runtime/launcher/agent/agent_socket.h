@@ -27,7 +27,7 @@ class AgentSocket {
   AgentSocket(const AgentSocket&) = delete;
   AgentSocket& operator=(const AgentSocket&) = delete;
 
-  // `home`: the agent's directory.
+  // `home`: the agent's directory, which no other one uses; a socket there is taken away.
   Outcome open(const std::string& home);
   int fd() const { return fd_; }
   // Answers one who stands there, if somebody does.

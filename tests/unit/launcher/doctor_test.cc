@@ -42,7 +42,7 @@ Outcome no_root() {
 }
 Outcome no_lxc() {
   return failure(Status::kNoLxc, "cannot make containers", "liblxc.so.1", "LXC is not installed",
-                 "install the package lxc, or add --no-container");
+                 "install liblxc1 and liblxc-common, or add --no-container");
 }
 
 Trial good_trial() {
@@ -156,7 +156,7 @@ TEST_CASE("doctor: without root, LXC or a container that starts there is --no-co
   check_limited(check_container(user, Done{}, {}), Verdict::kLimited, "no root privilege",
                 "--no-container", "run as root");
   check_limited(check_container(root, no_lxc(), {}), Verdict::kLimited, "LXC is not installed",
-                "--no-container", "install the package lxc");
+                "--no-container", "install liblxc1 and liblxc-common");
   Trial trial = good_trial();
   trial.container_problem = "mount the overlay: Operation not permitted";
   check_limited(check_container(root, Done{}, trial), Verdict::kLimited, "mount the overlay",
