@@ -22,6 +22,8 @@ import _harness as h
 
 ARCHIVE = "deb.debian.org"
 SUITE = "bookworm"
+# procps: pgrep shows whether something is left.
+SMALL = ["--variant=minbase", "--include=systemd-sysv,dbus,procps"]
 PROXY_PORT = 3142
 CLONE_NEWNET = 0x40000000
 BOOT_SECONDS = 60
@@ -114,13 +116,14 @@ def need_archive():
 
 def bare_root(scenario, cache):
     """A directory with what debootstrap makes; another scenario may be making it, too."""
-    root = cache / f"root-{SUITE}"
+    root = cache / f"{SUITE}-{'whole' if scenario.full else 'small'}"
     if root.exists():
         return root
-    made = cache / f"root-{SUITE}.{os.getpid()}"
+    made = root.with_suffix(f".{os.getpid()}")
     scenario.say("debootstrap")
     with proxy(cache / "packages", socket.create_server(("127.0.0.1", 0))) as address:
-        done = subprocess.run(["debootstrap", SUITE, str(made), f"http://{ARCHIVE}/debian"],
+        done = subprocess.run(["debootstrap", *([] if scenario.full else SMALL), SUITE, str(made),
+                               f"http://{ARCHIVE}/debian"],
                               env={**os.environ, "http_proxy": address}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=480)
     if done.returncode != 0:

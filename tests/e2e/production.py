@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Crane on a bare Debian 12 under a real systemd, as an operator has it: the blocks of "From
-nothing to a group that lasts" in OPERATING.md are typed as they stand, and PostgreSQL's rows outlive a stop
-of all replicas. Then what only systemd can show: nodes that are killed, that the group removes, a
-crane-run that is killed, and what a purge of the package leaves.
+nothing to a group that lasts" in OPERATING.md are typed as they stand, and PostgreSQL's rows
+outlive a stop of all replicas. Then what only systemd can show: nodes that are killed, that the
+group removes, a crane-run that is killed, and what a purge of the package leaves.
+
+A root of Debian is made once, below out/: the whole base system with --full, else the smallest one
+that systemd boots.
 """
 import pathlib
 import re
