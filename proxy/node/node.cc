@@ -187,7 +187,7 @@ void Node::sleep_until_event() {
 // To the leader, which may wait for it; when to do so again.
 std::int64_t Node::report_progress() {
   if (leadership_.leads() || !mode_.member()) return proxy::kNever;
-  progress_->committed(intake_->last(), now_ns_);
+  progress_->committed(intake_->last_for_server(), now_ns_);
   const std::int64_t lag_ns = progress_->new_lag_ns(server_->applied(), now_ns_);
   if (lag_ns >= 0) consensus_->lags(static_cast<std::uint64_t>(lag_ns));
   if (recovery_->holds_log() || value(leadership_.leader()) >= config_.replicas) {

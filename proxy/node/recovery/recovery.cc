@@ -266,6 +266,10 @@ void Recovery::step_catch_up(std::int64_t now_ns) {
                  leadership_.role() == consensus::Role::kFollower &&
                  value(leadership_.leader()) < config_.replicas;
   seen.applied = parts_->applied();
+  // It has run what stands before consensus' own entries: it has run these.
+  if (seen.applied >= parts_->intake.last_for_server()) {
+    seen.applied = std::max(seen.applied, parts_->intake.last());
+  }
   seen.committed = group_->status().committed;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
     (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));

@@ -77,6 +77,7 @@ TEST_CASE_METHOD(World, "consensus' own entries take a position only", "[intake]
   CHECK(delivered.empty());
   CHECK(intake.last() == Index{1});
   CHECK(intake.end() == 64);
+  CHECK(intake.last_for_server() < intake.last());  // that entry is of no server
 }
 
 TEST_CASE_METHOD(World, "a held log is delivered by slide alone, then released in its order",
