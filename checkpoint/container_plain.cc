@@ -15,6 +15,7 @@
 #include "checkpoint/container.h"
 #include "checkpoint/container_supervisor.h"
 #include "dmt/base/descriptor_limit.h"
+#include "dmt/base/process_stat.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -30,22 +31,8 @@ std::vector<pid_t> children_of(pid_t parent) {
   while (const dirent* entry = readdir(proc)) {
     const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
     if (pid <= 0) continue;
-    char path[64], text[512];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) continue;
-    const std::size_t size = std::fread(text, 1, sizeof text - 1, file);
-    std::fclose(file);
-    text[size] = '\0';
-    // The name stands in parentheses and may hold anything; what follows the last one is safe.
-    const char* after = std::string_view(text).rfind(')') == std::string_view::npos
-                            ? nullptr
-                            : text + std::string_view(text).rfind(')');
-    int its_parent = 0;
-    if (after != nullptr && std::sscanf(after, ") %*c %d", &its_parent) == 1 &&
-        its_parent == parent) {
-      found.push_back(pid);
-    }
+    const auto stat = read_process_stat(pid);
+    if (stat && stat->parent == parent) found.push_back(pid);
   }
   closedir(proc);
   return found;

@@ -20,7 +20,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+
+#include "dmt/base/process_stat.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -47,17 +48,9 @@ void close_all_but(const std::vector<int>& keep) noexcept {
 // Of a container's first process: the others are being killed, and it is waited for them. Those
 // that CRIU traces are not gone before CRIU takes note of it, which it may never do.
 bool is_ending(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return true;
   constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel
-  char state = '?';
-  unsigned flags = 0;
-  const auto name_end = text.rfind(')');
-  const bool known =
-      name_end != std::string::npos &&
-      std::sscanf(text.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2;
-  return known && (state == 'Z' || state == 'X' || (flags & kExiting) != 0);
+  const auto stat = read_process_stat(pid);
+  return !stat || stat->state == 'Z' || stat->state == 'X' || (stat->flags & kExiting) != 0;
 }
 
 }  // namespace

@@ -18,5 +18,6 @@ inline std::int64_t clock_ns(clockid_t clock) noexcept {
 
 inline std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 inline std::int64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
+inline std::int64_t unix_ms() noexcept { return realtime_ns() / 1'000'000; }
 
 }  // namespace crane

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -18,11 +17,6 @@
 
 namespace crane::node {
 namespace {
-
-std::int64_t unix_ms() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
   // Clock and hash belong to the thread that has the turn: they are a pair only when none had it.

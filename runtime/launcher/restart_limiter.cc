@@ -16,8 +16,6 @@ using Json = nlohmann::json;
 
 std::string file_of(const std::string& home) { return home + "/returning.json"; }
 
-std::int64_t unix_ms() { return realtime_ns() / 1'000'000; }
-
 }  // namespace
 
 void write_notice(const std::string& home, const ReturnNotice& notice) {

@@ -4,7 +4,6 @@
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
 #include <spdlog/spdlog.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/clock.h"
 #include "proxy/node/http/health.h"
 #include "proxy/node/http/page.h"
 #include "runtime/setup/address.h"
@@ -41,12 +41,6 @@ std::optional<std::string> word_of(const std::string& query, const char* name) {
   }
   evhttp_clear_headers(&words);
   return value;
-}
-
-std::int64_t unix_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
 std::string host_of(const std::string& address) {

@@ -6,9 +6,9 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "checkpoint/kept.h"
+#include "dmt/base/process_stat.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/ctl/checkpoints.h"
 #include "runtime/launcher/ctl/ctl.h"
@@ -103,11 +103,8 @@ int hand_over(const Request& request, const std::string& group, int replica) {
 
 // Whoever started it may take its time to hear of its end.
 bool has_ended(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(in, text);
-  const auto state = text.rfind(") ");
-  return state == std::string::npos || text.compare(state, 3, ") Z") == 0;
+  const auto stat = read_process_stat(pid);
+  return !stat || stat->state == 'Z';
 }
 
 // "ok": it runs; "drained"; ..

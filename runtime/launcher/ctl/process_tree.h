@@ -6,21 +6,17 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <map>
+
+#include "dmt/base/process_stat.h"
 
 namespace crane::launcher {
 
-struct ProcessUse {
-  pid_t parent = 0;
-  double cpu_seconds = 0;  // of its threads
-  std::uint64_t resident_bytes = 0;
-};
-using Processes = std::map<pid_t, ProcessUse>;
+using Processes = std::map<pid_t, ProcessStat>;
 
 // Those that are there; one that ends meanwhile is left out.
 Processes read_processes();
-// The sum over a process and its descendants; parent is that of `pid`.
-ProcessUse tree_of(const Processes& all, pid_t pid);
+// The process, with the times and memory of all its descendants added.
+ProcessStat tree_of(const Processes& all, pid_t pid);
 
 }  // namespace crane::launcher

@@ -28,6 +28,14 @@ NodeAnswer answer(std::uint64_t inputs, pid_t pid = 10, pid_t server = 20) {
           {}};
 }
 
+ProcessStat process(pid_t parent, double cpu_seconds, std::uint64_t bytes) {
+  ProcessStat stat;
+  stat.parent = parent;
+  stat.cpu_seconds = cpu_seconds;
+  stat.resident_bytes = bytes;
+  return stat;
+}
+
 struct Directory {
   std::string path;
   Directory()
@@ -54,8 +62,10 @@ TEST_CASE("top shows what is between two looks") {
   now.at_ns = 3'000'000'000;
   before.groups["shop"][1] = answer(100);
   now.groups["shop"][1] = answer(500);
-  before.processes = {{10, {1, 1.0, 0}}, {20, {1, 5.0, 100}}, {21, {20, 1.0, 50}}};
-  now.processes = {{10, {1, 1.5, 0}}, {20, {1, 6.0, 100}}, {21, {20, 2.0, 60}}};
+  before.processes = {
+      {10, process(1, 1.0, 0)}, {20, process(1, 5.0, 100)}, {21, process(20, 1.0, 50)}};
+  now.processes = {
+      {10, process(1, 1.5, 0)}, {20, process(1, 6.0, 100)}, {21, process(20, 2.0, 60)}};
   const Json rates = rates_between(before, now);
   REQUIRE(rates.size() == 1);
   CHECK(rates[0]["inputs_per_s"] == 200);
