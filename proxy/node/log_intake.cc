@@ -18,7 +18,6 @@ void LogIntake::committed(const consensus::EntryView& entry) {
   committed_ = entry.at.index;
   end_ = entry.end_pos;
   if (is_of_consensus(entry)) return;
-  for_server_ = entry.at.index;
   if (!actions_.holds()) return deliver(entry, false);
   actions_.held(entry);
   held_.push_back({entry, {entry.payload.begin(), entry.payload.end()}});

@@ -68,7 +68,9 @@ class LogIntake {
 
   Index last() const noexcept { return committed_; }
   // The last one that the server gets: behind it only consensus' own may have been committed.
-  Index last_for_server() const noexcept { return for_server_; }
+  Index last_for_server() const noexcept {
+    return held_.empty() ? delivered_.at.index : held_.back().entry.at.index;
+  }
   // The group's first START; 0: it was not delivered yet.
   Index first_start() const noexcept { return first_start_; }
   const Position& delivered() const noexcept { return delivered_; }
@@ -90,7 +92,6 @@ class LogIntake {
   const LogIntakeActions actions_;
   std::deque<Held> held_;
   Index committed_{};
-  Index for_server_{};
   Index first_start_{};
   Position delivered_;
   std::uint64_t end_ = 0;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "runtime/setup/address.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::setup {
 namespace {
@@ -38,6 +39,17 @@ Outcome check_http(const std::string& text, int replicas) {
   return failure(Status::kUsage, "--http", text,
                  "replica i answers at this port + i, and there are " + std::to_string(replicas),
                  "use a lower port");
+}
+
+Outcome check_http_ports(const std::string& text, int replicas) {
+  for (int i = 0; !text.empty() && i < replicas; ++i) {
+    const std::string place = http_of_replica(text, i);
+    if (check_port(parse_http(place)->port)) continue;
+    return failure(Status::kPortTaken, "replica " + std::to_string(i) + " cannot answer HTTP",
+                   place, "the port is taken",
+                   "stop its owner, or choose another port with --http");
+  }
+  return Done{};
 }
 
 std::string http_of_replica(const std::string& text, int number) {

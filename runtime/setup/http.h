@@ -19,6 +19,8 @@ namespace crane::setup {
 std::optional<VirtualAddress> parse_http(const std::string& text);
 // What is wrong with the user's text; `replicas` of one machine have ports one after the other.
 Outcome check_http(const std::string& text, int replicas);
+// Whether all of them can answer there now; kPortTaken: nodes try again while the group serves.
+Outcome check_http_ports(const std::string& text, int replicas);
 // Of replica `number` on one machine: its port is by `number` above the first one's.
 std::string http_of_replica(const std::string& text, int number);
 

@@ -43,27 +43,20 @@ void History::add(const NodeStatus& s, std::int64_t unix_ms) {
 }
 
 nlohmann::json History::columns() const {
-  nlohmann::json all{{"unix_ms", nlohmann::json::array()},
-                     {"inputs_per_s", nlohmann::json::array()},
-                     {"received_bytes_per_s", nlohmann::json::array()},
-                     {"sent_bytes_per_s", nlohmann::json::array()},
-                     {"commit_p50_us", nlohmann::json::array()},
-                     {"commit_p99_us", nlohmann::json::array()},
-                     {"connections", nlohmann::json::array()},
-                     {"lag_ms", nlohmann::json::array()},
-                     {"leads", nlohmann::json::array()}};
-  for (const Sample& s : samples_) {
-    all["unix_ms"].push_back(s.unix_ms);
-    all["inputs_per_s"].push_back(s.inputs_per_s);
-    all["received_bytes_per_s"].push_back(s.received_per_s);
-    all["sent_bytes_per_s"].push_back(s.sent_per_s);
-    all["commit_p50_us"].push_back(or_null(s.p50_us));
-    all["commit_p99_us"].push_back(or_null(s.p99_us));
-    all["connections"].push_back(s.connections);
-    all["lag_ms"].push_back(s.lag_ms);
-    all["leads"].push_back(s.leads);
-  }
-  return all;
+  const auto column = [this](auto value) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Sample& sample : samples_) list.push_back(value(sample));
+    return list;
+  };
+  return {{"unix_ms", column([](const Sample& s) { return s.unix_ms; })},
+          {"inputs_per_s", column([](const Sample& s) { return s.inputs_per_s; })},
+          {"received_bytes_per_s", column([](const Sample& s) { return s.received_per_s; })},
+          {"sent_bytes_per_s", column([](const Sample& s) { return s.sent_per_s; })},
+          {"commit_p50_us", column([](const Sample& s) { return or_null(s.p50_us); })},
+          {"commit_p99_us", column([](const Sample& s) { return or_null(s.p99_us); })},
+          {"connections", column([](const Sample& s) { return s.connections; })},
+          {"lag_ms", column([](const Sample& s) { return s.lag_ms; })},
+          {"leads", column([](const Sample& s) { return s.leads; })}};
 }
 
 }  // namespace crane::node

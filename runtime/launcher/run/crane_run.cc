@@ -17,6 +17,7 @@
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
+#include "runtime/setup/http.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -79,7 +80,7 @@ int show_plan(const Options& options, const Found& found, const Remains& remains
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
-  if (auto p = check_http_ports(options); !p) {
+  if (auto p = check_http_ports(options.http, options.places()); !p) {
     say(p.error().text, crane::setup::Level::kWarning);
   }
   if (auto p = directories.create(options.place()); !p) return fail(p.error());

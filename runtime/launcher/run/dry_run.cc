@@ -96,21 +96,11 @@ std::string plan_text_of_hosts(const Options& o) {
          setup::to_toml(group_file_of(o));
 }
 
-Outcome check_http_ports(const Options& o) {
-  for (int i = 0; !o.http.empty() && i < o.places(); ++i) {
-    const std::string place = setup::http_of_replica(o.http, i);
-    if (setup::check_port(setup::parse_http(place)->port)) continue;
-    return failure(Status::kPortTaken, "replica " + std::to_string(i) + " cannot answer HTTP",
-                   place, "the port is taken",
-                   "stop its owner, or choose another port with --http");
-  }
-  return Done{};
-}
-
 Outcome check_plan(const Plan& p) {
   const Options& o = p.options;
   if (auto found = setup::check_machine(o.container, o.publish); !found) return found;
-  if (auto found = p.fresh ? check_http_ports(o) : Done{}; !found) return found;
+  if (auto found = p.fresh ? setup::check_http_ports(o.http, o.places()) : Done{}; !found)
+    return found;
   std::error_code ignored;
   std::filesystem::path there = p.base;  // the first that exists
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {

@@ -28,8 +28,6 @@ struct Plan {
 std::string plan_text(const Plan& plan);
 // Of a group of several hosts.
 std::string plan_text_of_hosts(const Options& options);
-// Whether all replicas can answer HTTP; kPortTaken: they try again while the group serves.
-Outcome check_http_ports(const Options& options);
 // What would refuse a start: privileges, LXC, ports, room.  Statuses as crane-run's.
 Outcome check_plan(const Plan& plan);
 
