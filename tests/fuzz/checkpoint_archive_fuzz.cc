@@ -10,6 +10,7 @@
 #include "checkpoint/tar_format.h"
 #include "dmt/base/assert.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/strict_tree.h"
 
 namespace {
 
@@ -18,45 +19,18 @@ using namespace crane::checkpoint;
 
 constexpr char kHead[] = "about.json";
 
-// Asserts what a sink may rely on.
-class Strict final : public TreeSink {
+class Strict final : public fuzz::StrictTree {
  public:
-  Outcome inode(const std::string& name, const Inode& inode) override {
-    check(name);
-    CRANE_ASSERT(inode.link == 0 || inode.link == ++links_);
-    if (S_ISDIR(inode.mode) || S_ISREG(inode.mode)) open_.push_back({inode, 0});
-    return Done{};
-  }
-  Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    CRANE_ASSERT(!open_.empty() && S_ISREG(open_.back().first.mode));
-    auto& [file, end] = open_.back();
-    CRANE_ASSERT(offset >= end && !bytes.empty() && bytes.size() <= kPieceMax);
-    end = offset + bytes.size();
-    CRANE_ASSERT(end <= file.size);
-    return Done{};
-  }
-  Outcome leave() override {
-    CRANE_ASSERT(!open_.empty());
-    open_.pop_back();
-    return Done{};
-  }
-  Outcome link(const std::string& name, std::uint32_t number) override {
-    check(name);
-    CRANE_ASSERT(!open_.empty() && number >= 1 && number <= links_);
-    return Done{};
-  }
-  bool is_whole() const { return open_.empty(); }
+  bool is_whole() const { return is_closed(); }
 
  private:
-  void check(const std::string& name) const {
+  void check(const std::string& name) override {
     CRANE_ASSERT(!name.empty() && name.front() != '/' && name.back() != '/');
     CRANE_ASSERT(("/" + name + "/").find("/../") == std::string::npos);
     CRANE_ASSERT(name.find('\0') == std::string::npos);
-    if (open_.empty()) return;
-    CRANE_ASSERT(name.find('/') == std::string::npos && S_ISDIR(open_.back().first.mode));
+    if (is_closed()) return;
+    CRANE_ASSERT(name.find('/') == std::string::npos && in_directory());
   }
-  std::vector<std::pair<Inode, std::uint64_t>> open_;
-  std::uint32_t links_ = 0;
 };
 
 std::string member(const std::string& path, std::uint32_t mode, std::uint64_t size = 0,

@@ -8,50 +8,24 @@
 #include "checkpoint/pack_format.h"
 #include "dmt/base/assert.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/strict_tree.h"
 
 namespace {
 
 using namespace crane;
 using namespace crane::checkpoint;
 
-// Asserts what a sink may rely on.
-class Strict final : public TreeSink {
+class Strict final : public fuzz::StrictTree {
  public:
-  Outcome inode(const std::string& name, const Inode& inode) override {
-    check(name);
-    CRANE_ASSERT(inode.link == 0 || inode.link == ++links_);
-    if (S_ISDIR(inode.mode) || S_ISREG(inode.mode)) open_.push_back({inode, 0});
-    return Done{};
-  }
-  Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    CRANE_ASSERT(!open_.empty() && S_ISREG(open_.back().first.mode));
-    auto& [file, end] = open_.back();
-    CRANE_ASSERT(offset >= end && !bytes.empty() && bytes.size() <= kPieceMax);
-    end = offset + bytes.size();
-    CRANE_ASSERT(end <= file.size);
-    return Done{};
-  }
-  Outcome leave() override {
-    CRANE_ASSERT(!open_.empty());
-    open_.pop_back();
-    return Done{};
-  }
-  Outcome link(const std::string& name, std::uint32_t number) override {
-    check(name);
-    CRANE_ASSERT(!open_.empty() && number >= 1 && number <= links_);
-    return Done{};
-  }
-  bool is_whole() const { return open_.empty() && seen_; }
+  bool is_whole() const { return is_closed() && seen_; }
 
  private:
-  void check(const std::string& name) {
+  void check(const std::string& name) override {
     CRANE_ASSERT(!name.empty() && name.find('/') == std::string::npos && name != "." &&
                  name != ".." && name.size() <= 255);
-    CRANE_ASSERT(open_.empty() ? !seen_ && name == "part" : S_ISDIR(open_.back().first.mode));
+    CRANE_ASSERT(is_closed() ? !seen_ && name == "part" : in_directory());
     seen_ = true;
   }
-  std::vector<std::pair<Inode, std::uint64_t>> open_;
-  std::uint32_t links_ = 0;
   bool seen_ = false;
 };
 

@@ -9,32 +9,22 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/node/three_voters.h"
+
 namespace crane::node {
 namespace {
 
 NodeStatus at_rest() {
-  NodeStatus s;
-  s.replica = 0;
-  s.replicas = 3;
-  s.role = "follower";
-  s.leader = 1;
+  NodeStatus s = status_of_three(0, "follower", 1);
   s.view = 4;
   s.server_pid = 100;
-  for (std::uint8_t i = 0; i < 3; ++i) {
-    consensus::MemberStatus m;
-    m.id = ReplicaId{i};
-    m.role = consensus::MemberRole::kVoter;
-    m.connected = true;
-    s.log.members.push_back(m);
-  }
   return s;
 }
 
 NodeStatus leader() {
-  NodeStatus s = at_rest();
-  s.role = "leader";
-  s.leader = 0;
+  NodeStatus s = status_of_three(0, "leader", 0);
   s.view = 5;
+  s.server_pid = 100;
   s.takes_clients = true;
   return s;
 }

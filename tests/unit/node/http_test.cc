@@ -10,31 +10,15 @@
 #include "proxy/node/http/history.h"
 #include "proxy/node/http/metrics.h"
 #include "proxy/node/http/page.h"
+#include "tests/unit/node/three_voters.h"
 
 namespace crane::node {
 namespace {
 
-NodeStatus follower() {
-  NodeStatus s;
-  s.group = "shop";
-  s.replica = 1;
-  s.replicas = 3;
-  s.role = "follower";
-  s.leader = 0;
-  for (std::uint8_t i = 0; i < 3; ++i) {
-    consensus::MemberStatus m;
-    m.id = ReplicaId{i};
-    m.role = consensus::MemberRole::kVoter;
-    m.connected = true;
-    s.log.members.push_back(m);
-  }
-  return s;
-}
+NodeStatus follower() { return status_of_three(1, "follower", 0); }
 
 NodeStatus leader() {
-  NodeStatus s = follower();
-  s.replica = 0;
-  s.role = "leader";
+  NodeStatus s = status_of_three(0, "leader", 0);
   s.takes_clients = true;
   return s;
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The status of a node in a group of three voters that are all there.
+
+#include <cstdint>
+
+#include "proxy/node/status.h"
+
+namespace crane::node {
+
+inline NodeStatus status_of_three(std::uint8_t replica, const char* role, std::uint8_t leader) {
+  NodeStatus s;
+  s.group = "shop";
+  s.replica = replica;
+  s.replicas = 3;
+  s.role = role;
+  s.leader = leader;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    consensus::MemberStatus m;
+    m.id = ReplicaId{i};
+    m.role = consensus::MemberRole::kVoter;
+    m.connected = true;
+    s.log.members.push_back(m);
+  }
+  return s;
+}
+
+}  // namespace crane::node
