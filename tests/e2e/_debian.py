@@ -20,7 +20,6 @@ import urllib.request
 
 import _harness as h
 
-ARCHIVE = "deb.debian.org"
 SUITE = "bookworm"
 # procps: pgrep shows whether something is left.
 SMALL = ["--variant=minbase", "--include=systemd-sysv,dbus,procps"]
@@ -29,14 +28,28 @@ CLONE_NEWNET = 0x40000000
 BOOT_SECONDS = 60
 
 
+def sources():
+    """{suite: address} of Debian's main archive, as this machine's apt has it, by http."""
+    done = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
+                           "Created-By: Packages", "Component: main"], stdout=subprocess.PIPE,
+                          text=True, timeout=60, check=False)
+    found = dict(reversed(line.rsplit(" ", 1)) for line in done.stdout.splitlines())
+    return {suite: address for suite, address in found.items()
+            if suite.startswith(SUITE) and address.startswith("http://")}
+
+
+def hosts():
+    return {urllib.parse.urlsplit(address).hostname for address in sources().values()}
+
+
 class Packages(http.server.BaseHTTPRequestHandler):
     """Hands on what the archive has; packages, which never change, are kept."""
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):   # pylint: disable=invalid-name
         where = urllib.parse.urlsplit(self.path)
-        if where.hostname != ARCHIVE:
-            return self.send_error(403, f"only {ARCHIVE} is reached from here")
+        if where.hostname not in self.server.hosts:
+            return self.send_error(403, f"only {self.server.hosts} are reached from here")
         kept = self.server.kept / pathlib.PurePosixPath(where.path).name
         if kept.suffix == ".deb" and kept.exists():
             return self.answer(kept.read_bytes())
@@ -89,6 +102,7 @@ def proxy(kept, listener):
                                              bind_and_activate=False)
     server.socket.close()
     server.socket, server.kept, server.daemon_threads = listener, kept, True
+    server.hosts = hosts()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -106,12 +120,14 @@ def need_archive():
     h.need("debootstrap", "lxc-start")
     if "cgroup2" not in pathlib.Path("/proc/filesystems").read_text():
         raise h.CannotRun("systemd needs control groups of version 2, and this kernel has none")
+    archive = sources().get(SUITE)
+    if archive is None:
+        raise h.CannotRun(f"this machine's apt has no http source of {SUITE}")
     try:
-        with urllib.request.urlopen(f"http://{ARCHIVE}/debian/dists/{SUITE}/InRelease",
-                                    timeout=15) as found:
+        with urllib.request.urlopen(f"{archive}dists/{SUITE}/InRelease", timeout=15) as found:
             found.read(1)
     except OSError as error:
-        raise h.CannotRun(f"{ARCHIVE} cannot be reached: {error}") from None
+        raise h.CannotRun(f"{archive} cannot be reached: {error}") from None
 
 
 def bare_root(scenario, cache):
@@ -123,7 +139,7 @@ def bare_root(scenario, cache):
     scenario.say("debootstrap")
     with proxy(cache / "packages", socket.create_server(("127.0.0.1", 0))) as address:
         done = subprocess.run(["debootstrap", *([] if scenario.full else SMALL), SUITE, str(made),
-                               f"http://{ARCHIVE}/debian"],
+                               sources()[SUITE]],
                               env={**os.environ, "http_proxy": address}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=480)
     if done.returncode != 0:
@@ -170,9 +186,7 @@ lxc.signal.halt = SIGRTMIN+4
         self.place.mkdir()
         subprocess.run(["cp", "-a", str(root), str(self.root)], check=True, timeout=120)
         (self.root / "etc/apt/sources.list").write_text(
-            f"deb http://{ARCHIVE}/debian {SUITE} main\n"
-            f"deb http://{ARCHIVE}/debian {SUITE}-updates main\n"
-            f"deb http://{ARCHIVE}/debian-security {SUITE}-security main\n")
+            "".join(f"deb {address} {suite} main\n" for suite, address in sources().items()))
         (self.root / "etc/apt/apt.conf.d/90proxy").write_text(
             f'Acquire::http::Proxy "http://127.0.0.1:{PROXY_PORT}";\n')
         (self.root / "etc/hostname").write_text("bare\n")

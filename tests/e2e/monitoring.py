@@ -170,6 +170,8 @@ def watched(scenario):
             Prometheus(scenario, places) as prometheus:
         old = hosts.leader()
         scenario.check(metrics_of(prometheus, old), "Prometheus sees who leads")
+        # The rules may have been evaluated before the leader was asked for the first time.
+        h.wait_until(lambda: not prometheus.alerts(), 30, "rules know all three replicas")
         with Load(port):
             h.wait_until(lambda: (prometheus.value(
                 "max(rate(crane_proposals_committed_total[5s]))") or 0) > 100, 30,
