@@ -10,8 +10,8 @@
 // Holes are not written as such: blocks of zeros cost next to nothing, and become holes again.
 // Sockets have no place in a tar archive: it is for the caller to leave them out.
 //
-// What is read may come from anywhere: no name leaves the tree that it is in, whatever the file
-// says, and the end is known only when all of it was read (ArchiveReader::read()).
+// A reader trusts no archive: it refuses a name that leads out of its tree.  It knows that an
+// archive is whole only when it has read all of it (ArchiveReader::read()).
 //
 // Threads: one object, one thread.  All of this may block for as long as the disk does.
 
@@ -63,7 +63,7 @@ class ArchiveReader {
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
-  // What the archive says of itself.  kBadArgument: it is no archive whose head has this name.
+  // The text of the head.  kBadArgument: the archive has no head of this name.
   Result<std::string> head(const std::string& name);
   // Tells `sink` of all that follows; a tree's name is told as it stands.  kDamaged: it was told
   // nonsense, but never of a name that leaves its tree.

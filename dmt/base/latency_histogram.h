@@ -31,7 +31,7 @@ struct LatencyHistogram {
     for (const std::uint64_t count : counts) all += count;
     return all;
   }
-  // What was added since `earlier`, which is a former value of this one.
+  // The durations that were added since this histogram was equal to `earlier`.
   LatencyHistogram since(const LatencyHistogram& earlier) const noexcept {
     LatencyHistogram added;
     for (std::size_t i = 0; i < counts.size(); ++i) added.counts[i] = counts[i] - earlier.counts[i];

@@ -23,7 +23,8 @@ namespace crane::node {
 struct Event {
   std::string name, text;
 };
-// What the second status has that the first had not, in the order in which a reader wants it.
+// The events that lead from the first status to the second one: roles first, then the server,
+// checkpoints and members.
 std::vector<Event> events_between(const NodeStatus& before, const NodeStatus& now);
 
 class EventLog {
