@@ -4,18 +4,21 @@ import pathlib
 import subprocess
 
 import _harness as h
+import _packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BASE = "docker.io/library/debian:bookworm-slim"
+BASE = "debian:bookworm-slim"
 USER = "7100:7100"
 # crane-run inside of the container; it ends with 0 and leaves the answers.
 GROUP = """crane-run -n 3 --no-container --name image -- redis-server --port {port} --save '' &
 run=$!
 until crane-ctl status image > /tmp/status 2>&1; do kill -0 $run || exit 1; sleep 0.2; done
-redis-cli -p {port} SET key kept
-redis-cli -p {port} GET key
+answers=$(redis-cli -p {port} SET key kept; redis-cli -p {port} GET key)
 kill $run
 wait $run
+status=$?
+echo "$answers"
+exit $status
 """
 
 
@@ -73,14 +76,13 @@ class Store:
 
 
 def image(scenario):
-    h.need("buildah", "dh")
-    done = subprocess.run([str(ROOT / "runtime/packaging/make_deb.sh"), str(scenario.out)],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
-    if done.returncode != 0:
-        raise h.Failure(f"make_deb.sh: {done.stdout[-2000:]}")
+    h.need("buildah")
+    packages = _packages.make(scenario)
+    if packages is None:
+        return
     store = Store(scenario)
     try:
-        store.build("crane", ROOT / "runtime/packaging/fleet/Containerfile", scenario.out / "deb",
+        store.build("crane", ROOT / "runtime/packaging/fleet/Containerfile", packages,
                     store.base(scenario.work))
         layer = scenario.work / "layer"
         layer.mkdir()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import _harness as h
+import _packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("crane-run", "crane-ctl", "crane-node", "crane-diff", "crane-replay")
@@ -103,12 +104,10 @@ def below_a_prefix(scenario):
 
 
 def packages(scenario):
-    h.need("dpkg-buildpackage", "dh", "lintian")
-    done = subprocess.run([str(ROOT / "runtime/packaging/make_deb.sh"), str(scenario.out)],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
-    if not scenario.check(done.returncode == 0, "the packages are made", done.stdout[-3000:]):
+    h.need("lintian")
+    place, unpacked = _packages.make(scenario), scenario.work / "unpacked"
+    if place is None:
         return
-    place, unpacked = scenario.out / "deb", scenario.work / "unpacked"
     for package in place.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", str(package), str(unpacked)], check=True, timeout=60)
     check_versions(scenario, unpacked / "usr/bin")

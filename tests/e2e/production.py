@@ -14,6 +14,7 @@ import shutil
 
 import _debian
 import _harness as h
+import _packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "runtime/launcher/OPERATING.md"
@@ -152,12 +153,12 @@ def purged(scenario, machine):
 
 
 def body(scenario):
-    packages = sorted((scenario.out / "deb").glob("crane_*.deb"))
     _debian.need_archive()
-    if not packages:
-        raise h.CannotRun("there is no package (make deb)")
+    place = _packages.make(scenario)
+    if place is None:
+        return
     with _debian.Machine(scenario) as machine:
-        shutil.copy(packages[-1], machine.root / "root")
+        shutil.copy(next(place.glob("crane_*.deb")), machine.root / "root")
         scenario.say("the machine has booted")
         for number in range(len(blocks()) - 1):
             type_block(scenario, machine, number)
