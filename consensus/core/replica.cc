@@ -213,6 +213,7 @@ void Replica::begin_log_at(const Checkpoint& checkpoint) {
 }
 
 void Replica::on(const Tick&) {
+  ticked_ns_ = now_.now_ns;
   if (consumed() != published_ && role_ != Role::kStarting) {
     publish_promise();
     publish_status();
@@ -547,7 +548,10 @@ void Replica::plan_deadline() {
     const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
     if (timed) at = std::min(at, fetch_.retry_at_ns);
     if (held_to_tell()) at = std::min(at, std::max(truncation_.held_at_ns, now_.now_ns + 1));
-    if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
+    // C6: since the last Tick, not since this event, or events that come more often put it off for
+    // ever: it is a Tick in which a replica that is fit again plans its campaign.
+    const std::uint64_t since_ns = mutant(Mutant::kLateTick) ? now_.now_ns : ticked_ns_;
+    if (at == kNever) at = since_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {
     at = heartbeat_.own_at_ns;
     if (phase_ != Phase::kLeading && !stores_promise()) at = std::min(at, seeking_.deadline_ns);

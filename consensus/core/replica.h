@@ -484,6 +484,7 @@ class Replica {
   std::vector<Peer> peers_;
 
   std::uint32_t sequence_ = 0;
+  std::uint64_t ticked_ns_ = 0;  // the last Tick
   std::uint64_t deadline_ns_ = 0;
 };
 

@@ -425,8 +425,9 @@ enum class Mutant : std::uint8_t {
   kConstantTimeout,  // C6: a candidate waits as long as the last time, however often in vain
   kDeposedByDisk,    // C6: slow disks end the leadership
   kLeadsAlone,       // C8: a leader that sees no majority's processes goes on leading
+  kLateTick,         // C6: each event puts off the Tick of a replica that waits for nothing
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kLeadsAlone) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kLateTick) + 1;
 
 // When an entry is committed.
 enum class Durability : std::uint8_t {

@@ -115,12 +115,14 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   }
 }
 
-core::Now Cluster::now_at(unsigned id) {
+std::uint64_t Cluster::local_time(unsigned id) const {
   const Node& n = nodes_[id];
   const auto t = static_cast<std::int64_t>(world_.now_ns());
   const std::int64_t local = t + t / 1'000'000 * n.skew_ppm;
-  return {static_cast<std::uint64_t>(local) + n.offset_ns, world_.random.next()};
+  return static_cast<std::uint64_t>(local) + n.offset_ns;
 }
+
+core::Now Cluster::now_at(unsigned id) { return {local_time(id), world_.random.next()}; }
 
 std::uint64_t Cluster::world_time(unsigned id, std::uint64_t local_ns) const {
   const Node& n = nodes_[id];
@@ -177,8 +179,16 @@ void Cluster::plan_tick(unsigned id) {
   world_.at(at, [this, id, process, at] {
     if (nodes_[id].tick_at_ns != at) return;  // an earlier one was planned since
     nodes_[id].tick_at_ns = 0;
-    for_process(id, process, [this, id] { step(id, core::Tick{}); });
+    for_process(id, process, [this, id] { tick(id); });
   });
+}
+
+// A Tick that was put off meanwhile comes early, which is legal (core/step.h).  The driver waits
+// for the later time, and so does the scene that is about it.
+void Cluster::tick(unsigned id) {
+  const bool early =
+      faults_.scene == Scene::kAllUnfit && nodes_[id].core->deadline_ns() > local_time(id);
+  return early ? plan_tick(id) : step(id, core::Tick{});
 }
 
 void Cluster::carry_out(unsigned id, const core::Action& action) {
@@ -476,7 +486,8 @@ const char* name(core::Mutant mutant) {
                                            "error-stops-all",
                                            "constant-timeout",
                                            "deposed-by-disk",
-                                           "leads-alone"};
+                                           "leads-alone",
+                                           "late-tick"};
   static_assert(std::size(kNames) == core::kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }

@@ -203,6 +203,8 @@ class Cluster {
   void on_role(unsigned id, const core::RoleChange& change);
   void on_fatal(unsigned id, const core::Fatal& fatal);
   void plan_tick(unsigned id);
+  void tick(unsigned id);
+  std::uint64_t local_time(unsigned id) const;
   core::Now now_at(unsigned id);
   std::uint64_t world_time(unsigned id, std::uint64_t local_ns) const;
   void trace(const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -300,6 +302,8 @@ class Cluster {
   void faults_end();
   void hand_over();
   void begin_scene();
+  void keep_all_unfit();
+  void fall_behind(unsigned id, std::uint64_t unfit_until_ns);
   void wipe_majority();
   void forge(const Node& leader, std::vector<std::byte>& payload) const;
   unsigned leader() const;
@@ -324,6 +328,7 @@ class Cluster {
   std::uint64_t committed_at_heal_ = 0;
   std::uint64_t faults_end_ns_;  // when the faults end
   unsigned hand_overs_ = 0;
+  std::uint64_t lag_ns_ = 0;              // of applications that fall behind
   bool beyond_ = false;                   // more was lost than the protocol promises to survive
   bool fatal_seen_ = false;               // ... and somebody noticed
   std::vector<std::uint64_t> again_;      // proposals a mutant repeats

@@ -188,12 +188,16 @@ void Faults::draw_more(std::uint64_t seed) {
     forge = true;
     payload_max = 208;  // such that next lap's headers come to lie in payloads (Cluster::forge)
   }
-  if (r.chance(90)) draw_scene(r);
+  constexpr Scene kScenes[] = {Scene::kOnePeerFails, Scene::kThreeWayCut, Scene::kTooMuchLost};
+  if (r.chance(90)) {
+    draw_scene(r, kScenes[r.below(3)]);
+  } else if (r.chance(30)) {
+    draw_scene(r, Scene::kAllUnfit);
+  }
 }
 
-void Faults::draw_scene(Random& r) {
-  constexpr Scene kScenes[] = {Scene::kOnePeerFails, Scene::kThreeWayCut, Scene::kTooMuchLost};
-  scene = kScenes[r.below(3)];
+void Faults::draw_scene(Random& r, Scene what) {
+  scene = what;
   // A quiet machine room, so that what happens is the scene's doing.
   ring_bytes = 1U << 18;
   forge = false;

@@ -17,6 +17,7 @@ enum class Scene : std::uint8_t {
   kOnePeerFails,  // L5: every operation on one follower fails at once, for ever
   kThreeWayCut,   // L1: two replicas cannot see each other, the others see both, for ever
   kTooMuchLost,   // beyond what is promised: a majority's logs are wiped; somebody must notice
+  kAllUnfit,      // C6: all replicas abdicate for long, and fall behind; then some are fit again
 };
 
 struct Faults {
@@ -118,7 +119,7 @@ struct Faults {
  private:
   static Faults draw_first(std::uint64_t seed);
   void draw_more(std::uint64_t seed);
-  void draw_scene(Random& r);
+  void draw_scene(Random& r, Scene what);
 };
 
 }  // namespace crane::consensus::sim

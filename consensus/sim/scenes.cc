@@ -15,6 +15,9 @@ constexpr std::uint64_t kHandOverNs = 40'000'000;
 constexpr std::uint64_t kCalmNs = 1'500'000'000;
 // A scene's last fault may cost the leader its place, and the next one; then it is quiet.
 constexpr std::uint64_t kViewsInCalm = 3;
+constexpr std::uint64_t kUnfitNs = 2'000'000'000;
+// An application that falls behind tells so more often than an idle replica has a Tick.
+constexpr std::uint64_t kFallsBehindNs = 20'000'000;
 
 }  // namespace
 
@@ -165,6 +168,7 @@ void Cluster::begin_scene() {
   const auto other = static_cast<unsigned>(
       (first + 1 + world_.random.below(faults_.replicas - 1U)) % faults_.replicas);
   if (faults_.scene == Scene::kTooMuchLost) return wipe_majority();
+  if (faults_.scene == Scene::kAllUnfit) return keep_all_unfit();
   if (faults_.scene == Scene::kThreeWayCut) {
     cut(first, other, true);
     cut(other, first, true);
@@ -173,6 +177,35 @@ void Cluster::begin_scene() {
   }
   faults_over_ = true;
   world_.after(kCalmNs, [this] { check_end(); });
+}
+
+// Then all, or one alone, may lead again, while the applications go on falling behind.
+void Cluster::keep_all_unfit() {
+  tell("all replicas are unfit");
+  const std::uint64_t until_ns = world_.now_ns() + kUnfitNs;
+  for (unsigned i = 0; i < faults_.replicas; ++i) fall_behind(i, until_ns);
+  const bool all = world_.random.chance(500);
+  const auto one = static_cast<unsigned>(world_.random.below(faults_.replicas));
+  world_.at(until_ns, [this, all, one] {
+    committed_at_heal_ = agreement_.committed();
+    faults_over_ = true;
+    faults_end_ns_ = world_.now_ns();
+    for (unsigned i = 0; i < faults_.replicas; ++i) {
+      if ((!all && i != one) || nodes_[i].life != Life::kUp) continue;
+      tell("replica %u is fit", i);
+      step(i, core::Fit{});
+    }
+    world_.after(kCalmNs, [this] { check_end(); });
+  });
+}
+
+void Cluster::fall_behind(unsigned id, std::uint64_t unfit_until_ns) {
+  if (nodes_[id].life != Life::kUp) return;
+  // Again and again: what an earlier incident made unfit may have become fit meanwhile.
+  if (world_.now_ns() < unfit_until_ns) step(id, core::Abdicate{});
+  lag_ns_ += kFallsBehindNs;
+  step(id, core::Lags{lag_ns_});
+  world_.after(kFallsBehindNs, [this, id, unfit_until_ns] { fall_behind(id, unfit_until_ns); });
 }
 
 // A majority recovers with empty logs while who could tell is away.

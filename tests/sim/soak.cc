@@ -427,6 +427,7 @@ constexpr About kAbout[] = {
     {"L1", "who lost a race waits longer for answers"},
     {"L5", "disks that are slow do not end a leadership"},
     {"C8", "a leader sees the processes of a majority"},
+    {"C6", "events do not put off a Tick"},
 };
 static_assert(std::size(kAbout) == core::kMutants);
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A group leads again soon after its replicas are fit, however long all were not.
+// METHOD  All of a group abdicate, time passes while their applications tell their lag, some are
+//         fit again.
+// CHECKS  C6: of Abdicate, Fit, Lags and Tick; an unfit voter grants; logs that were cut.
+#include <catch2/catch.hpp>
+#include <initializer_list>
+
+#include "tests/unit/consensus/core_harness.h"
+
+using namespace crane;
+using namespace crane::consensus::core;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+// An idle period until a campaign is planned, the head start of others, and the election.
+constexpr std::uint64_t kSoonNs = 350 * kMs;
+constexpr std::uint64_t kLongNs = 20'000 * kMs;
+// Applications that fall behind tell it more often than an idle replica has a Tick.
+constexpr std::uint64_t kTellsEveryNs = 20 * kMs;
+
+using Ids = std::initializer_list<unsigned>;
+
+struct UnfitGroup : InstantGroup {
+  explicit UnfitGroup(Durability durability = Durability::kMemory) : InstantGroup(3) {
+    config.durability = durability;
+    start_all();
+    run_for(200 * kMs);
+    REQUIRE(leader() == 0);
+    for (int i = 0; i < 20; ++i) REQUIRE(propose(0).ok());
+    calm();
+  }
+  void calm() {
+    for (int i = 0; i < 3; ++i) {
+      if (leader() >= 0) flush(static_cast<unsigned>(leader()));
+      run_for(100 * kMs);
+    }
+  }
+  void unfit(Ids ids = {0, 1, 2}) {
+    for (const unsigned i : ids) step(i, Abdicate{});
+    settle();
+  }
+  void fit(Ids ids = {0, 1, 2}) {
+    for (const unsigned i : ids) step(i, Fit{});
+    settle();
+  }
+  // All processes end, and start again on what they had, unfit.
+  void begin_again() {
+    for (unsigned i = 0; i < 3; ++i) stop(i);
+    for (unsigned i = 0; i < 3; ++i) start(i, StartKind::kSurvived);
+    for (unsigned i = 0; i < 3; ++i) unfit({i});
+  }
+  void fall_behind_for(std::uint64_t ns) {
+    for (const std::uint64_t end = now_ns + ns; now_ns < end;) {
+      lag_ns += kTellsEveryNs;
+      for (unsigned i = 0; i < 3; ++i) {
+        if (nodes[i].core) step(i, Lags{lag_ns});
+      }
+      run_for(kTellsEveryNs);
+    }
+  }
+  void check_it_serves() {
+    REQUIRE(leader() >= 0);
+    const auto who = static_cast<unsigned>(leader());
+    const Index before = nodes[who].core->committed();
+    REQUIRE(propose(who).ok());
+    CHECK(nodes[who].core->committed() > before);
+  }
+
+  std::uint64_t lag_ns = 0;
+};
+
+}  // namespace
+
+TEST_CASE("eligible: replicas that were unfit for long elect a leader soon", "[R=3][C6]") {
+  const auto durability = GENERATE(Durability::kMemory, Durability::kDisk);
+  UnfitGroup g(durability);
+  g.begin_again();
+  g.run_for(kLongNs);
+  REQUIRE(g.leader() == -1);
+  SECTION("all at once") { g.fit(); }
+  SECTION("one after the other") {
+    for (unsigned i = 0; i < 3; ++i) {
+      g.fit({2 - i});
+      g.run_for(20 * kMs);
+    }
+  }
+  SECTION("one alone: the unfit ones vote for it") {
+    g.fit({1});
+    g.run_for(kSoonNs);
+    CHECK(g.leader() == 1);
+  }
+  g.run_for(kSoonNs);
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: applications that tell their lag again and again put no election off",
+          "[R=3][C6]") {
+  const auto durability = GENERATE(Durability::kMemory, Durability::kDisk);
+  UnfitGroup g(durability);
+  g.begin_again();
+  g.fall_behind_for(kLongNs);
+  REQUIRE(g.leader() == -1);
+  SECTION("all are fit") { g.fit(); }
+  SECTION("one is") { g.fit({2}); }
+  g.fall_behind_for(kSoonNs);
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: behind the cut of their stores, too", "[R=3, disk][C6][CORE-D5]") {
+  UnfitGroup g(Durability::kDisk);
+  for (unsigned i = 0; i < 3; ++i) {
+    g.step(i, Checkpointed{Index{15}});
+    g.calm();
+  }
+  for (unsigned i = 0; i < 3; ++i) REQUIRE(g.nodes[i].dropped == Index{15});
+  g.begin_again();
+  g.fall_behind_for(kLongNs);
+  REQUIRE(g.leader() == -1);
+  g.fit();
+  g.fall_behind_for(kSoonNs);
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: again and again", "[R=3][C6]") {
+  UnfitGroup g;
+  for (int round = 0; round < 20; ++round) {
+    g.unfit();
+    g.fall_behind_for(500 * kMs);
+    REQUIRE(g.leader() == -1);
+    g.fit();
+    g.fall_behind_for(kSoonNs);
+    g.check_it_serves();
+  }
+}
+
+TEST_CASE("eligible: an unfit replica seeks nothing while the others are away", "[R=3][C6]") {
+  UnfitGroup g;
+  g.unfit({1, 2});
+  g.kill(0);
+  g.fall_behind_for(2000 * kMs);
+  CHECK(g.leader() == -1);
+  g.fit({2});
+  g.fall_behind_for(kSoonNs);
+  CHECK(g.leader() == 2);
+}
