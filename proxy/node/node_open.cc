@@ -239,6 +239,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
     status_->changed(now_ns_);
   };
   service.changed = [this] { status_->changed(now_ns_); };
+  service.supervised = [this] { return supervisor_.present(); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        config_.replicas, std::move(service));
   listeners_ = std::make_unique<Listeners>(
@@ -433,10 +434,12 @@ void Node::open_supervisor() {
   // The replica goes on: its clients are none of crane-run's business.
   actions.gone = [this] {
     listeners_->ask_again();
+    status_->changed(now_ns_);
     if (end_.done() || end_.stopping()) return;
     spdlog::warn(
         "crane-run is gone: this replica goes on; crane-run, started again with the same "
         "command, takes it over");
+    if (const std::string why = service_->why_not_served(); !why.empty()) spdlog::error("{}", why);
   };
   supervisor_.watch(loop_.base(), std::move(actions));
   // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.

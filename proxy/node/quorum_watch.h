@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When clients are refused because the group cannot serve them: a pure function of what the log's
-// side says.
+// When the group cannot serve clients: a pure function of what the log's side says.
 //
-// A replica that sees no majority's processes cannot lead, and knows of no leader that can, so its
-// clients must go elsewhere at once rather than wait.  A majority that is there and has no leader
-// elects one within milliseconds; clients wait for that in the kernel, but not for ever.
+// A replica that sees no majority's processes cannot lead, and knows of no leader that can, so on
+// several hosts its clients must go elsewhere at once rather than wait.  A majority that is there
+// and has no leader elects one within milliseconds; clients wait for that in the kernel, but not
+// for ever.
 //
 // Threads: a plain value.
 
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "consensus/consensus.h"
 
@@ -30,35 +31,38 @@ class QuorumWatch {
     last_ = s;
     if (majority && s.led) {
       led_ns_ = now_ns;
-      if (!refuses_) return Change::kNone;
-      refuses_ = false;
+      if (!lost_) return Change::kNone;
+      lost_ = false;
       return Change::kBack;
     }
-    if (refuses_ || (now_ns < due_ns() && (majority || led_ns_ == 0))) return Change::kNone;
-    refuses_ = true;
+    if (lost_ || (now_ns < due_ns() && (majority || led_ns_ == 0))) return Change::kNone;
+    lost_ = true;
     return Change::kLost;
   }
 
   // When to look again if nothing happens.
   std::int64_t due_ns() const noexcept {
-    if (refuses_ || began_ns_ == 0) return kNever;
+    if (lost_ || began_ns_ == 0) return kNever;
     return led_ns_ == 0 ? began_ns_ + kStartNs : led_ns_ + kNoLeaderNs;
   }
 
-  bool refuses() const noexcept { return refuses_; }
-  // What to tell an operator; empty while clients are served.
-  std::string text() const {
-    if (!refuses_) return "";
-    const bool majority = last_.answering * 2 > last_.voters;
-    return std::string(majority ? "no leader: " : "no quorum: ") + std::to_string(last_.answering) +
-           " of " + std::to_string(last_.voters) + " replicas answer; clients are refused";
+  // Clients are not served.
+  bool lost() const noexcept { return lost_; }
+  // A majority answers, though it has no leader.
+  bool majority() const noexcept { return last_.answering * 2 > last_.voters; }
+  // What to tell an operator; empty while clients are served.  `clients`: what becomes of them.
+  std::string text(std::string_view clients) const {
+    if (!lost_) return "";
+    return std::string(majority() ? "no leader: " : "no quorum: ") +
+           std::to_string(last_.answering) + " of " + std::to_string(last_.voters) +
+           " replicas answer; " + std::string(clients);
   }
 
  private:
   consensus::QuorumStatus last_;
   std::int64_t began_ns_ = 0;
   std::int64_t led_ns_ = 0;  // last time that there was a majority and a leader
-  bool refuses_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace crane::node

@@ -22,7 +22,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   const bool changed = leadership_.take_changed();
   if (leadership_.take_deposed()) be_deposed();
   if (changed) {
-    if (host_ != nullptr) host_->follow(quorum_.refuses());
+    if (host_ != nullptr) host_->follow(quorum_.lost());
     actions_.followed(leadership_.role() == consensus::Role::kFollower &&
                       value(leadership_.leader()) < replicas_);
   }
@@ -58,12 +58,22 @@ void Service::look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t
   const QuorumWatch::Change change = quorum_.step(quorum, now_ns);
   if (change == QuorumWatch::Change::kNone) return;
   if (change == QuorumWatch::Change::kLost) {
-    spdlog::error("{}", quorum_.text());
+    spdlog::error("{}", why_not_served());
   } else {
-    spdlog::info("a majority of the replicas answers and has a leader: clients are taken again");
+    spdlog::info("a majority of the replicas answers and has a leader: clients {}",
+                 host_ != nullptr ? "are taken again" : "go on");
   }
-  if (host_ != nullptr) host_->refuse(quorum_.refuses());
+  if (host_ != nullptr) host_->refuse(quorum_.lost());
   actions_.changed();
+}
+
+// On one host there is nowhere else to go, and clients that wait go on at the very byte.
+std::string Service::why_not_served() const {
+  if (host_ != nullptr) return quorum_.text("clients are refused");
+  if (quorum_.majority()) return quorum_.text("clients wait");
+  return quorum_.text(actions_.supervised()
+                          ? "clients wait until crane-run has brought the others back"
+                          : "clients wait until crane-run is started again with the same command");
 }
 
 }  // namespace crane::node

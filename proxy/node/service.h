@@ -34,6 +34,8 @@ struct ServiceActions {
   std::function<void(bool another_leads)> followed;
   // What status says has changed.
   std::function<void()> changed;
+  // A crane-run starts the nodes of lost replicas.
+  std::function<bool()> supervised;
 };
 
 class Service {
@@ -52,13 +54,14 @@ class Service {
   // Carries out what the role has become, at a point where no connection is in use.  `goes_on`:
   // nothing stops this replica, and its server has not ended; `stopping`: it was asked to stop.
   void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
-  // A replica that can serve nothing says so to its clients at once, and to its operator.
+  // A replica that can serve nothing says so to its operator, and to its clients if other hosts may
+  // serve them.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept {
     return std::min({quorum_.due_ns(), proxy_.due_ns(), collects_at_ns_});
   }
-  // Why clients are refused; empty: they are not.
-  std::string why_refused() const { return quorum_.text(); }
+  // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
+  std::string why_not_served() const;
 
  private:
   void be_deposed();

@@ -72,7 +72,7 @@ struct NodeStatus {
   std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
   std::string verdict = "unknown";
   std::string alarm;              // who differed where; empty: none
-  std::string no_quorum;          // why clients are refused; empty: they are not
+  std::string no_quorum;          // why clients are not served; empty: they are
   std::string not_serving;        // why the server serves no client; empty: it does
   std::uint64_t divergences = 0;  // found here
   std::uint64_t verified_ago_ms() const noexcept {

@@ -97,7 +97,7 @@ NodeStatus StatusReporter::status() {
   s.soft_barriers = soft_barriers_of(from_.config, server.layout());
   s.standing = from_.stalls.standing();
   describe_check(from_.live_check, s);
-  s.no_quorum = from_.service.why_refused();
+  s.no_quorum = from_.service.why_not_served();
   s.outputs_bytes = server.outputs().bytes();
   s.outputs_digest = server.outputs().digest();
   s.entries = from_.intake.counts();

@@ -183,7 +183,8 @@ constexpr F kNode[] = {
     {"schedule_hash", Holds::kText, kAlways, "of them, hexadecimal; to be compared when `settled`"},
     {"settled", Holds::kFlag, kAlways, "no thread had the turn while clock and hash were read"},
     {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
-    {"no_quorum", Holds::kText, kOrNull, "why clients are refused; null: they are not"},
+    {"no_quorum", Holds::kText, kOrNull,
+     "why clients are not served, and what becomes of them; null: they are served"},
     {"not_serving", Holds::kText, kOrNull, "why its server serves no client; null: it does"},
     {"outputs_bytes", Holds::kNumber, kAlways, "that the server wrote to its clients"},
     {"outputs_digest", Holds::kText, kAlways, "of them, hexadecimal"},
@@ -295,7 +296,7 @@ constexpr F kGroup[] = {
     {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
     {"fabric", Holds::kText, kSometimes, "shm, tcp or verbs"},
     {"durability", Holds::kText, kSometimes, "memory or disk"},
-    {"no_quorum", Holds::kText, kSometimes, "why clients are refused"},
+    {"no_quorum", Holds::kText, kSometimes, "why clients are not served, and what becomes of them"},
     {"supervised", Holds::kFlag, kSometimes, "false: no crane-run does"},
     {"unsupervised", Holds::kText, kSometimes, "what to do about that"},
 };

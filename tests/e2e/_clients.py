@@ -94,12 +94,15 @@ class Redis:
         self.buffer = b""
 
     def __call__(self, *words):
+        self.send(*words)
+        return self.answer()
+
+    def send(self, *words):
         message = b"*%d\r\n" % len(words)
         for word in words:
             word = word if isinstance(word, bytes) else str(word).encode()
             message += b"$%d\r\n%s\r\n" % (len(word), word)
         self.socket.sendall(message)
-        return self.answer()
 
     def line(self):
         while b"\r\n" not in self.buffer:

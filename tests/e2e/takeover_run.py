@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run is killed under load and started again over the living group; a group whose processes
-were all killed is gone on with; another command is refused; --stop ends what nobody supervises.
+"""crane-run is killed under load and started again over the living group; killed with all nodes but
+one, it leaves clients that wait, and status says so; a group whose processes were all killed is
+gone on with; another command is refused; --stop ends what nobody supervises.
 """
+import json
 import os
 import signal
 import subprocess
@@ -71,6 +73,44 @@ def living(scenario, group, port):
     group.settle()
 
 
+def one_left(scenario, group, port, who):
+    """crane-run and two of three nodes are killed: clients wait, and go on when it is back."""
+    what = f"{who} alone is left, without crane-run"
+    leader = group.leader()
+    left = leader if who == "the leader" else (leader + 1) % 3
+    client = h.Redis(port, 60)
+    before = client("INCR", "one left")
+    h.wait_until(lambda: (group.status(left) or {}).get("connections") == 1, 20,
+                 "the last replica holds the connection")
+    kill_crane_run(group)
+    kill(pids_of(group, "node", [n for n in range(3) if n != left]))
+    why = (f"replica {left}: no quorum: 1 of 3 replicas answer; clients wait until crane-run is "
+           "started again with the same command")
+
+    def told():
+        status, text = control(group, "status", group.name)
+        return status == 2 and why in text
+    h.wait_until(told, 20, f"{what}: status says that clients wait, and until when: "
+                           f"{control(group, 'status', group.name)}")
+    status, text = control(group, "status", group.name)
+    scenario.check("unsupervised" in text and " ".join(group.program[:2]) in text
+                   and "refused" not in text,
+                   f"{what}: it names the command, and nothing is said to be refused", text)
+    said = json.loads(control(group, "status", group.name, "-o", "json")[1])
+    scenario.check(said["no_quorum"] == why and said["supervised"] is False,
+                   f"{what}: so do programs hear it", said)
+    client.send("INCR", "one left")
+    start_again(group)
+    scenario.check(client.answer() == before + 1,
+                   f"{what}: the waiting client's connection goes on")
+    client.close()
+    all_back(group)
+    status, text = control(group, "status", group.name)
+    scenario.check(status == 0 and "clients wait" not in text, f"{what}: all is well again", text)
+    group.remember(group.state())
+    group.settle()
+
+
 def dead(scenario, group, port):
     """Power is not lost, but every process is."""
     from_zero(port)
@@ -95,6 +135,8 @@ def body(scenario):
     with h.Group(scenario, h.redis_program(port), port=port) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
         living(scenario, group, port)
+        one_left(scenario, group, port, "the leader")
+        one_left(scenario, group, port, "a follower")
         dead(scenario, group, port)
         kill_crane_run(group)
         status, text = run(group, "--stop", "--name", group.name, "--dir", str(group.home))

@@ -11,18 +11,18 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 }
 
-TEST_CASE("quorum watch: clients are refused at once when the majority is gone", "[quorum]") {
+TEST_CASE("quorum watch: a majority that is gone is told at once", "[quorum]") {
   QuorumWatch watch;
   CHECK(watch.step({3, 3, true}, 1 * kMs) == Change::kNone);
   CHECK(watch.step({3, 2, true}, 2 * kMs) == Change::kNone);
-  CHECK(watch.text().empty());
+  CHECK(watch.text("clients wait").empty());
   CHECK(watch.step({3, 1, false}, 3 * kMs) == Change::kLost);
-  CHECK(watch.text() == "no quorum: 1 of 3 replicas answer; clients are refused");
+  CHECK(watch.text("clients wait") == "no quorum: 1 of 3 replicas answer; clients wait");
   CHECK(watch.step({3, 1, false}, 4 * kMs) == Change::kNone);
   CHECK(watch.due_ns() == QuorumWatch::kNever);
   CHECK(watch.step({3, 2, false}, 5 * kMs) == Change::kNone);  // nobody leads yet
   CHECK(watch.step({3, 2, true}, 6 * kMs) == Change::kBack);
-  CHECK(watch.text().empty());
+  CHECK(watch.text("clients wait").empty());
 }
 
 TEST_CASE("quorum watch: an election is waited for, but not for ever", "[quorum]") {
@@ -35,7 +35,7 @@ TEST_CASE("quorum watch: an election is waited for, but not for ever", "[quorum]
   CHECK(due == 40 * kMs + QuorumWatch::kNoLeaderNs);
   CHECK(watch.step({3, 2, false}, due - 1) == Change::kNone);
   CHECK(watch.step({3, 2, false}, due) == Change::kLost);
-  CHECK(watch.text() == "no leader: 2 of 3 replicas answer; clients are refused");
+  CHECK(watch.text("clients wait") == "no leader: 2 of 3 replicas answer; clients wait");
 }
 
 TEST_CASE("quorum watch: at a start the others have time to come", "[quorum]") {

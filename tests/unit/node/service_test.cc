@@ -38,6 +38,7 @@ struct World : test::SegmentMemory {
   Index applied{};
   std::vector<std::string> told;
   std::vector<consensus::MemberStatus> members;
+  bool supervised = true;
   Leadership leadership{[this](EntryType type, std::int64_t, GrantTurns,
                                std::span<const std::byte> body) -> Result<Index> {
     log.push_back({type, {body.begin(), body.end()}});
@@ -59,7 +60,7 @@ struct World : test::SegmentMemory {
       {[this] { told.emplace_back("drained"); }, [this] { told.emplace_back("took over"); },
        [this] { told.emplace_back("started"); },
        [this](bool another) { told.emplace_back(another ? "another" : "none"); },
-       [this] { told.emplace_back("changed"); }}};
+       [this] { told.emplace_back("changed"); }, [this] { return supervised; }}};
 
   World() { agreed.fill(7); }
   ~World() { event_base_free(base); }
@@ -186,10 +187,19 @@ TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
   seen.answering = 1;
   service.look_at_quorum(seen, 2);
   CHECK_FALSE(told.empty());
-  CHECK(service.why_refused().find("1 of 3 replicas answer") != std::string::npos);
+  CHECK(service.why_not_served() ==
+        "no quorum: 1 of 3 replicas answer; clients wait until crane-run has brought the others "
+        "back");
+  supervised = false;
+  CHECK(service.why_not_served() ==
+        "no quorum: 1 of 3 replicas answer; clients wait until crane-run is started again with "
+        "the same command");
   seen.answering = 2;
   service.look_at_quorum(seen, 3);
-  CHECK(service.why_refused().empty());
+  CHECK(service.why_not_served().empty());
+  seen.led = false;
+  service.look_at_quorum(seen, 3 + QuorumWatch::kNoLeaderNs);
+  CHECK(service.why_not_served() == "no leader: 2 of 3 replicas answer; clients wait");
 }
 
 TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
