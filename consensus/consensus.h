@@ -126,6 +126,18 @@ struct EntryView {
   LogPlace place() const noexcept { return {at, end_pos}; }
 };
 
+// A copy of the log as a file (log_tail.h).
+struct LogCopyRequest {
+  LogPlace behind;   // a checkpoint's
+  Index through{};   // at least so much
+  std::string path;  // a file that is there
+  friend bool operator==(const LogCopyRequest&, const LogCopyRequest&) = default;
+};
+struct LogCopy {
+  bool done = false;
+  Index last{};  // in it so far
+};
+
 inline constexpr std::size_t kOutOfBandBytesMax = 232;
 
 struct Callbacks {
@@ -292,6 +304,14 @@ class Consensus {
   // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose
   // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
   virtual void checkpointed(Index at) = 0;
+  // kDisk: writes the entries behind a place into a file, up to the last one that is committed and
+  // in the own store when that reaches as far as is wanted; the store's thread does it, a piece at
+  // a time.  To be asked again, the same, until it is done or failed.  kBusy: another copy is under
+  // way; kGone: the store does not reach back to the place; kBadArgument: another entry stands
+  // there; kUnsupported: there is no store; kFull, kSystem: the file.
+  virtual Result<LogCopy> copy_log(const LogCopyRequest&) {
+    return Error{Code::kUnsupported, 0, "the log is in memory only"};
+  }
   // Appends a change of members, which counts at once and is final when committed (on_members).
   // kNotLeader: status().leader may know; kBusy: a change or transfer is under way, the learner
   // lags, or too few of the remaining voters are in touch: try again; kBadArgument: it makes no

@@ -212,6 +212,12 @@ void Driver::checkpointed(Index at) {
   if (fatal_ == nullptr) step(core::Checkpointed{at});
 }
 
+Result<LogCopy> Driver::copy_log(const LogCopyRequest& request) {
+  if (!store_) return Error{Code::kUnsupported, 0, "the log is in memory only"};
+  if (fatal_ != nullptr) return Error{Code::kGone, 0, fatal_};
+  return store_->copy(request, std::min(core_.committed(), core_.durable().index));
+}
+
 // --- the loop -----------------------------------------------------------------------------------
 
 std::uint64_t Driver::poll(std::uint64_t now_ns) {

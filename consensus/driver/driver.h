@@ -50,6 +50,7 @@ class Driver final : public Consensus {
   void fit() override;
   void lags(std::uint64_t ns) override;
   void checkpointed(Index at) override;
+  Result<LogCopy> copy_log(const LogCopyRequest& request) override;
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
   bool leads_on() const noexcept override { return core_.leads_on(); }

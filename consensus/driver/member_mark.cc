@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "consensus/store/tail_format.h"
+
 namespace crane::consensus {
 namespace {
 
@@ -13,14 +15,23 @@ std::string path_of(const std::string& directory, ReplicaId self) {
   return directory + "/member-" + std::to_string(value(self));
 }
 
-bool holds(const std::string& path, std::uint64_t log_id) {
+// The first two words of a file; zeros where it has none.
+struct Words {
+  std::uint64_t first = 0, second = 0;
+};
+Words words_of(const std::string& path) {
+  Words words;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  std::uint64_t id = 0;
-  const bool whole = ::read(fd, &id, sizeof id) == sizeof id;
+  if (fd < 0) return words;
+  Words read;
+  const ssize_t got = ::read(fd, &read, sizeof read);
   ::close(fd);
-  return whole && id == log_id;
+  if (got >= static_cast<ssize_t>(sizeof read.first)) words.first = read.first;
+  if (got == static_cast<ssize_t>(sizeof read)) words.second = read.second;
+  return words;
 }
+
+bool holds(const std::string& path, std::uint64_t log_id) { return words_of(path).first == log_id; }
 
 std::string restored_path_of(const std::string& directory, ReplicaId self) {
   return directory + "/restored-" + std::to_string(value(self));
@@ -52,7 +63,14 @@ Outcome mark_restored(const std::string& directory, ReplicaId self, std::uint64_
 }
 
 bool was_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
-  return holds(restored_path_of(directory, self), log_id);
+  return holds(restored_path_of(directory, self), log_id) ||
+         !restored_tail(directory, self, log_id).empty();
+}
+
+std::string restored_tail(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
+  std::string path = restored_path_of(directory, self);
+  const Words words = words_of(path);
+  return words.first == store::kTailMagic && words.second == log_id ? path : std::string();
 }
 
 Outcome forget_restored(const std::string& directory, ReplicaId self) {

@@ -161,7 +161,8 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
   }
   const core::Checkpoint* const place = checkpoint ? &*checkpoint : nullptr;
   if (o.durability == Durability::kDisk) {
-    auto opened = open_disk(o, config, std::move(fabric), {was_member(o), was_restored(o)}, place);
+    const Marks marks{was_member(o), was_restored(o), restored_tail(lasting(o), o.self, o.log_id)};
+    auto opened = open_disk(o, config, std::move(fabric), marks, place);
     if (!opened) return opened;
     if (const Outcome marked = mark_member(o); !marked) return marked.error();
     // The driver has not been polled yet: nothing was said (RESTORED-1).

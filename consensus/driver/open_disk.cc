@@ -96,6 +96,24 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
   return recovered;
 }
 
+// Of a restored group: the replica takes the place of the member it was, once (RESTORED-1).
+Outcome place_restored(const Options& o, const Marks& marks, store::Store& store, Fabric& fabric,
+                       const core::Checkpoint* checkpoint) {
+  // Of a start that was interrupted before the replica had taken its place.
+  const bool empty = fabric.own_cell(core::kPromiseCell).words[core::kIncarnation] == 0;
+  if (!marks.restored || checkpoint == nullptr || (fabric.survived() && !empty)) return Done{};
+  if (marks.tail.empty()) {
+    return store::take_place(store, o.log_id, o.self, marks.was_member, *checkpoint);
+  }
+  const Outcome placed =
+      store::take_place_with(marks.tail, store, o.log_id, o.self, marks.was_member, *checkpoint);
+  if (placed || placed.error().text.empty()) return placed;
+  Error error = placed.error();
+  error.text = marks.tail + ": the log of the backup cannot be used: " + error.text +
+               "; restore the group again, from another copy of the backup";
+  return error;
+}
+
 // One descriptor for the owner's loop: readable when the fabric's or the store's is.
 Result<int> both(int fabric, int store) {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
@@ -122,11 +140,8 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   auto opened = store::BdbStore::open(bdb);
   if (!opened) return say(o, opened.error());
   store::Store& store = *opened.value();
-  if (marks.restored && checkpoint != nullptr && !fabric->survived()) {
-    const Outcome placed =
-        store::take_place(store, config.log_id, o.self, marks.was_member, *checkpoint);
-    if (!placed) return say(o, placed.error());
-  }
+  const Outcome placed = place_restored(o, marks, store, *fabric, checkpoint);
+  if (!placed) return placed.error().text.empty() ? say(o, placed.error()) : placed.error();
   auto recovered = recover(o, config, *fabric, store, marks.was_member, checkpoint);
   if (!recovered) return say(o, recovered.error());
   store::Recovered& r = recovered.value();

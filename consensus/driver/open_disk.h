@@ -3,6 +3,7 @@
 // The part of Consensus::open that is about the store.
 
 #include <memory>
+#include <string>
 
 #include "consensus/consensus.h"
 #include "consensus/core/step.h"
@@ -15,6 +16,7 @@ namespace crane::consensus {
 struct Marks {
   bool was_member = false;  // this replica was one
   bool restored = false;    // it was brought back from a backup, and has said nothing since
+  std::string tail{};       // the log behind the backup's checkpoint; empty: there is none
 };
 
 // Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the

@@ -82,6 +82,10 @@ bool StoreSide::take(const std::function<void(const core::Event&)>& step) {
 }
 
 std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
+  if (r.job.kind == StoreJob::Kind::kCopy) {
+    copied(r.error);
+    return std::nullopt;
+  }
   // What is dropped already is a peer's trouble.
   const bool dropped = r.job.kind == StoreJob::Kind::kFetch && r.error.code == Code::kNotFound;
   if (r.error.code != Code::kOk && !dropped) return failed(r.error);
@@ -107,6 +111,8 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     case StoreJob::Kind::kFetch:
       fetched_ = std::move(r.job.bytes);
       return core::Fetched{r.job.sequence, fetched_};
+    case StoreJob::Kind::kCopy:
+      break;
   }
   return std::nullopt;
 }
@@ -122,6 +128,36 @@ core::Event StoreSide::failed(const Error& error) {
             << "; this replica stops acknowledging and leaves" << advice;
   return core::StoreFailed{error.code == Code::kFull ? "the store's disk is full"
                                                      : "the store failed"};
+}
+
+// A piece at a time: what waits for the disk comes between two.
+Result<LogCopy> StoreSide::copy(const LogCopyRequest& request, Index held) {
+  const bool same = copy_ && request == copies_;
+  if (copying_ && !same) return Error{Code::kBusy, 0, "another copy of the log is under way"};
+  if (copying_) return LogCopy{false, copied_};
+  if (same) {
+    const auto ended = std::exchange(copy_, nullptr);
+    if (copy_error_.code != Code::kOk) return copy_error_;
+    return LogCopy{true, ended->last()};
+  }
+  if (held < std::max(request.through, request.behind.at.index)) return LogCopy{false, held};
+  const core::Cursor begin{request.behind.pos, request.behind.at};
+  copy_ = std::make_shared<store::TailWriter>(request.path, begin, held);
+  copies_ = request;
+  copied(Error{});
+  return LogCopy{false, copied_};
+}
+
+// A piece of it; the next one follows.
+void StoreSide::copied(const Error& error) {
+  copy_error_ = error;
+  copied_ = copy_->last();
+  copying_ = error.code == Code::kOk && !copy_->done();
+  if (!copying_) return;
+  StoreJob job;
+  job.kind = StoreJob::Kind::kCopy;
+  job.copy = copy_;
+  thread_->push(std::move(job));
 }
 
 void StoreSide::ask() {

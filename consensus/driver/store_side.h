@@ -42,6 +42,9 @@ class StoreSide {
   bool take(const std::function<void(const core::Event&)>& step);
   int event_fd() const noexcept { return thread_->event_fd(); }
 
+  // Consensus::copy_log(); `held`: all up to here is committed, and in the store.
+  Result<LogCopy> copy(const LogCopyRequest& request, Index held);
+
   // Entries are still to come from the store, before the core's.
   bool replaying() const noexcept { return next_ <= replay_to_; }
   // Some of them are there.
@@ -59,6 +62,7 @@ class StoreSide {
       : thread_(std::move(thread)), directory_(std::move(directory)), self_(self) {}
   void ask();
   core::Event failed(const Error& error);
+  void copied(const Error& error);
   std::optional<core::Event> event_of(StoreResult& r);
 
   std::unique_ptr<StoreThread> thread_;
@@ -73,6 +77,12 @@ class StoreSide {
   bool ready_ = false;
   std::vector<std::byte> replay_bytes_;
   std::vector<std::byte> fetched_;  // for a peer
+  // The copy that was asked for last, until its end was told.
+  std::shared_ptr<store::TailWriter> copy_;
+  LogCopyRequest copies_;
+  bool copying_ = false;  // the store's thread has a piece of it
+  Index copied_{};
+  Error copy_error_{};
 };
 
 }  // namespace crane::consensus

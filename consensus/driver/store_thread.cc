@@ -97,8 +97,9 @@ void StoreThread::run() {
     } else {
       continue;
     }
-    const bool read =
-        result.job.kind == StoreJob::Kind::kRead || result.job.kind == StoreJob::Kind::kFetch;
+    using Kind = StoreJob::Kind;
+    const Kind kind = result.job.kind;
+    const bool read = kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy;
     failed = result.error.code != Code::kOk && !(worked && read);
     const std::lock_guard<std::mutex> lock(mutex_);
     results_.push_back(std::move(result));
@@ -125,6 +126,9 @@ void StoreThread::carry_out(StoreResult& r) {
     case StoreJob::Kind::kDrop:
       if (const Outcome o = store_->drop_below(next(r.job.index)); !o) r.error = o.error();
       r.behind = next(store_->state().first.last.index);
+      break;
+    case StoreJob::Kind::kCopy:
+      if (const Outcome o = r.job.copy->step(*store_); !o) r.error = o.error();
       break;
     case StoreJob::Kind::kRead:
     case StoreJob::Kind::kFetch: {

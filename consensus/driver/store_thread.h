@@ -5,7 +5,7 @@
 // The idea: jobs in, results out, each through a short list under a mutex that is held for a move
 // only; an eventfd says that there are results.  The lists are bounded by the protocol: one
 // transaction of entries at a time (CORE-D4), promises that wait are merged into the newest, one
-// read for the own server and one for a peer at a time; drops are merged, too.
+// read for the own server and one for a peer at a time, one piece of a copy; drops are merged, too.
 // After an error nothing more is done (STORE-T5).
 //
 // Threads: all members from the loop's thread, except where the comment says store thread.
@@ -20,13 +20,14 @@
 
 #include "consensus/core/log.h"
 #include "consensus/store/store.h"
+#include "consensus/store/tail_writer.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 
 namespace crane::consensus {
 
 struct StoreJob {
-  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch, kDrop };
+  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch, kDrop, kCopy };
   Kind kind{};
   View view{};                 // kPromise
   std::uint64_t sequence = 0;  // kAppend, kFetch: the core's
@@ -34,7 +35,8 @@ struct StoreJob {
   core::Cursor commit;
   Index index{};  // kRead, kFetch: from here on, up to about bytes_max; kDrop: up to here
   std::size_t bytes_max = 0;
-  std::vector<std::byte> bytes;  // kAppend: the entries; else where they go
+  std::vector<std::byte> bytes;             // kAppend: the entries; else where they go
+  std::shared_ptr<store::TailWriter> copy;  // kCopy: of which a piece is written
 };
 
 // A job that is done; or none is done any more, because of `error`.
@@ -43,7 +45,7 @@ struct StoreResult {
   core::Cursor last;  // kAppend: durable up to here
   // kRead, kFetch: the index behind the last one that was read; kDrop: of the first one held.
   Index behind{};
-  Error error;               // kOk: it is done.  A read may fail without consequences.
+  Error error;               // kOk: it is done.  A read or a copy may fail without consequences.
   std::int64_t took_ns = 0;  // the job, on the store thread
 };
 

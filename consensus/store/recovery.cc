@@ -2,6 +2,7 @@
 #include "consensus/store/recovery.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "dmt/base/assert.h"
@@ -202,6 +203,79 @@ Outcome take_place(Store& store, std::uint64_t log_id, ReplicaId self, bool was_
   const bool is_new = s.damage.empty() && s.identity.incarnation == 0 && !was_member;
   if (!is_new || !members.admits(self, incarnation)) return Done{};
   return store.reset_at({log_id, incarnation}, {}, {});
+}
+
+namespace {
+
+Result<LogTailReader> open_tail(const std::string& path) {
+  auto source = tail_of_file(path);
+  if (!source) return source.error();
+  return LogTailReader::open(std::move(source).value());
+}
+
+// The newest list of members in it, or `known`; all of it is read.
+Result<core::ConfigAt> newest_members(LogTailReader& tail, const core::ConfigAt& known) {
+  core::ConfigAt newest = known;
+  for (;;) {
+    const auto piece = tail.next();
+    if (!piece) return piece.error();
+    if (piece.value().empty()) return newest;
+    for (auto rest = piece.value(); !rest.empty();) {
+      core::EntryHeader h;
+      std::memcpy(static_cast<void*>(&h), rest.data(), sizeof h);
+      const auto members = core::Members::decode(rest.subspan(core::kHeaderBytes, h.length));
+      if (h.type == core::kConfig && !members) {
+        return failure(Code::kDamaged, "read the log of a backup",
+                       "entry " + std::to_string(h.index) + " is no list of members");
+      }
+      const Viewstamp at{View{h.view}, Index{h.index}};
+      if (h.type == core::kConfig && at.index > newest.at.index) newest = {at, *members};
+      rest = rest.subspan(core::entry_bytes(h.length));
+    }
+  }
+}
+
+// Again, from its beginning; what the store has of it stays.
+Outcome store_tail(Store& store, const std::string& path) {
+  auto tail = open_tail(path);
+  if (!tail) return tail.error();
+  const LogTail& all = tail.value().tail();
+  core::Cursor at{all.begin.pos, all.begin.at};
+  const core::Cursor end{all.end.pos, all.end.at};
+  for (;;) {
+    const auto piece = tail.value().next();
+    if (!piece) return piece.error();
+    if (piece.value().empty()) return Done{};
+    const auto stored = store.append(at, piece.value(), end);
+    if (!stored) return stored.error();
+    at = stored.value();
+  }
+}
+
+}  // namespace
+
+Outcome take_place_with(const std::string& path, Store& store, std::uint64_t log_id, ReplicaId self,
+                        bool was_member, const core::Checkpoint& checkpoint) {
+  auto tail = open_tail(path);
+  if (!tail) return tail.error();
+  const LogTail all = tail.value().tail();
+  if (all.log_id != log_id) {
+    return failure(Code::kDamaged, "read the log of a backup", "it is of another group");
+  }
+  const auto config = newest_members(tail.value(), checkpoint.config);
+  if (!config) return config.error();
+  const core::Members& members = config.value().members;
+  const Identity identity{log_id, members.incarnation(self)};
+  if (was_member || !members.admits(self, identity.incarnation)) return Done{};
+  const State& s = store.state();
+  const core::Cursor begin{all.begin.pos, all.begin.at};
+  if (s.damage.empty() && s.identity.incarnation == 0) {
+    const View promise = std::max(checkpoint.view, all.end.at.view);
+    if (const Outcome made = store.reset_at(identity, begin, promise); !made) return made;
+  } else if (!s.damage.empty() || s.identity != identity || s.first != begin) {
+    return Done{};  // recover() says what it is
+  }
+  return store_tail(store, path);
 }
 
 }  // namespace crane::consensus::store

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "consensus/core/step.h"
+#include "consensus/log_tail.h"
 #include "consensus/store/store.h"
 
 namespace crane::consensus::store {
@@ -54,5 +55,13 @@ Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_
 // group can hold anything else; `was_member` as there: then nothing happens.
 Outcome take_place(Store& store, std::uint64_t log_id, ReplicaId self, bool was_member,
                    const core::Checkpoint& checkpoint);
+
+// The same of a backup that holds the log behind its checkpoint, in the file `tail`: the store
+// begins before that, and holds all of it, as committed.  The member is the one that the newest
+// list names, in the tail or in `checkpoint`, which is the backup's or a newer one of the restored
+// group. Does the rest of one that was interrupted.  kDamaged: the file is no such tail; nothing
+// was changed.
+Outcome take_place_with(const std::string& tail, Store& store, std::uint64_t log_id, ReplicaId self,
+                        bool was_member, const core::Checkpoint& checkpoint);
 
 }  // namespace crane::consensus::store

@@ -8,12 +8,18 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "consensus/core/log.h"
+#include "consensus/fabric/shm.h"
+#include "consensus/log_tail.h"
+#include "consensus/member_mark.h"
 #include "dmt/base/clock.h"
 #include "tests/fabric/harness.h"
 
@@ -104,7 +110,8 @@ struct Served {
 };
 
 struct ServedGroup {
-  TemporaryDirectory directory;
+  TemporaryDirectory directory, elsewhere;
+  std::string home = directory.path();
   consensus::Durability durability;
   std::array<Served, 3> served;
   bool leads = false;
@@ -119,8 +126,8 @@ struct ServedGroup {
   Outcome open(std::uint8_t id, const std::optional<consensus::Checkpoint>& checkpoint,
                bool forget = false) {
     consensus::Options o;
-    o.directory = directory.path();
-    o.store_directory = directory.path() + "/stores";
+    o.directory = home;
+    o.store_directory = home + "/stores";
     o.durability = durability;
     o.self = ReplicaId{id};
     o.ring_bytes = 1U << 16;
@@ -149,6 +156,17 @@ struct ServedGroup {
       s.replica->poll(now_ns());
       s.replica->flush_doorbells();
     }
+  }
+  // All replicas begin at the checkpoint, on another machine.
+  void open_elsewhere(const consensus::Checkpoint& checkpoint) {
+    leads = false;
+    home = elsewhere.path();
+    for (Served& s : served) s.replica.reset();
+    for (std::uint8_t i = 0; i < served.size(); ++i) {
+      REQUIRE(open(i, checkpoint).ok());
+      if (i > 0) served[i].replica->abdicate("replica 0 leads");
+    }
+    REQUIRE(until([&] { return iterate(), leads && streams(1) && streams(2); }));
   }
   bool streams(std::uint8_t id) const {
     const auto members = served[0].replica->members();
@@ -225,6 +243,69 @@ TEST_CASE("driver: a server that is brought back from a checkpoint gets all behi
   bad.facts.back() ^= std::byte{1};
   g.served[2].replica.reset();
   CHECK(g.open(2, bad).error().code == Code::kDamaged);
+}
+
+TEST_CASE("driver: a group that is restored with the log behind its checkpoint holds all of it",
+          "[driver][checkpoint]") {
+  ServedGroup g(consensus::Durability::kDisk);
+  g.served[1].take_at = g.last(0) + 5;
+  g.work(100);  // more than a ring
+  const consensus::Checkpoint c = g.served[1].taken;
+  const std::string path = g.directory.path() + "/log";
+  std::ofstream(path, std::ios::binary);
+  const auto copy = [&g](const consensus::LogCopyRequest& request) {
+    return g.served[2].replica->copy_log(request);
+  };
+  // One that reaches further than the log waits.
+  const consensus::LogCopyRequest wanted{c.place, Index{g.last(0) + 3}, path};
+  for (int i = 0; i < 10; ++i, g.iterate()) {
+    const auto waits = copy(wanted);
+    REQUIRE(waits.ok());
+    CHECK_FALSE(waits.value().done);
+  }
+  g.work(3);
+  REQUIRE(until([&] {
+    g.iterate();
+    const auto status = g.served[2].replica->status();
+    return std::min(status.committed, status.durable) >= wanted.through;
+  }));
+  CHECK_FALSE(copy(wanted).value().done);  // it begins
+  CHECK(copy({c.place, wanted.through, path + "2"}).error().code == Code::kBusy);
+  REQUIRE(until([&] { return g.iterate(), copy(wanted).value().done; }));
+  const auto tail = consensus::check_log_tail(path);
+  REQUIRE(tail.ok());
+  CHECK(tail.value().begin == c.place);
+  CHECK(tail.value().end.at.index >= wanted.through);
+  const std::uint64_t end = value(tail.value().end.at.index);
+  const consensus::LogPlace foreign{{View{1}, c.place.at.index}, c.place.pos};
+  const consensus::LogCopyRequest of_another{foreign, wanted.through, path};
+  CHECK_FALSE(copy(of_another).value().done);
+  REQUIRE(until([&] { return g.iterate(), !copy(of_another).ok(); }));
+
+  for (const char* self : {"0", "1", "2"}) {
+    std::filesystem::create_hard_link(path, g.elsewhere.path() + "/restored-" + self);
+  }
+  {  // A start of replica 1 that was killed before it had taken its place left its memory.
+    consensus::ShmOptions shm;
+    shm.directory = g.elsewhere.path();
+    shm.self = ReplicaId{1};
+    shm.replicas = 3;
+    shm.group = 99;
+    shm.log_bytes = consensus::core::log_memory_bytes(1U << 16);
+    REQUIRE(consensus::ShmFabric::open(shm).ok());
+  }
+  const auto members = g.served[0].replica->members();
+  g.open_elsewhere(c);
+  for (const auto& now : g.served[0].replica->members()) {
+    CHECK(now.incarnation == members.at(value(now.id)).incarnation);
+  }
+  g.work(5);
+  CHECK(g.last(0) > end);
+  for (const std::uint8_t id : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{2}}) {
+    g.check_seen(id, c.place);
+    CHECK_FALSE(consensus::was_restored(g.elsewhere.path(), ReplicaId{id}, 99));  // RESTORED-1
+  }
+  CHECK(std::filesystem::exists(path));
 }
 
 }  // namespace crane::test
