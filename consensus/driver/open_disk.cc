@@ -105,6 +105,8 @@ Outcome place_restored(const Options& o, const Marks& marks, store::Store& store
   if (marks.tail.empty()) {
     return store::take_place(store, o.log_id, o.self, marks.was_member, *checkpoint);
   }
+  Message() << "the log of a backup is stored: r" << static_cast<unsigned>(value(o.self)) << ": "
+            << marks.tail.c_str();
   const Outcome placed =
       store::take_place_with(marks.tail, store, o.log_id, o.self, marks.was_member, *checkpoint);
   if (placed || placed.error().text.empty()) return placed;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -17,10 +18,15 @@ namespace crane::node {
 namespace {
 
 std::string refusal(const Error& why, const std::string& what) {
-  const char* error = why.code == Code::kNotLeader ? "not_leader"
-                      : why.code == Code::kBusy    ? "busy"
-                                                   : "bad_argument";
-  return refused(error, what + ": " + why.what);
+  const char* error = why.code == Code::kNotLeader     ? "not_leader"
+                      : why.code == Code::kBusy        ? "busy"
+                      : why.code == Code::kGone        ? "gone"
+                      : why.code == Code::kFull        ? "full"
+                      : why.code == Code::kUnsupported ? "unsupported"
+                      : why.code == Code::kBadArgument ? "bad_argument"
+                                                       : "failed";
+  const std::string cause = why.detail != 0 ? std::string(": ") + std::strerror(why.detail) : "";
+  return refused(error, what + ": " + why.what + cause);
 }
 
 // How long an operator's abdication lasts when nobody else can lead.
@@ -49,6 +55,7 @@ std::string OperatorRequests::answer(const std::string& text) {
     if (leadership_.leads()) return actions_.upgrade(request);
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
   }
+  if (what == "copy_log") return copy_log(request);
   if (what == "leave") return leave();
   if (what == "bring_back") return bring_back(request);
   return refused("unknown", "this version of crane-node does not know that request");
@@ -149,6 +156,24 @@ Outcome OperatorRequests::hand_over(int to) {
   }
   group_.flush_doorbells();
   return Done{};
+}
+
+// The thread of the store does it, while the one that asks waits (consensus::copy_log()).
+std::string OperatorRequests::copy_log(const nlohmann::json& request) {
+  const auto number = [&request](const char* field) { return request[field].get<std::uint64_t>(); };
+  consensus::LogCopyRequest copy;
+  copy.behind = {{View{number("view")}, Index{number("index")}}, number("position")};
+  copy.through = Index{number("through")};
+  copy.path = fmt::format("{}/log-{}", config_.replica_dir(), number("file"));
+  const auto copied = group_.copy_log(copy);
+  if (!copied.ok()) return refusal(copied.error(), "the log was not copied");
+  const bool done = copied.value().done;
+  const std::uint64_t last = value(copied.value().last);
+  nlohmann::json answer = control::accepted(
+      fmt::format("the log is {}copied up to entry {}", done ? "" : "being ", last));
+  answer["done"] = done;
+  answer["last"] = last;
+  return control::line_of(answer);
 }
 
 // For maintenance, or to restart elsewhere in the log: in order, and without being missed.

@@ -66,6 +66,7 @@ class OperatorRequests {
   bool let_in(std::function<Outcome()> then);
   Outcome hand_over(int to);
   std::string signal_server(const nlohmann::json& request);
+  std::string copy_log(const nlohmann::json& request);
   std::string leave();
   std::string bring_back(const nlohmann::json& request);
 

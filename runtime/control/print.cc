@@ -32,6 +32,8 @@ constexpr ErrorKind kErrors[] = {
     {"unsupported", "not in this group, or not as it was started"},
     {"bad_argument", "the group has no such replica, or cannot do that to it"},
     {"failed", "it was tried; the message says what went wrong"},
+    {"gone", "the log does not reach back so far any more"},
+    {"full", "the disk has no room; nothing was kept of it"},
     {"stopping", "the group is being stopped"},
 };
 

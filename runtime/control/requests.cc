@@ -50,6 +50,13 @@ constexpr Field kCheckpoint[] = {
 constexpr Field kUpgrade[] = {
     text("command", true, "the new server's command line, a JSON list of words"),
     number("seconds", true, "within which it listens, or is rolled back", 1, 86'400)};
+constexpr Field kCopyLog[] = {
+    number("view", true, "of the entry of a checkpoint", 0, kAny),
+    number("index", true, "its log index", 0, kAny),
+    number("position", true, "where it ends in the log", 0, kAny),
+    number("through", true, "log index that the copy reaches at least", 0, kAny),
+    number("file", true, "the copy is log-FILE in the replica's directory, and is there, empty", 0,
+           kAny)};
 constexpr Field kBringBack[] = {
     replica("who is started"), flag("forget", "as a new member, without what its log holds"),
     text("checkpoint", false, "its name, VIEW.INDEX; null or empty: the newest", kNameMost)};
@@ -60,6 +67,8 @@ constexpr Verb kNodeVerbs[] = {
     {"signal", kSignal, "the leader sends the servers' main process a signal, through the log"},
     {"checkpoint", kCheckpoint, "the leader has a checkpoint taken"},
     {"upgrade", kUpgrade, "the leader has every server ended, and started with another command"},
+    {"copy_log", kCopyLog,
+     "the log behind a checkpoint becomes a file, for a backup; asked again until it is done"},
     {"leave", kNoFields, "this replica ends, and is not missed (drain)"},
     {"supervise", kNoFields, "a crane-run that was started again takes the node over"},
     {"bring_back", kBringBack, "crane-run starts a replica that was drained or lost"},

@@ -41,6 +41,14 @@ class FakeConsensus : public consensus::Consensus {
   void checkpointed(Index at) override {
     asked.push_back("checkpointed " + std::to_string(value(at)));
   }
+  Result<consensus::LogCopy> copy_log(const consensus::LogCopyRequest& request) override {
+    if (next_error.code != Code::kOk) return std::exchange(next_error, {});
+    asked.push_back("copy " + std::to_string(value(request.behind.at.view)) + " " +
+                    std::to_string(value(request.behind.at.index)) + " " +
+                    std::to_string(request.behind.pos) + " " +
+                    std::to_string(value(request.through)) + " " + request.path);
+    return consensus::LogCopy{asked.size() > 1, Index{12}};
+  }
   Result<Index> change_members(const consensus::MemberChange& change) override {
     if (next_error.code != Code::kOk) return std::exchange(next_error, {});
     asked.push_back("change " + std::to_string(static_cast<int>(change.kind)) + " " +

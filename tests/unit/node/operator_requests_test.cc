@@ -72,6 +72,28 @@ TEST_CASE_METHOD(World, "members are changed by the group", "[requests]") {
   CHECK(ask(R"({"do":"member","change":"remove","replica":1})")["error"] == "busy");
 }
 
+TEST_CASE_METHOD(World, "the log is copied into a file of the replica's directory", "[requests]") {
+  config.dir = "/groups/shop";
+  const std::string request =
+      R"({"do":"copy_log","view":513,"index":10,"position":4096,"through":12,"file":77})";
+  const auto begun = ask(request);
+  CHECK(begun["ok"] == true);
+  CHECK(begun["done"] == false);
+  const auto done = ask(request);
+  CHECK(done["done"] == true);
+  CHECK(done["last"] == 12);
+  CHECK(group.asked.back() == "copy 513 10 4096 12 /groups/shop/r0/log-77");
+  for (const auto& [code, kind] : {std::pair{Code::kGone, "gone"},
+                                   {Code::kBusy, "busy"},
+                                   {Code::kUnsupported, "unsupported"},
+                                   {Code::kFull, "full"},
+                                   {Code::kSystem, "failed"}}) {
+    group.next_error = {code, 0, "for a reason"};
+    CHECK(ask(request)["error"] == kind);
+  }
+  CHECK(ask(R"({"do":"copy_log","view":513})")["error"] == "missing_field");
+}
+
 TEST_CASE_METHOD(World, "a replica that is needed does not leave", "[requests][REQ-2]") {
   group.present[1].connected = false;
   CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
