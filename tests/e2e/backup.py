@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an operator takes out of a living group and puts in elsewhere: `crane-ctl data export` and
-`import` (the server's files at one log index), `backup` and `restore` (the group). Clients go on
-meanwhile; damaged files and names that are taken are refused, and leave nothing."""
+`import` (the server's files at one log index), `backup` and `restore` (the group, with the log
+behind its checkpoint). Clients go on meanwhile; damaged files and names that are taken are refused,
+and leave nothing."""
 import collections
 import json
+import re
 import subprocess
 
 import _data as d
@@ -13,6 +15,9 @@ import _matrix as m
 
 CLIENTS = 3
 ANSWERS = 40   # per client, before something happens
+BACKUPS = 3    # of one group, behind one checkpoint
+PLACE = re.compile(r"at log index (\d+) \(checkpoint at (\d+), (\d+) entries of log\)")
+LOG_HEAD = 96  # bytes; consensus/store/tail_format.h
 
 
 def control(scenario, *words, home=None):
@@ -230,6 +235,116 @@ def back_up_and_restore(scenario, kind):
     goes_on(scenario, last, pushers, before, "restored files")
 
 
+def back_up(scenario, last, file):
+    """Checkpoint and last entry of a backup that was just made, by what crane-ctl says."""
+    status, said = control(scenario, "backup", file, last.group.name, home=last.group.home)
+    place = PLACE.search(said)
+    scenario.check(status == 0 and place is not None, f"backup with a log: {file.name}", said)
+    end, checkpoint, entries = map(int, place.groups())
+    scenario.check(end == checkpoint + entries, "its log begins right behind its checkpoint", said)
+    return checkpoint, end
+
+
+def changed(file, name, change):
+    """The same archive with other bytes in it, and checksums of zstd that are right."""
+    bytes_ = bytearray(subprocess.run(["zstd", "-dcq", file], stdout=subprocess.PIPE,
+                                      check=True).stdout)
+    change(bytes_)
+    path = file.with_name(name)
+    subprocess.run(["zstd", "-qfo", path], input=bytes_, check=True)
+    return path
+
+
+def damage_log(bytes_):
+    bytes_[bytes_.index(b"CRNTAIL1") + LOG_HEAD + 100] ^= 1
+
+
+def other_version(bytes_):
+    at = bytes_.index(b'"log": ')
+    bytes_[at:at + 8] = b'"log": 9'
+
+
+def move_away(last, home):
+    """As on another machine: of the group nothing is there, and it gets another directory."""
+    h.shutil.rmtree(f"/dev/shm/crane.{last.group.name}", ignore_errors=True)
+    if last.dir.exists():
+        last.dir.rename(last.dir.with_name(f"away-{last.dir.parent.name}-{last.group.name}"))
+    home.mkdir(exist_ok=True)
+    last.group.home, last.group.dir = home, home / last.group.name
+
+
+def backups_under_load(scenario, last):
+    """Backups behind one checkpoint, while clients are served: each with what was acknowledged."""
+    made, places = [], []
+    with d.Pushers(last.server, CLIENTS, 0) as pushers:
+        pushers.wait(ANSWERS)
+        status, said = control(scenario, "checkpoint", "now", last.group.name,
+                               home=last.group.home)
+        scenario.check(status == 0, "a checkpoint", said)
+        for number in range(BACKUPS):
+            pushers.wait(ANSWERS)
+            file = scenario.work / f"log-{number}.backup"
+            before = pushers.acknowledged()
+            places.append(back_up(scenario, last, file))
+            made.append((file, before))
+        pushers.wait(ANSWERS)
+    scenario.check(len({checkpoint for checkpoint, _ in places}) == 1,
+                   "no checkpoint is taken for a backup where there is one", str(places))
+    ends = [end for _, end in places]
+    scenario.check(ends == sorted(set(ends)), "each backup reaches further", str(places))
+    return made, pushers
+
+
+def log_is_refused(scenario, last, file):
+    """A log that is damaged, and one of another version; its server's files can be had."""
+    home = last.group.home
+    bad = changed(file, "damaged-log.backup", damage_log)
+    refused(scenario, bad, 5, [str(bad)], "a backup whose log is damaged", "restore", home=home)
+    other = changed(file, "other-version.backup", other_version)
+    refused(scenario, other, 5, [str(other), "log version 9", "--tier restart"],
+            "a backup whose log is of another version", "restore", home=home)
+    status, said = control(scenario, "restore", other, "--tier", "restart", home=home)
+    scenario.check(status == 0 and re.search(r"\(entries \d+ to \d+\) is left out", said),
+                   "restore --tier restart says which entries are left out", said)
+    h.shutil.rmtree(last.dir)
+
+
+def damaged_when_it_begins(scenario, last, file):
+    """Between restore and the first start: a replica names the file, and none begins."""
+    status, said = control(scenario, "restore", file, home=last.group.home)
+    scenario.check(status == 0, "restore", said)
+    log = last.dir / "restored-0"
+    bytes_ = bytearray(log.read_bytes())
+    bytes_[LOG_HEAD + 100] ^= 1
+    log.write_bytes(bytes_)
+    begun = subprocess.run(last.group.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, timeout=120, check=False)
+    logs = "".join(h.tail(last.dir / f"r{n}" / "node.log") for n in range(last.group.replicas))
+    named = f"{log}: the log of the backup cannot be used" in logs
+    scenario.check(begun.returncode != 0 and named, "a log that was damaged behind the restore",
+                   f"{begun.stdout}\n{logs}")
+    h.shutil.rmtree(last.dir)
+
+
+def log_behind_the_checkpoint(scenario, kind):
+    """What was answered behind the checkpoint, and before a backup, is there on another machine."""
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    last = Lasting(scenario, server, disk=True)
+    last.start()
+    made, pushers = backups_under_load(scenario, last)
+    last.kill_everything()
+    for number, (file, before) in enumerate(made):
+        move_away(last, scenario.work / f"machine-{number}")
+        if number == 0:
+            log_is_refused(scenario, last, file)
+            damaged_when_it_begins(scenario, last, file)
+        status, said = control(scenario, "restore", file, home=last.group.home)
+        scenario.check(status == 0 and PLACE.search(said), f"restore of {file.name}", said)
+        goes_on(scenario, last, pushers, before, f"restored with its log {number}")
+        scenario.check(not list(last.dir.glob("restored-*")),
+                       "each replica took the log into its store once (RESTORED-1)")
+
+
 def through_pipes(scenario, living):
     """Standard output and input; a full disk; an import that is killed in the middle."""
     name, home, ctl = living.group.name, living.group.home, str(scenario.out / "crane-ctl")
@@ -266,13 +381,18 @@ class DiskRedis(d.Redis):
     name = "redis, disk"
 
 
+class LogRedis(d.Redis):
+    name = "redis, log"
+
+
 def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
-    h.need("redis-server")
+    h.need("redis-server", "zstd")
     try:
         export_and_import(scenario, d.Redis)
         back_up_and_restore(scenario, DiskRedis)
+        log_behind_the_checkpoint(scenario, LogRedis)
         database(scenario, d.Postgres)
     except h.CannotRun as missing:
         scenario.say(str(missing))

@@ -37,7 +37,7 @@ FOLDERS = {
          "runtime/setup", "runtime/control", "checkpoint", "dmt/**"]),
     "runtime/launcher/ctl": ("crane-ctl",
         ["runtime/launcher", "runtime/launcher/agent", "runtime/launcher/doctor",
-         "runtime/setup", "runtime/control", "checkpoint", "dmt/base"]),
+         "runtime/setup", "runtime/control", "checkpoint", "consensus", "dmt/base"]),
     "consensus/core": ("the pure protocol",
         ["dmt/base"]),
     "consensus": ("fabrics, store, driver, simulator",

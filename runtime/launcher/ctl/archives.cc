@@ -2,17 +2,21 @@
 #include "runtime/launcher/ctl/archives.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "checkpoint/base.h"
 #include "checkpoint/container_supervisor.h"
 #include "checkpoint/directory_lock.h"
+#include "checkpoint/kept.h"
+#include "dmt/base/clock.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/version.h"
 #include "runtime/setup/preflight.h"
@@ -28,7 +32,7 @@ using setup::say;
 using setup::Status;
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 1, kVersionWithLog = 2;
 
 bool is_directory_name(const std::string& path) {
   return path.size() > 1 && path[0] == '/' && path.back() != '/' &&
@@ -75,20 +79,28 @@ About about_of(const checkpoint::Listed& listed, std::vector<std::string> data) 
 }
 
 std::string text_of(const About& about, const char* head) {
-  const nlohmann::ordered_json json = {
-      {"format", head},           {"version", kVersion},    {"group", about.group},
+  const int version = about.has_log() ? kVersionWithLog : kVersion;
+  nlohmann::ordered_json json = {
+      {"format", head},           {"version", version},     {"group", about.group},
       {"view", about.view},       {"index", about.index},   {"replica", about.replica},
       {"time", about.time},       {"tier", about.tier},     {"data", about.data},
       {"program", about.program}, {"crane", about.crane},   {"libcrane", about.libcrane},
       {"kernel", about.kernel},   {"digest", about.digest}, {"durability", about.durability},
       {"command", about.command}};
+  if (about.has_log()) {
+    json["last"] = about.last;
+    json["entries"] = about.last - about.index;
+    json["versions"] = about.versions;
+  }
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 Result<About> parse_about(const std::string& text, const char* head, const std::string& path) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_object() && json.value("format", Json()) == head && json.contains("version") &&
-      json["version"] != kVersion) {
+  const bool is_one = json.is_object() && json.value("format", Json()) == head;
+  const bool with_log = is_one && head == std::string(kBackupHead) &&
+                        json.value("version", Json()) == kVersionWithLog;
+  if (is_one && json.contains("version") && json["version"] != kVersion && !with_log) {
     return failure(Code::kWrongVersion, "read an archive",
                    path + " has version " + json["version"].dump() +
                        " of its format; use the version of Crane that made it");
@@ -109,7 +121,12 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
     json.at("digest").get_to(a.digest);
     json.at("durability").get_to(a.durability);
     json.at("command").get_to(a.command);
-    const bool names = setup::good_group_name(a.group) &&
+    if (with_log) {
+      json.at("last").get_to(a.last);
+      json.at("versions").get_to(a.versions);
+    }
+    const bool names = (!with_log || a.last >= std::max<std::uint64_t>(a.index, 1)) &&
+                       setup::good_group_name(a.group) &&
                        std::all_of(a.data.begin(), a.data.end(), is_directory_name);
     if (names && json.at("format") == head && (a.view >> 56) == 0) return a;
   } catch (const Json::exception&) {
@@ -171,16 +188,89 @@ int check_source(const Request& request, const Source& source, const Json& summa
   return kRefused;
 }
 
-}  // namespace
-
-int take_source(const Request& request, Source& source, Data needed) {
+// The group and its directories; 0, or the exit status after a message.
+int begin_source(const Request& request, Source& source, Data needed, Json& summary) {
   if (const int bad = choose_one(request, source.group); bad != 0) return bad;
-  const std::string home = request.home_of(source.group);
-  auto data = checkpoint::directories_of_base(home + "/base");
+  auto data = checkpoint::directories_of_base(request.home_of(source.group) + "/base");
   if (!data && data.error().code != Code::kNotFound) return say_error(data.error());
   if (data) source.data = std::move(data).value();
-  const Json summary = summary_of(request, source.group);
-  if (const int bad = check_source(request, source, summary, needed); bad != 0) return bad;
+  summary = summary_of(request, source.group);
+  return check_source(request, source, summary, needed);
+}
+
+// Whether processes that were kept with the libcrane.so of this digest can be restored with ours.
+bool restores_with(const std::string& theirs) {
+  setup::Parts parts;
+  if (theirs.empty() || !setup::find_parts(parts)) return true;
+  return theirs == checkpoint::digest_of_file(parts.library);
+}
+
+// Whether a replica is making one: its directory is locked as long as it lives.
+bool one_is_made(const std::string& home) {
+  std::error_code ignored;
+  bool denied = false;
+  for (const auto& [replica, directory] : checkpoint::replica_directories(home, denied)) {
+    for (const auto& entry : fs::directory_iterator(directory + "/checkpoints", ignored)) {
+      if (entry.path().filename().string().rfind(".new-", 0) != 0) continue;
+      const auto lock = checkpoint::lock_directory(entry.path(), LOCK_SH);
+      if (!lock && lock.error().code == Code::kBusy) return true;
+    }
+  }
+  return false;
+}
+
+// False: there is none.
+bool find_newest(const std::string& home, const std::string& log_digest, Source& source) {
+  for (auto& kept : checkpoint::find_kept(home).checkpoints) {
+    checkpoint::Listed& one = kept.listed;
+    const checkpoint::Manifest& m = one.manifest;
+    if (!one.damage.empty() || m.log_digest != log_digest || !restores_with(m.library_digest)) {
+      continue;
+    }
+    source.place = fs::path(one.path).parent_path();
+    Checkpoints place({source.place, 1, {}});
+    auto held = place.hold(one.name);
+    if (!held || !place.verify(one.name)) continue;
+    source.held = std::move(held).value();
+    source.listed = std::move(one);
+    source.read_back = true;
+    return true;
+  }
+  return false;
+}
+
+// The same, and one that is being made is waited for.
+bool await_newest(const std::string& home, const std::string& log_digest, Source& source) {
+  constexpr std::int64_t kAwaitNs = 60'000'000'000;
+  const std::int64_t begun_ns = monotonic_ns();
+  for (;; poll(nullptr, 0, kLookEveryMs)) {
+    const bool waits = monotonic_ns() < begun_ns + kAwaitNs && one_is_made(home);
+    if (find_newest(home, log_digest, source)) return true;
+    if (!waits) return false;
+  }
+}
+
+}  // namespace
+
+int newest_source(const Request& request, Source& source, Data needed, const std::string& log_id) {
+  Json summary;
+  if (const int bad = begin_source(request, source, needed, summary); bad != 0) return bad;
+  const std::string home = request.home_of(source.group);
+  const std::string digest =
+      checkpoint::digest_of_log(source.group, std::strtoull(log_id.c_str(), nullptr, 10));
+  if (await_newest(home, digest, source)) return 0;
+  const int bad = take_source(request, source, needed);
+  // Refused, perhaps because the group was about to make one.
+  if (bad == 0 || !one_is_made(home)) return bad;
+  say("a replica of " + source.group + " makes a checkpoint: that one is waited for");
+  return await_newest(home, digest, source) ? 0 : bad;
+}
+
+int take_source(const Request& request, Source& source, Data needed) {
+  Json summary;
+  if (const int bad = begin_source(request, source, needed, summary); bad != 0) return bad;
+  source.read_back = false;
+  const std::string home = request.home_of(source.group);
   Request now = request;
   now.group = source.group;
   if (request.replica < 0 && !all_here(summary)) {

@@ -6,6 +6,7 @@
 // Threads: one.  All of this may block for as long as the disk does.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,12 @@ struct About {
   std::string durability;             // memory, disk; of a backup
   std::string program, crane, libcrane, kernel;
   std::string command;  // of a backup: crane-run's, as it was typed
-  std::string digest;   // of all that follows in the archive (ContentDigest)
+  // Of a backup with the log behind the checkpoint: index of the log's last entry in it, 0: it has
+  // none; and what the entries need (dmt/base/versions.h).
+  std::uint64_t last = 0;
+  std::map<std::string, std::uint32_t> versions;
+  bool has_log() const { return last != 0; }
+  std::string digest;  // of all that follows in the archive (ContentDigest)
 };
 About about_of(const checkpoint::Listed& listed, std::vector<std::string> data);
 std::string text_of(const About& about, const char* head);
@@ -44,12 +50,13 @@ Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
 // crane-ctl's exit status for an error, which was said.
 int say_error(const Error& error);
 
-// A checkpoint that a follower of this machine has just taken.  Nothing removes it meanwhile.
+// A checkpoint that a replica of this machine has taken.  Nothing removes it meanwhile.
 struct Source {
   std::string group;
   std::string place;  // directory of the checkpoints
   checkpoint::Listed listed;
   checkpoint::Descriptor held;
+  bool read_back = false;         // all of it was read, and is well
   std::vector<std::string> data;  // the group's lasting directories
 };
 // Asks for one of the one group that is meant, and waits until it is published; 0, or the exit
@@ -57,6 +64,10 @@ struct Source {
 // archive.
 enum class Data { kNeeded, kIfAny };
 int take_source(const Request& request, Source& source, Data data);
+// The newest one of the log `log_id` that the group keeps on this machine, that is well when all of
+// it is read, and that this build can restore; one that a replica is making is waited for.  As
+// take_source() when there is none.
+int newest_source(const Request& request, Source& source, Data data, const std::string& log_id);
 // Tells `sink` of the lasting directories, one tree each; how many sockets were left out.
 // kDamaged: also when one of them is not there.
 Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink);

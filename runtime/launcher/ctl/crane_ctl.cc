@@ -199,11 +199,11 @@ Command data_commands(Request& r) {
 
 Command backup_command(Request& r) {
   return {"backup",
-          "a group at one entry of the log, by a follower, while it serves, as one file",
+          "a group at one entry of the log, while it serves, as one file",
           {file_word(r, "the file to make, which has the group's secret; -: standard output"),
            group_word(r),
-           {"--replica", &r.replica, "which one", {.bounds = {{0, kReplicaMost}}}},
-           tier_word(r, "as of checkpoint now")},
+           {"--replica", &r.replica, "takes a fresh checkpoint", {.bounds = {{0, kReplicaMost}}}},
+           tier_word(r, "of a fresh checkpoint, as of checkpoint now")},
           {},
           [&r] { return back_up(r); }};
 }

@@ -163,7 +163,11 @@ Told told_by(const std::string& group, const std::string& text) {
       answer.is_object() ? control::text_in(answer, "message") : "not understood";
   if (control::flag_in(answer, "ok")) return {0, message, false, answer};
   const std::string error = control::text_in(answer, "error");
-  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+  return {kRefused,
+          "refused: " + group + ": " + message,
+          error == "busy" || error == "not_leader",
+          {},
+          error};
 }
 
 Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {

@@ -59,6 +59,7 @@ struct Told {
   std::string message;
   bool busy = false;        // refused now, maybe not later
   nlohmann::json answer{};  // the whole of it, when status is 0
+  std::string error{};      // the kind of a refusal
 };
 
 void print(const std::string& text);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-ctl backup, restore FILE: a group as of one entry of its log, as one file.
 //
-// The archive holds group.json, with the group's secret, and the checkpoint's directory as it is.
+// The archive holds group.json, with the group's secret, the checkpoint's directory as it is and,
+// of a group with durability disk, the log behind the checkpoint (consensus/log_tail.h).
 #include <sys/stat.h>
 
 #include <filesystem>
 
 #include "checkpoint/base.h"
+#include "consensus/member_mark.h"
 #include "dmt/base/join.h"
+#include "dmt/base/versions.h"
 #include "runtime/launcher/ctl/archives.h"
+#include "runtime/launcher/ctl/log_copy.h"
 #include "runtime/launcher/ctl/new_file.h"
 #include "runtime/launcher/known_group.h"
 #include "runtime/launcher/node_setup.h"
@@ -29,25 +33,34 @@ using checkpoint::NumberedTrees;
 using checkpoint::TreeSink;
 using setup::say;
 
-constexpr char kCheckpoint[] = "checkpoint";  // in the archive
-constexpr char kIn[] = "in";                  // where it is unpacked
+constexpr char kCheckpoint[] = "checkpoint", kLog[] = "log";  // in the archive
+constexpr char kIn[] = "in";                                  // where it is unpacked
 constexpr std::size_t kGroupFileMax = 4U << 20;
+constexpr int kCutsMax = 3;  // so often the log may be cut meanwhile
 
 // --- backup -------------------------------------------------------------------------------------
 
-Outcome tell_group(const std::string& home, const Source& source, TreeSink& sink) {
+// What a backup is made of.
+struct Contents {
+  Source source;
+  LogCopy log;  // durability disk
+};
+
+Outcome tell_group(const std::string& home, const Contents& contents, TreeSink& sink) {
   const std::string file = home + "/" + kKnownGroupName;
   if (auto told = checkpoint::walk(file, kKnownGroupName, sink); !told) return told;
-  return checkpoint::walk(source.listed.path, kCheckpoint, sink);
+  auto told = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
+  if (!told || contents.log.path().empty()) return told;
+  return checkpoint::walk(contents.log.path(), kLog, sink);
 }
 
-Result<std::uint64_t> write_backup(const std::string& home, const Source& source,
+Result<std::uint64_t> write_backup(const std::string& home, const Contents& contents,
                                    const About& about, NewFile& file) {
   auto fd = file.open();
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
   if (auto told = writer.head(kBackupHead, text_of(about, kBackupHead)); !told) return told.error();
-  if (auto told = tell_group(home, source, writer); !told) return told.error();
+  if (auto told = tell_group(home, contents, writer); !told) return told.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended.error();
   if (auto named = file.name_it(); !named) return named.error();
   return writer.bytes();
@@ -68,12 +81,64 @@ int read_group(const std::string& group, const std::string& home, KnownGroup& kn
   return 0;
 }
 
+// Checkpoint and log; 0, or the exit status after a message.  The log comes last: the later it is
+// asked for, the more is in it.
+int take_contents(const Request& request, const KnownGroup& known, Contents& contents) {
+  const bool has_log = known.durability == "disk";
+  // What an operator asks for by name is taken now; without a log nothing else holds what is new.
+  const bool fresh = !has_log || !request.tier.empty() || request.replica >= 0;
+  bool gone = false;
+  for (int cuts = 0; cuts == 0 || (gone && cuts <= kCutsMax); ++cuts) {
+    Source& source = contents.source;
+    const int bad = fresh || cuts == kCutsMax
+                        ? take_source(request, source, Data::kIfAny)
+                        : newest_source(request, source, Data::kIfAny, known.log_id);
+    if (bad != 0) return bad;
+    if (!source.read_back) {
+      const auto read = Checkpoints({source.place, 1, {}}).verify(source.listed.name);
+      if (!read) return say_error(read.error());
+    }
+    if (!has_log) return 0;
+    const int status = contents.log.take(request, source, known.log_id, gone);
+    if (status == 0 || !gone) return status;
+  }
+  say("refused: " + contents.source.group +
+      ": its log is cut behind each checkpoint before the backup has copied it; try again");
+  return kRefused;
+}
+
+About about_contents(const Contents& contents, const KnownGroup& known, const std::string& home) {
+  About about = about_of(contents.source.listed, contents.source.data);
+  about.durability = known.durability;
+  if (const auto record = read_record(home)) about.command = command_text(record->words);
+  if (contents.log.path().empty()) return about;
+  about.last = value(contents.log.tail().end.at.index);
+  for (const AgreedVersion& one : kAgreedVersions) about.versions[one.name] = one.number;
+  return about;
+}
+
+// "at log index 12 (checkpoint at 10, 2 entries of log)".
+std::string place_of(const About& about) {
+  const std::string index = std::to_string(about.index);
+  if (!about.has_log()) return "at log index " + index;
+  const std::uint64_t entries = about.last - about.index;
+  return "at log index " + std::to_string(about.last) + " (checkpoint at " + index + ", " +
+         std::to_string(entries) + (entries == 1 ? " entry" : " entries") + " of log)";
+}
+
+std::string what_is_missing(const About& about) {
+  if (about.has_log()) return "what was answered later is not in it; ";
+  return "its log is in memory only and not in it, nor is what was answered later; ";
+}
+
 // --- restore ------------------------------------------------------------------------------------
 
 struct Restored {
   About about;
   KnownGroup known;
-  Source source;  // its checkpoint, below the new directory
+  Source source;          // its checkpoint, below the new directory
+  bool with_log = false;  // the server goes on in its log
+  std::string tail;       // the log behind the checkpoint, below the new directory; or empty
 };
 
 Error damaged(const std::string& file, const std::string& how) {
@@ -81,14 +146,27 @@ Error damaged(const std::string& file, const std::string& how) {
                  file + " is damaged (" + how + "); use another copy of it");
 }
 
-// Group file and checkpoint, each checked, into `to`.
+// The log behind the checkpoint, which the archive has if it says so.
+Outcome unpack_log(const std::string& in, const std::string& file, const std::string& to,
+                   Restored& restored) {
+  const std::string from = in + "/2";
+  std::error_code failed;
+  const bool is_there = fs::symlink_status(from, failed).type() == fs::file_type::regular;
+  if (is_there != restored.about.has_log()) return damaged(file, "it has no log, or should not");
+  if (!is_there || !restored.with_log) return Done{};
+  restored.tail = to + "/" + kLog;
+  if (rename(from.c_str(), restored.tail.c_str()) == 0) return Done{};
+  return checkpoint::file_error("move", from);
+}
+
+// Group file, checkpoint and log, each checked, into `to`.
 Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std::string& to,
                       Restored& restored) {
   const std::string in = to + "/" + kIn;
   if (mkdir(in.c_str(), 0700) != 0) return checkpoint::file_error("create", in);
   ContentDigest content;
   Extractor out(in);
-  NumberedTrees numbered({kKnownGroupName, kCheckpoint}, file, out);
+  NumberedTrees numbered({kKnownGroupName, kCheckpoint, kLog}, file, out);
   Both both(content, numbered);
   if (auto read = reader.read(both); !read) return read;
   if (content.finish() != restored.about.digest) return damaged(file, "its digest differs");
@@ -99,6 +177,7 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
     return damaged(file, "its group.json");
   }
   restored.known = std::move(known).value();
+  if (auto moved = unpack_log(in, file, to, restored); !moved) return moved;
   const Viewstamp at{make_view(restored.about.view, ReplicaId{0}), Index{restored.about.index}};
   const std::string name = checkpoint::name_of(at);
   restored.source.place = to + "/r0/checkpoints";
@@ -117,8 +196,11 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
   restored.source.listed = std::move(listed).value();
   const checkpoint::Manifest& m = restored.source.listed.manifest;
   const std::uint64_t log_id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
-  if (m.log_digest == checkpoint::digest_of_log(m.group, log_id)) return Done{};
-  return damaged(file, "its checkpoint is of another group");
+  if (m.log_digest != checkpoint::digest_of_log(m.group, log_id)) {
+    return damaged(file, "its checkpoint is of another group");
+  }
+  if (restored.tail.empty()) return Done{};
+  return check_tail(restored.tail, file, restored.about, m, restored.known.log_id);
 }
 
 // The base is what the data are at the checkpoint: the log before it is gone, so no server ever
@@ -165,29 +247,44 @@ void begin_anew(const std::string& to, Restored& restored) {
   fs::remove_all(to + "/r0", ignored);
 }
 
-Outcome write_group(const std::string& to, Restored& restored, bool with_log) {
+// Marks of all replicas, each of which takes its place once (consensus/member_mark.h): the log
+// behind the checkpoint, under one name for each, or an empty mark.
+Outcome mark_replicas(const std::string& to, const Restored& restored) {
+  const std::uint64_t id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
+  for (int replica = 0; replica < restored.known.places; ++replica) {
+    const ReplicaId self{static_cast<std::uint8_t>(replica)};
+    if (restored.tail.empty()) {
+      if (auto marked = consensus::mark_restored(to, self, id); !marked) return marked;
+      continue;
+    }
+    const std::string path = to + "/restored-" + std::to_string(replica);
+    if (link(restored.tail.c_str(), path.c_str()) != 0) return checkpoint::file_error("make", path);
+  }
+  if (restored.tail.empty() || unlink(restored.tail.c_str()) == 0) return Done{};
+  return checkpoint::file_error("remove", restored.tail);
+}
+
+Outcome write_group(const std::string& to, Restored& restored) {
   restored.known.machines = digests_of_machine(restored.known.data);
   const std::string text = text_of(restored.known);
   if (auto written = checkpoint::write_file(to + "/" + kKnownGroupName, text); !written) {
     return written;
   }
-  if (!with_log) return Done{};
-  // consensus/member_mark.h
-  const std::uint64_t id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
-  for (int replica = 0; replica < restored.known.places; ++replica) {
-    const std::string path = to + "/restored-" + std::to_string(replica);
-    const std::string mark(reinterpret_cast<const char*>(&id), sizeof id);
-    if (auto written = checkpoint::write_file(path, mark); !written) return written;
-  }
-  return Done{};
+  return restored.with_log ? mark_replicas(to, restored) : Outcome(Done{});
 }
 
 Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
-                Restored& restored, bool& with_log) {
+                Restored& restored) {
+  const std::string file = shown_input(request.file);
+  const bool with_log = restored.about.durability == "disk" && request.tier != "restart";
+  restored.with_log = with_log;
+  if (with_log && restored.about.has_log()) {
+    if (auto fits = check_versions(restored.about, file); !fits) return fits;
+  }
   if (auto begun = fresh.begin(); !begun) return begun;
-  if (auto done = unpack_backup(reader, shown_input(request.file), fresh.path(), restored); !done)
-    return done;
-  with_log = restored.known.durability == "disk" && request.tier != "restart";
+  if (auto done = unpack_backup(reader, file, fresh.path(), restored); !done) return done;
+  if (restored.known.durability != restored.about.durability)
+    return damaged(file, "its group.json");
   if (!with_log && restored.known.data.empty()) {
     return failure(Code::kBadArgument, "restore",
                    request.file +
@@ -197,8 +294,22 @@ Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fre
   if (auto fits = with_log ? check_library(restored) : Outcome(Done{}); !fits) return fits;
   if (auto made = make_base(fresh.path(), restored.source); !made) return made;
   if (!with_log) begin_anew(fresh.path(), restored);
-  if (auto done = write_group(fresh.path(), restored, with_log); !done) return done;
+  if (auto done = write_group(fresh.path(), restored); !done) return done;
   return fresh.name_it();
+}
+
+// Where the group goes on, for people.
+std::string place_of(const Restored& restored, const std::string& home) {
+  const About& about = restored.about;
+  if (restored.with_log)
+    return place_of(about) + ", in " + home + "; its server goes on from there";
+  std::string text = "at log index " + std::to_string(about.index) + ", in " + home +
+                     "; its server begins with the files of that place";
+  if (about.last > about.index) {
+    text += "; the log behind it (entries " + std::to_string(about.index + 1) + " to " +
+            std::to_string(about.last) + ") is left out";
+  }
+  return text;
 }
 
 }  // namespace
@@ -210,23 +321,18 @@ int back_up(const Request& request) {
   const std::string home = request.home_of(group);
   if (const int bad = read_group(group, home, known); bad != 0) return bad;
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
-  Source source;
-  if (const int bad = take_source(request, source, Data::kIfAny); bad != 0) return bad;
-  if (auto verified = Checkpoints({source.place, 1, {}}).verify(source.listed.name); !verified) {
-    return say_error(verified.error());
-  }
+  Contents contents;
+  if (const int bad = take_contents(request, known, contents); bad != 0) return bad;
+  About about = about_contents(contents, known, home);
   ContentDigest content;
-  if (auto told = tell_group(home, source, content); !told) return say_error(told.error());
-  About about = about_of(source.listed, source.data);
-  about.durability = known.durability;
-  if (const auto record = read_record(home)) about.command = command_text(record->words);
+  if (auto told = tell_group(home, contents, content); !told) return say_error(told.error());
   about.digest = content.finish();
   NewFile file(request.file);
-  const auto written = write_backup(home, source, about, file);
+  const auto written = write_backup(home, contents, about, file);
   if (!written) return say_error(written.error());
-  say("backed up: " + group + " at log index " + std::to_string(about.index) + ", by replica " +
-      std::to_string(about.replica) + ", checkpoint verified; what was answered later is not in " +
-      "it; " + file.shown() + " has " + std::to_string(written.value()) +
+  say("backed up: " + group + " " + place_of(about) + ", by replica " +
+      std::to_string(about.replica) + ", checkpoint verified; " + what_is_missing(about) +
+      file.shown() + " has " + std::to_string(written.value()) +
       " bytes, and the group's secret: keep it private");
   return 0;
 }
@@ -244,14 +350,8 @@ int restore_backup(const Request& request) {
   std::string home;
   if (const int bad = check_new_group(request, group, home); bad != 0) return bad;
   NewDirectory fresh(home);
-  bool with_log = false;
-  if (auto done = lay_out(request, reader, fresh, restored, with_log); !done) {
-    return say_error(done.error());
-  }
-  print("restored: " + group + " at log index " + std::to_string(restored.about.index) + ", in " +
-        home +
-        (with_log ? "; its server goes on from there"
-                  : "; its server begins with the files of that place") +
+  if (auto done = lay_out(request, reader, fresh, restored); !done) return say_error(done.error());
+  print("restored: " + group + " " + place_of(restored, home) +
         "\ngo on with the command that started it" +
         (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
         restored.about.command + "\n");

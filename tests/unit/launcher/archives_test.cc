@@ -13,6 +13,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "consensus/store/tail_format.h"
+#include "dmt/base/versions.h"
+#include "runtime/launcher/ctl/log_copy.h"
 #include "runtime/launcher/ctl/new_file.h"
 #include "runtime/launcher/known_group.h"
 
@@ -60,6 +63,94 @@ TEST_CASE("about: what is written is read again", "[ctl]") {
   CHECK(parsed.value().group == "shop");
   CHECK(parsed.value().index == 12);
   CHECK(parsed.value().data == about().data);
+}
+
+TEST_CASE("about: a backup with a log tells where that ends, and what it needs", "[ctl]") {
+  About a = about();
+  a.last = 12;  // no entry is behind the checkpoint
+  for (const AgreedVersion& one : kAgreedVersions) a.versions[one.name] = one.number;
+  const auto parsed = parse_about(text_of(a, kBackupHead), kBackupHead, "FILE");
+  REQUIRE(parsed.ok());
+  CHECK(parsed.value().has_log());
+  CHECK(parsed.value().last == 12);
+  CHECK(parsed.value().versions == a.versions);
+  CHECK(check_versions(parsed.value(), "FILE").ok());
+  CHECK_FALSE(parse_about(text_of(about(), kBackupHead), kBackupHead, "FILE").value().has_log());
+  // A build that knows no log in a backup refuses it by the version of its format.
+  CHECK(text_of(a, kBackupHead).find("\"version\": 2") != std::string::npos);
+  CHECK(text_of(about(), kBackupHead).find("\"version\": 1") != std::string::npos);
+  for (const char* name : {"wire", "log", "schedule"}) {
+    About other = a;
+    ++other.versions[name];
+    const auto refused = check_versions(other, "FILE");
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::kWrongVersion);
+    CHECK(refused.error().message().find(std::string(name) + " version") != std::string::npos);
+    other.versions.erase(name);
+    CHECK_FALSE(check_versions(other, "FILE").ok());
+  }
+  a.last = 11;  // before the checkpoint
+  CHECK(parse_about(text_of(a, kBackupHead), kBackupHead, "FILE").error().code == Code::kDamaged);
+}
+
+TEST_CASE("log copy: it reaches what the leader of the newest view knows to be committed",
+          "[ctl]") {
+  std::map<int, NodeAnswer> all;
+  const auto answer = [&all](int replica, const char* role, std::uint64_t view,
+                             std::uint64_t commit) {
+    all[replica].reply = Reply::kAnswer;
+    all[replica].status = {{"role", role}, {"view", view}, {"commit", commit}};
+  };
+  CHECK(committed_at_least(all) == 0);
+  answer(0, "leader", 512, 90);
+  answer(1, "follower", 512, 80);
+  answer(2, "follower", 512, 85);
+  CHECK(committed_at_least(all) == 90);
+  CHECK(able_to_copy(all, 2) == std::vector{2, 1, 0});
+  CHECK(able_to_copy(all, 0) == std::vector{1, 2, 0});
+  answer(1, "candidate", 769, 80);  // one of a newer view may have led, and answered clients
+  CHECK(committed_at_least(all) == 0);
+  answer(1, "leader", 769, 95);
+  CHECK(committed_at_least(all) == 95);
+  answer(1, "follower", 512, 80);
+  all[0].reply = Reply::kSilent;
+  CHECK(committed_at_least(all) == 0);
+  CHECK(able_to_copy(all, 0) == std::vector{1, 2});
+  answer(0, "analysis", 512, 99);
+  CHECK(able_to_copy(all, 0) == std::vector{1, 2});
+}
+
+TEST_CASE("about: a log of another place or group is not the checkpoint's", "[ctl]") {
+  const Scratch scratch;
+  const std::string path = scratch.path + "/log";
+  consensus::store::TailHead head;  // of no entries
+  head.magic = consensus::store::kTailMagic;
+  head.log_id = 77;
+  head.begin = head.end = {800, 513, 12};
+  head.crc = consensus::store::crc_of(head);
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(&head), sizeof head);
+  About a = about();
+  a.last = 12;
+  checkpoint::Manifest m;
+  m.at = {View{513}, Index{12}};
+  m.cursor = 800;
+  const auto why = [&](const About& says, const checkpoint::Manifest& behind, const char* log_id) {
+    const auto checked = check_tail(path, "FILE", says, behind, log_id);
+    return checked ? std::string() : checked.error().message();
+  };
+  CHECK(why(a, m, "77").empty());
+  CHECK(why(a, m, "78").find("another group") != std::string::npos);
+  for (const auto& [view, index, cursor] :
+       {std::tuple{513U, 11U, 800U}, {512U, 12U, 800U}, {513U, 12U, 808U}}) {
+    checkpoint::Manifest other;
+    other.at = {View{view}, Index{index}};
+    other.cursor = cursor;
+    CHECK(why(a, other, "77").find("right behind the checkpoint") != std::string::npos);
+  }
+  a.last = 13;
+  CHECK(why(a, m, "77").find("it ends at log index 12, not 13") != std::string::npos);
+  fs::resize_file(path, sizeof head - 1);
+  CHECK(why(a, m, "77").find("FILE is damaged") != std::string::npos);
 }
 
 TEST_CASE("about: names that lead elsewhere, and other formats, are refused", "[ctl]") {
