@@ -60,6 +60,7 @@ void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
   if (shared_) shared_->add_port(listener->host_port());
   if (moved_) moved_->add_port(listener->host_port());
   if (refuses_) listener->close_for_all();
+  if (listener->server_listens) follow_server(*listener);  // an earlier leader has closed it
   update_accepting(*listener);
 }
 

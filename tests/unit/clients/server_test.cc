@@ -159,6 +159,16 @@ TEST_CASE("a follower's server opens and closes no port that other nodes have as
   CHECK_FALSE(f.is_refused());
 }
 
+TEST_CASE("a port that an earlier leader closed takes clients when it comes to one that serves",
+          "[proxy][LISTEN-2]") {
+  Fixture f;
+  REQUIRE(::shutdown(f.listener, SHUT_RDWR) == 0);
+  f.proxy->lead(true);
+  f.output(OutputType::kListen, 81);  // whose socket has not come yet
+  f.proxy->add_listener(81, ::dup(f.listener), 16);
+  CHECK_FALSE(f.is_refused());
+}
+
 TEST_CASE("C8: stepping down resets every client and forgets what was read", "[proxy]") {
   Fixture f;
   f.serve();
