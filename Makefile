@@ -179,7 +179,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
 
 .PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
-all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
+all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
 
 # --- compile --------------------------------------------------------------------------------------
@@ -298,6 +298,31 @@ $(eval $(call program,linear-client,linear,$(LIBS_core)))
 $(eval $(call program,linear-check,linear,$(LIBS_core)))
 $(eval $(call program,engine,engine))
 $(eval $(call program,engine-load,engine))
+
+# The same programs with the next version of the schedule (tests/e2e/hand_over.py): what includes
+# the table is compiled again, and comes before the libraries.
+NEXT     := $(OUT)/next-schedule
+NEXT_SRC := proxy/node/agreed.cc runtime/setup/version.cc \
+            runtime/launcher/ctl/ctl_versions.cc runtime/launcher/ctl/ctl_hand_over.cc
+$(NEXT)/dmt/base/versions.h: dmt/base/versions.h
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)sed -E '/kSchedule =/s/([0-9]+);/(\1 + 1);/' $< > $@
+$(NEXT)/obj/%.o: %.cc $(NEXT)/dmt/base/versions.h $(OUT)/flags $(OUT)/commit
+	$(call say,CXX,$< (next schedule))
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -I$(NEXT) $(BASE) $(OPT) -O1 $(SYS_CFLAGS) -DCRANE_COMMIT='"next-schedule"' -c $< -o $@
+define next_program
+$(NEXT)/$(1): $$(call obj,$$(main_$(1))) $(patsubst %.cc,$(NEXT)/obj/%.o,$(filter $(2),$(NEXT_SRC))) \
+    $$(call uses,$(3))
+	$$(call say,LINK,$$@)
+	$$(call link,$(LIBS_core))
+endef
+$(eval $(call next_program,crane-node,$(src_node) $(src_setup),node))
+$(eval $(call next_program,crane-run,$(src_launcher) $(src_setup),launcher))
+$(eval $(call next_program,crane-ctl,$(src_launcher) $(src_setup),launcher))
+.PHONY: next-schedule
+next-schedule: $(addprefix $(NEXT)/,crane-node crane-run crane-ctl)
 
 define test_program
 $(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1))
@@ -497,4 +522,5 @@ help:                                             ## this list
 	@sed -nE 's/^([a-z_-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 14
 	@echo '  test-AREA   one area: $(AREAS)'
 
--include $(patsubst %.cc,$(OUT)/obj/%.d,$(ALL_SRC)) $(PRELOAD_OBJ:.o=.d) $(STRANGERS:=.d)
+-include $(patsubst %.cc,$(OUT)/obj/%.d,$(ALL_SRC)) $(PRELOAD_OBJ:.o=.d) $(STRANGERS:=.d) \
+  $(patsubst %.cc,$(NEXT)/obj/%.d,$(NEXT_SRC))

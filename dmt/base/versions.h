@@ -8,6 +8,9 @@
 // libcrane.so of its server share it.  Both come from one build, unless a server is restored from a
 // checkpoint of its processes, which is refused when the segment's versions differ.
 //
+// Where only the schedule differs, a build takes over from another at one entry of the log, at
+// which every replica's server ends (proxy/node/recovery/server_restart.h, HANDOVER-1).
+//
 // CONTRIBUTING.md says when to raise which number; tests/unit/node/versions_test.cc and
 // tests/e2e/schedules.py notice when that was forgotten.
 //
@@ -21,7 +24,7 @@ namespace versions {
 // What nodes say to each other: frames, messages of the protocol, memory that nodes share.
 inline constexpr std::uint32_t kWire = 1;
 // Entries and their bodies, and how a store keeps them.
-inline constexpr std::uint32_t kLog = 1;
+inline constexpr std::uint32_t kLog = 2;
 // Everything that decides which thread takes which turn, and with which result: libcrane.so, dmt.
 inline constexpr std::uint32_t kSchedule = 1;
 // The files of a checkpoint, and what a node notes in it.  Crane 0.1.0 before this table had 1.

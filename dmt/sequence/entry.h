@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 5;
+inline constexpr std::uint32_t kEntryFormatVersion = 6;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -198,7 +198,8 @@ struct AttachBody {
 // kEnd tells the main process to end (SIGTERM).  kBegin, when the leader's has ended or does not:
 // nothing of that server goes on behind this entry, a new one on the files that it left does.
 // An upgrade (proxy/node/recovery/upgrade.h): what follows the body of kEnd, for nodes only, says
-// what the new one is; kKeep, when the leader's serves: it stays.
+// what the new one is; kKeep, when the leader's serves: it stays.  Or it says that the next server
+// is of another build of Crane (HANDOVER-1): behind kBegin nothing goes on here.
 struct RestartBody {
   static constexpr std::uint32_t kEnd = 1, kBegin = 2, kKeep = 3;
   std::uint32_t step;

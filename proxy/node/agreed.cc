@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dmt/base/crc.h"
@@ -32,12 +33,21 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the schedule version of Crane (another build)",
     "the checkpoint version of Crane (another build)",
 };
+static_assert(std::string_view(kAgreedVersions[kAgreedSchedule - kServerItems].name) == "schedule");
 constexpr const char* kOtherItems = "the build of Crane (one whose versions are not known)";
 
 std::uint64_t digest(const std::vector<std::string>& words) {
   std::uint64_t crc = 0;
   for (const auto& word : words) crc = crc64(word.c_str(), word.size() + 1, crc);
   return crc;
+}
+
+// nullopt: it has none, or others.
+std::optional<Agreed> agreed_of(std::span<const std::byte> start) noexcept {
+  Agreed all;
+  if (start.size() != sizeof(StartBody) + sizeof all) return std::nullopt;
+  std::memcpy(&all, start.data() + sizeof(StartBody), sizeof all);
+  return all;
 }
 
 }  // namespace
@@ -73,11 +83,9 @@ Agreed digests_of(const Config& c) {
 }
 
 const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept {
-  Agreed theirs;
   if (start.size() <= sizeof(StartBody)) return nullptr;
-  if (start.size() != sizeof(StartBody) + sizeof theirs) return kOtherItems;
-  std::memcpy(&theirs, start.data() + sizeof(StartBody), sizeof theirs);
-  return first_difference(own, theirs);
+  const auto theirs = agreed_of(start);
+  return theirs ? first_difference(own, *theirs) : kOtherItems;
 }
 
 const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept {
@@ -85,6 +93,17 @@ const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept {
     if (own[i] != theirs[i]) return kNames[i];
   }
   return nullptr;
+}
+
+bool only_schedule_differs(const Agreed& own, std::span<const std::byte> start) noexcept {
+  const auto theirs = agreed_of(start);
+  return theirs && only_schedule_differs(own, *theirs);
+}
+
+bool only_schedule_differs(const Agreed& own, Agreed theirs) noexcept {
+  if (theirs[kAgreedSchedule] == own[kAgreedSchedule]) return false;
+  theirs[kAgreedSchedule] = own[kAgreedSchedule];
+  return theirs == own;
 }
 
 std::string disagreement(const Config& config, const char* what, unsigned leader) {

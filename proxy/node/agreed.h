@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,6 +25,8 @@ inline constexpr std::size_t kServerItems = 12;
 inline constexpr std::size_t kAgreedItems = kServerItems + std::size(kAgreedVersions);
 // The only item that is not about the server: hosts may be replaced.
 inline constexpr std::size_t kAgreedReplicas = 7;
+// The version of the schedule, which may change at one place of the log (start_check.h).
+inline constexpr std::size_t kAgreedSchedule = kServerItems + 2;
 using Agreed = std::array<std::uint64_t, kAgreedItems>;
 
 // Never 0.  A file that cannot be read has the digest of an empty one.
@@ -32,6 +35,9 @@ Agreed digests_of(const Config& config);
 // START; one without digests agrees with everything, one of other items is another build's.
 const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept;
 const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept;
+// Whether they differ, and in the version of the schedule alone.
+bool only_schedule_differs(const Agreed& own, std::span<const std::byte> start) noexcept;
+bool only_schedule_differs(const Agreed& own, Agreed theirs) noexcept;
 // Why this replica cannot go on: `what` differs from what `leader` put into the log.
 std::string disagreement(const Config& config, const char* what, unsigned leader);
 

@@ -130,7 +130,8 @@ bool Node::round() {
   server_->slot0().admit();
   proxy_->settle();
   const Index start = intake_->first_start();
-  const bool may_run = value(start) != 0 && server_->applied() >= start;
+  const bool reached = value(start) != 0 && server_->applied() >= start;
+  const bool may_run = reached && !recovery_->handed_over();
   if (may_run && !server_->begun() && !exit.exited()) {
     const Outcome begun = server_->start([this] { return recovery_->start_server(); });
     if (!begun.ok()) {

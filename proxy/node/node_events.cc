@@ -46,12 +46,9 @@ void Node::on_committed(const consensus::EntryView& entry) {
 // The server gets it.
 void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   const auto type = static_cast<EntryType>(entry.type);
-  if (type == EntryType::kStart && mode_.member()) {
-    const char* what = first_difference(agreed_, entry.payload);
+  if (const char* what = recovery_->difference(entry)) {
     const unsigned leader = value(view_owner(entry.at.view));
-    if (what != nullptr) {
-      return fail(ExitStatus::kDisagrees, disagreement(config_, what, leader));
-    }
+    return fail(ExitStatus::kDisagrees, disagreement(config_, what, leader));
   }
   ConnectBody body;
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
@@ -77,6 +74,9 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
 
 void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
   if (recovery_->keeps_back(header)) return;
+  OutputHeader told = header;
+  // What a server closes as it ends, the next one listens at: clients wait (LISTEN-2).
+  if (header.type == OutputType::kUnlisten && recovery_->restarts_server()) told.argument = 1;
   switch (header.type) {
     case OutputType::kListen:
       listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);
@@ -98,7 +98,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     default:
       break;
   }
-  proxy_->output(header, bytes);
+  proxy_->output(told, bytes);
 }
 
 void Node::server_started(pid_t pid) {

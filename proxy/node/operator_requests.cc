@@ -51,7 +51,7 @@ std::string OperatorRequests::answer(const std::string& text) {
   if (what == "member") return change_member(request);
   if (what == "signal") return signal_server(request);
   if (what == "checkpoint") return actions_.checkpoint(request);
-  if (what == "upgrade") {
+  if (what == "upgrade" || what == "hand_over") {
     if (leadership_.leads()) return actions_.upgrade(request);
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
   }

@@ -25,7 +25,7 @@ struct OperatorActions {
   std::function<nlohmann::json()> status;
   // A checkpoint, or a restart of the server on its files; the answer.
   std::function<std::string(const nlohmann::json& request)> checkpoint;
-  // The server with another command line; the answer.
+  // The server with another command line, or another build of Crane; the answer.
   std::function<std::string(const nlohmann::json& request)> upgrade;
   std::function<bool()> takes_checkpoint;
   std::function<void(std::uint32_t signo)> signal;  // through the log

@@ -57,6 +57,7 @@ constexpr Field kCopyLog[] = {
     number("through", true, "log index that the copy reaches at least", 0, kAny),
     number("file", true, "the copy is log-FILE in the replica's directory, and is there, empty", 0,
            kAny)};
+constexpr Field kHandOver[] = {text("to", true, "the agreed versions of that build", 200)};
 constexpr Field kBringBack[] = {
     replica("who is started"), flag("forget", "as a new member, without what its log holds"),
     text("checkpoint", false, "its name, VIEW.INDEX; null or empty: the newest", kNameMost)};
@@ -69,6 +70,8 @@ constexpr Verb kNodeVerbs[] = {
     {"upgrade", kUpgrade, "the leader has every server ended, and started with another command"},
     {"copy_log", kCopyLog,
      "the log behind a checkpoint becomes a file, for a backup; asked again until it is done"},
+    {"hand_over", kHandOver,
+     "the leader has every server ended, and another build of Crane go on with its files"},
     {"leave", kNoFields, "this replica ends, and is not missed (drain)"},
     {"supervise", kNoFields, "a crane-run that was started again takes the node over"},
     {"bring_back", kBringBack, "crane-run starts a replica that was drained or lost"},

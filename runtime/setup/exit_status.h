@@ -29,6 +29,7 @@ enum class ExitStatus : int {
   kDiverged = 79,          // its outputs or its schedule were not the majority's
   kNoCheckpoint = 80,      // it was to recover, and no checkpoint can be used
   kTooFarBehind = 81,      // what it lacks left the others' logs; it restarts at a checkpoint
+  kHandedOver = 82,        // another build of Crane goes on from here; it restarts with that one
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -4,10 +4,12 @@
 
 crane-run --hosts over network namespaces, each host with a state directory of its own. The builds
 differ in bytes and commit, and have equal versions. Clients go to any host; at a hand-over their
-connections may end, and nothing that was acknowledged is lost.
+connections may end, and nothing that was acknowledged is lost. Then a build whose schedule has
+another version takes a group with its log on disk over.
 """
 import _builds as b
 import _harness as h
+import hand_over
 from _hosts import RoamingCounter, under_way, served
 from _network import Network
 from hosts_drain import HOSTS, Apart, run
@@ -44,6 +46,35 @@ def upgrade_server(scenario, group, clients):
     client.close()
 
 
+def check_writes(scenario, group, clients, what):
+    leader = group.leader()
+    problems = [p for c in clients for p in c.verify(group.port, group.addresses[leader])]
+    scenario.check(not problems, f"{what}: no acknowledged write of "
+                   f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
+    group.settle(60)
+    same = {(s["outputs_digest"], s["schedule_hash"]) for s in group.statuses().values()}
+    scenario.check(len(same) == 1 and len(group.live()) == HOSTS and
+                   not any(s["verified"]["alarm"] for s in group.statuses().values()),
+                   f"{what}: the replicas are equal", group.brief())
+    scenario.check(group.stop() == 0, f"{what}: the group is stopped", group.said()[-500:])
+
+
+def another_schedule(scenario, network, program, port):
+    place = b.installed(scenario, "next")
+    secret = scenario.work / "secret"
+    h.ctl(scenario, "secret", "new", secret)
+    with Apart(scenario, network, program, port=port, out=place,
+               options=["--durability", "disk", "--secret-file", str(secret)]) as group:
+        clients = [RoamingCounter(group, n) for n in range(4)]
+        with under_way(clients):
+            hand_over.put(scenario.out / "next-schedule", place, *hand_over.OF_SCHEDULE)
+            run(scenario, group, "another schedule: the group is handed over", group.leader(),
+                "upgrade", group.name, "--yes", says=["this build runs here: 1 of 1"])
+            served(clients)
+            h.wait_until(lambda: hand_over.all_are(group, "2"), 30, "all have the next schedule")
+        check_writes(scenario, group, clients, "another schedule")
+
+
 def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("network namespaces and containers need root and LXC")
@@ -61,17 +92,9 @@ def body(scenario):
             scenario.check({c for c, _ in builds(group).values()} == {commit},
                            "all hosts run the new build", repr(builds(group)))
             upgrade_server(scenario, group, clients)
-        leader = group.leader()
-        problems = [p for c in clients for p in c.verify(port, group.addresses[leader])]
-        answers = sum(c.answers for c in clients)
-        scenario.check(not problems, f"no acknowledged write of {answers} is lost",
-                       "; ".join(problems[:3]))
-        group.settle(60)
-        same = {(s["outputs_digest"], s["schedule_hash"]) for s in group.statuses().values()}
-        scenario.check(len(same) == 1 and len(group.live()) == HOSTS and
-                       not any(s["verified"]["alarm"] for s in group.statuses().values()),
-                       "the replicas are equal", group.brief())
-        scenario.check(group.stop() == 0, "the group is stopped", group.said()[-500:])
+        check_writes(scenario, group, clients, "upgraded")
+    with Network(HOSTS) as network:
+        another_schedule(scenario, network, program, port)
 
 
 if __name__ == "__main__":

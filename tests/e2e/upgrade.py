@@ -249,8 +249,8 @@ def of_the_server(scenario):
                 h.wait_until(lambda: len(group.live()) == 3, 60, f"{what}: three replicas")
                 scenario.check(not group.alarm(), f"{what}: three replicas, no alarm",
                                group.brief())
-            run(scenario, group, "no command line: refused", "upgrade", group.name, status=100,
-                says=["names no new command line"])
+            run(scenario, group, "no command line: of Crane itself, refused", "upgrade", group.name,
+                status=5, says=["nothing has to end at once"])
             run(scenario, group, "not asked: refused", "upgrade", group.name, "--", "redis-server",
                 status=5, says=["--yes"])
             run(scenario, group, "no such program: refused", "upgrade", group.name, "--yes", "--",

@@ -50,6 +50,7 @@ NodeState parse(const Json& json) {
     s.entries[type] = entries.at(type);
   }
   if (json.contains("command")) json.at("command").get_to(s.command);
+  s.handed_over = json.value("handed_over", false);
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
   s.outputs.hash.closed_sum = outputs.at("closed_sum");
@@ -75,6 +76,7 @@ Json to_json(const NodeState& s) {
           {"log_bytes", s.log_bytes},
           {"entries", s.entries},
           {"command", s.command},
+          {"handed_over", s.handed_over},
           {"outputs",
            {{"bytes", s.outputs.bytes},
             {"closed_sum", s.outputs.hash.closed_sum},

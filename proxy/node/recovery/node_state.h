@@ -34,6 +34,7 @@ struct NodeState {
   std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
   EntryCounts entries{};             // committed
   std::vector<std::string> command;  // the server's command line; empty: as configured
+  bool handed_over = false;          // any build of Crane may go on from here (start_check.h)
   Outputs::State outputs;
 };
 

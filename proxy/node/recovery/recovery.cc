@@ -35,6 +35,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
       member_(member),
       actions_(std::move(actions)),
       start_(config, agreed, member),
+      start_check_(agreed),
       tier_(config, leadership,
             {[this](ReplicaId to, std::span<const std::byte> message) {
                if (group_ != nullptr) (void)group_->send_message(to, message);
@@ -55,7 +56,9 @@ Outcome Recovery::begin() {
                     }});
   open_requests();
   if (!config_.restore && !config_.on_disk()) return Done{};
-  return start_.find();
+  auto found = start_.find();
+  if (start_.state().handed_over) start_check_.begin_behind_hand_over();
+  return found;
 }
 
 void Recovery::open_requests() {
@@ -204,6 +207,7 @@ void Recovery::packed(checkpoint::Tier tier, Index at, const std::string& why_no
   } else {
     dump_->refuse(at, why_not);
   }
+  restart_->end_handed_over(why_not);
 }
 
 // --- the loop -----------------------------------------------------------------------------------
@@ -298,6 +302,7 @@ bool Recovery::reaches_beginning() const {
 
 std::string Recovery::upgrade(const nlohmann::json& request) {
   if (!dump_->idle()) return refused("busy", "a checkpoint is being taken");
+  if (request.value("do", "") == "hand_over") return restart_->ask_hand_over(request);
   return restart_->ask_upgrade(request);
 }
 

@@ -36,6 +36,7 @@
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
 #include "proxy/node/recovery/shipping.h"
+#include "proxy/node/recovery/start_check.h"
 #include "proxy/node/recovery/starting_point.h"
 #include "proxy/node/status.h"
 #include "runtime/setup/exit_status.h"
@@ -77,6 +78,10 @@ class Recovery {
 
   // --- the log
   bool holds_log() const noexcept;
+  // What of it this replica cannot go on with (StartCheck); nullptr: nothing.
+  const char* difference(const consensus::EntryView& entry) {
+    return member_ ? start_check_.look(entry) : nullptr;
+  }
   // An entry, before the server gets it, and after it did.
   void before_server(const consensus::EntryView& entry);
   void after_server(const consensus::EntryView& entry, std::int64_t now_ns);
@@ -96,6 +101,10 @@ class Recovery {
   // Its main process ended at a turn, or for the kernel; false: that was not asked for.
   bool ended_at_turn() { return restart_->ended_at_turn(); }
   bool ended() { return restart_->ended(); }
+  // It has ended for another build of Crane: no server begins here (HANDOVER-1).
+  bool handed_over() const noexcept { return restart_->handed_over(); }
+  // It is told to end, and another one takes its place.
+  bool restarts_server() const noexcept { return restart_->under_way(); }
   // It did not start, or took no turn; false: no upgrade is on trial.
   bool server_failed(const std::string& why) { return restart_->failed_to_start(why); }
   void dump_prepared(std::int64_t now_ns);
@@ -150,6 +159,7 @@ class Recovery {
   consensus::Consensus* group_ = nullptr;
   std::optional<ServerParts> parts_;
   StartingPoint start_;
+  StartCheck start_check_;
   RecoveryTier tier_;
   std::unique_ptr<CheckpointPacker> packer_;
   std::unique_ptr<ServerDump> dump_;

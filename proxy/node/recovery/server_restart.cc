@@ -101,8 +101,31 @@ std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
     return refused("bad_argument", well.error().text);
   }
   const RestartBody body{RestartBody::kEnd, request.value("seconds", 0U)};
-  const std::string next =
-      nlohmann::json{{"command", words}, {"program", setup::file_digest(program)}}.dump();
+  const nlohmann::json next{{"command", words}, {"program", setup::file_digest(program)}};
+  return propose_end(body, next.dump());
+}
+
+std::string ServerRestart::ask_hand_over(const nlohmann::json& request) {
+  if (!parts_.config.container) {
+    return refused("unsupported",
+                   "without a container the server's files are not kept in a checkpoint: stop the "
+                   "group and start it with the other build");
+  }
+  if (parts_.config.host && !parts_.config.on_disk()) {
+    return refused("unsupported",
+                   "the log of this group is in the memory of its nodes, which all end: stop the "
+                   "group and start it with the other build");
+  }
+  if (busy() || packing_ns_ != 0) {
+    return refused("busy", "the server is being started again already");
+  }
+  const auto to = request.value("to", "");
+  if (to.empty()) return refused("bad_argument", "it does not say to which build");
+  return propose_end({RestartBody::kEnd}, nlohmann::json{{"hand_over", to}}.dump());
+}
+
+// The answer to the operator.
+std::string ServerRestart::propose_end(const RestartBody& body, const std::string& next) {
   std::vector<std::byte> payload(sizeof body + next.size());
   if (payload.size() > kDataBytesMax) return refused("bad_argument", "that is too long");
   std::memcpy(payload.data(), &body, sizeof body);
@@ -178,7 +201,7 @@ void ServerRestart::committed(const consensus::EntryView& entry) {
           "the upgraded server starts on other replicas and not here: " + upgrade_.why());
     }
   } else if (body.step == RestartBody::kEnd && machine_.end_committed(at)) {
-    take_upgrade(entry, body);
+    take_next(entry, body);
     begin_proposed_ = View{};
     kept_ = fmt::format("{}/{}{}", parts_.config.replica_dir(), kKept, value(at));
     std::error_code ignored;
@@ -196,15 +219,25 @@ void ServerRestart::committed(const consensus::EntryView& entry) {
   }
 }
 
-void ServerRestart::take_upgrade(const consensus::EntryView& entry, const RestartBody& body) {
+void ServerRestart::take_next(const consensus::EntryView& entry, const RestartBody& body) {
   if (upgrade_.on_trial() && !upgrade_.keeps()) {
     upgrade_.failed(fmt::format("it did not listen within {} s", upgrade_.patience_s()));
   }
+  next_build_.clear();
   const auto rest = entry.payload.subspan(sizeof body);
   if (rest.empty() || upgrade_.open()) return;
   const auto* text = reinterpret_cast<const char*>(rest.data());
   const auto next = nlohmann::json::parse(text, text + rest.size(), nullptr, false);
   CRANE_ASSERT(next.is_object());
+  if (next.contains("hand_over")) {
+    next_build_ = next.at("hand_over").get<std::string>();
+    CRANE_ASSERT(!next_build_.empty());
+  } else {
+    take_upgrade(next, entry.at.index, body.patience_s);
+  }
+}
+
+void ServerRestart::take_upgrade(const nlohmann::json& next, Index at, std::uint32_t patience_s) {
   const auto words = next.at("command").get<Upgrade::Words>();
   if (setup::file_digest(words[0]) != next.at("program").get<std::uint64_t>()) {
     return actions_.failed(ExitStatus::kDisagrees,
@@ -212,7 +245,7 @@ void ServerRestart::take_upgrade(const consensus::EntryView& entry, const Restar
                                " is not the one that the leader upgrades the server to; "
                                "make it equal on all hosts");
   }
-  upgrade_.asked(entry.at.index, parts_.monitor.command(), words, body.patience_s);
+  upgrade_.asked(at, parts_.monitor.command(), words, patience_s);
   judged_ = View{};
 }
 
@@ -325,10 +358,9 @@ std::int64_t ServerRestart::step(const Seen& seen, std::int64_t now_ns) {
   propose_begin(seen, now_ns);
   judge_trial(seen, now_ns);
   ask_by_schedule(seen, now_ns);
-  if (due_ && !upgrade_.undecided() && parts_.monitor.running() && parts_.monitor.pid() >= 0 &&
-      seen.publishes) {
-    publish(now_ns);
-  }
+  const bool runs = parts_.monitor.running() && parts_.monitor.pid() >= 0;
+  const bool complete = handed_over_ || (runs && !upgrade_.undecided());
+  if (due_ && complete && seen.publishes) publish(now_ns);
   std::int64_t due_ns = proxy::kNever;
   if (machine_.state() == Restarter::State::kHolding) {
     machine_.step(upgrade_.dead() ? machine_.at() : parts_.applied());
@@ -372,6 +404,7 @@ void ServerRestart::begin_new_server() {
   parts_.monitor.stop();
   if (const Upgrade::Words* next = upgrade_.begun()) parts_.monitor.set_command(*next);
   state.command = parts_.monitor.command();
+  if (!next_build_.empty()) return hand_over();
   kept_back_.clear();
   listens_ns_ = 0;
   if (config.keeps_files && !upgrade_.on_trial()) parts_.monitor.keep_files(config.left_dir());
@@ -392,6 +425,28 @@ void ServerRestart::begin_new_server() {
   actions_.release_log();
 }
 
+// No server begins: the next one is another build's.
+void ServerRestart::hand_over() {
+  NodeState& state = contents_.state;
+  forget_files();
+  upper_ = kept_;
+  handed_over_ = state.handed_over = true;
+  due_ = worth_;  // also one that recovered since: no build goes on without
+  checkpoint::fault_point("hand_over.kept");
+  if (!due_) end_handed_over("this replica is new in the group");
+}
+
+void ServerRestart::end_handed_over(const std::string& why_not) {
+  if (!handed_over_ || due_) return;
+  checkpoint::fault_point("hand_over.published");
+  const std::string kept =
+      why_not.empty() ? "its files are kept" : "its files are not kept: " + why_not;
+  actions_.failed(ExitStatus::kHandedOver,
+                  fmt::format("the server ended at entry {}, where another build of Crane goes on "
+                              "({}); {}",
+                              value(machine_.at()), next_build_, kept));
+}
+
 // The files that a server began with, once it runs and they are not published.
 void ServerRestart::forget_files() {
   if (due_ || upper_.empty()) return;
@@ -408,6 +463,7 @@ void ServerRestart::publish(std::int64_t now_ns) {
     actions_.refused(at, why);
     packer_.abandon();
     forget_files();
+    end_handed_over(why);
   };
   if (const Outcome begun = packer_.begin(at); !begun.ok()) return give_up(begun.error().message());
   std::error_code failed;

@@ -3,12 +3,16 @@
 // The server is ended and another one started on its files (restarter.h), as it is carried out: on
 // all replicas at one place of the log, which is then published as a checkpoint without processes.
 //
+// A hand-over is a restart whose next server is of another build of Crane, with another version of
+// the schedule: the node publishes that checkpoint, and ends.
+//
 // Threads: the node's one thread.
 // INVARIANT RESTART-1  Each server's end is asked for once per view, by a leader whose own server
 //                      ended or did not for kEndNs.
 // INVARIANT RESTART-2  What goes on with the new server is noted when the old one can do nothing
-// any
-//                      more, and published only after the new one runs.
+//                      any more, and published only after the new one runs.
+// INVARIANT HANDOVER-1  Behind the entry at which a server ends for another build, this build gives
+//                       nothing to any server, and lets no client in.
 
 #include <cstdint>
 #include <functional>
@@ -58,6 +62,8 @@ class ServerRestart {
   std::string ask(std::int64_t now_ns);
   // An operator wants another command line for the server (control); the answer.
   std::string ask_upgrade(const nlohmann::json& request);
+  // .. or another build of Crane to go on.
+  std::string ask_hand_over(const nlohmann::json& request);
 
   // --- every replica's
   // A RESTART entry, before the server gets it.
@@ -84,11 +90,12 @@ class ServerRestart {
   // Does what there is to do; when to look again at the latest.
   std::int64_t step(const Seen& seen, std::int64_t now_ns);
 
-  bool holds_log() const noexcept { return machine_.holds(); }
+  bool holds_log() const noexcept { return machine_.holds() || handed_over_; }  // HANDOVER-1
   // The server ends, or has ended.
   bool under_way() const noexcept { return machine_.state() != Restarter::State::kIdle; }
+  bool handed_over() const noexcept { return handed_over_; }
   // No checkpoint by CRIU can be made beside it.
-  bool busy() const noexcept { return under_way() || due_ || upgrade_.open(); }
+  bool busy() const noexcept { return under_way() || due_ || upgrade_.open() || handed_over_; }
   const Upgrade& upgrade() const noexcept { return upgrade_; }
   // What the next server's files begin as; "": the machine's.
   const std::string& upper() const noexcept { return upper_; }
@@ -96,11 +103,15 @@ class ServerRestart {
   std::int64_t packed(std::int64_t now_ns) noexcept {
     return now_ns - std::exchange(packing_ns_, 0);
   }
+  // The node ends, if the server has ended for another build; `why_not`: its files are not kept.
+  void end_handed_over(const std::string& why_not);
 
  private:
   void propose_begin(const Seen& seen, std::int64_t now_ns);
   void judge_trial(const Seen& seen, std::int64_t now_ns);
-  void take_upgrade(const consensus::EntryView& entry, const RestartBody& body);
+  std::string propose_end(const RestartBody& body, const std::string& next);
+  void take_next(const consensus::EntryView& entry, const RestartBody& body);
+  void take_upgrade(const nlohmann::json& next, Index at, std::uint32_t patience_s);
   void trial_failed(const std::string& why, bool dead);
   void note_dead_server();
   void ask_by_schedule(const Seen& seen, std::int64_t now_ns);
@@ -109,6 +120,7 @@ class ServerRestart {
   void close_all();
   void end_server();
   void begin_new_server();
+  void hand_over();
   bool renew_segment();
   void forget_files();
 
@@ -129,6 +141,8 @@ class ServerRestart {
   std::int64_t asked_ns_ = 0;      // when the schedule last asked,
   std::uint64_t asked_after_ = 0;  // and how many inputs there were before
   std::int64_t packing_ns_ = 0;    // since when; 0: nothing is packed
+  std::string next_build_;         // for whose server this one ends; "": ours
+  bool handed_over_ = false;       // and has ended
   Upgrade upgrade_;
   std::int64_t trial_ns_ = 0, listens_ns_ = 0;  // since when; 0: it is not, does not
   View judged_{};                               // the view in which the trial was ended from here

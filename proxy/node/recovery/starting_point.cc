@@ -155,6 +155,7 @@ std::optional<std::string> StartingPoint::changed_since(const std::string& path)
     theirs[i] = (*noted)[i].get<std::uint64_t>();
   }
   theirs[kAgreedReplicas] = agreed_[kAgreedReplicas];
+  if (state_.handed_over) theirs[kAgreedSchedule] = agreed_[kAgreedSchedule];
   const char* what = first_difference(agreed_, theirs);
   if (what == nullptr) return std::nullopt;
   return fmt::format(

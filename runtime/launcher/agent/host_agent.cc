@@ -281,15 +281,16 @@ bool HostAgent::has_checkpoint() const {
 bool HostAgent::recovers(int status) {
   // A server that was not started, or did not check in in time, has been before, on this host.
   constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kServerDied = 69, kFenced = 70;
-  constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
+  constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81, kHandedOver = 82;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
   const bool helps = code == kNotStarted || code == kNeverCheckedIn || code == kServerDied ||
                      code == kFenced || code == kLagging || code == kDiverged ||
-                     code == kTooFarBehind;
+                     code == kTooFarBehind || code == kHandedOver;
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
   const bool own = has_checkpoint();
   if (!own && file_.fabric == "shm") return false;
-  returns_.ended(code == kTooFarBehind ? RestartLimiter::End::kAsked
+  const bool asked = code == kTooFarBehind || code == kHandedOver;
+  returns_.ended(asked                 ? RestartLimiter::End::kAsked
                  : code == kServerDied ? RestartLimiter::End::kKilled
                                        : RestartLimiter::End::kFailed,
                  now_ms());

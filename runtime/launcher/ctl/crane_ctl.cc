@@ -279,10 +279,14 @@ Command events_command(Request& r) {
 Command upgrade_command(Request& r) {
   return {
       "upgrade",
-      "the server with another command line, behind --: ended and begun at one entry of the "
-      "log, rolled back if it does not come up",
+      "the server with another command line, behind --: ended and begun at one entry of the log, "
+      "rolled back if it does not come up; without one: this build of Crane in place of the "
+      "replicas', where their schedules differ",
       {group_word(r),
-       {"--seconds", &r.seconds, "within which it listens (default 30)", {.bounds = {{1, 86'400}}}},
+       {"--seconds",
+        &r.seconds,
+        "within which it listens, or the build leads (default 30)",
+        {.bounds = {{1, 86'400}}}},
        {"--yes", Word::Flag{&r.yes}, "do not ask"}},
       {},
       [&r] { return upgrade_server(r); }};

@@ -26,6 +26,9 @@ namespace crane::launcher {
 
 inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
 inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8;
+// Of an upgrade: besides what the operator gives the next server, for the end of the one before,
+// its files, and a roll back.
+inline constexpr std::int64_t kOtherStepsMs = 90'000;
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {
@@ -41,7 +44,7 @@ struct Request {
   int to = -1;
   int replica = -1;
   int fresh = -1;                    // member replace: who comes
-  int seconds = 30;                  // upgrade: for the new server to listen
+  int seconds = 30;                  // upgrade: for the new server, or build, to serve
   bool yes = false;                  // upgrade: nothing is asked
   std::vector<std::string> command;  // upgrade: behind "--"
 
@@ -77,6 +80,9 @@ Told tell_replica(const Request& request, const std::string& group, int replica,
                   const nlohmann::json& what);
 Told tell_leader(const Request& request, const std::string& group, const nlohmann::json& summary,
                  const nlohmann::json& what);
+// The same, again and again while the leader is at something else.
+Told tell_leader_once_free(const Request& request, const std::string& group,
+                           const nlohmann::json& what);
 // Asks the node that leads, and says what it answered.
 int ask_leader(const Request& request, const nlohmann::json& what);
 
@@ -107,7 +113,10 @@ int drain_replica(const Request& request);
 int resume_replica(const Request& request);
 int replace_replica(const Request& request);
 int upgrade_server(const Request& request);  // ctl_upgrade.cc
-int show_versions(const Request& request);   // ctl_versions.cc
+int upgrade_crane(const Request& request);   // ctl_hand_over.cc
+// Whether the operator wants what was said; `--yes`: nothing is asked.
+bool confirmed(const Request& request);
+int show_versions(const Request& request);  // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc

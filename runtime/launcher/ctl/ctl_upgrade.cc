@@ -20,9 +20,6 @@ using setup::say;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
-// Besides what the operator gives the new server, for the end of the old one and a roll back.
-constexpr std::int64_t kOtherStepsMs = 90'000;
-
 // As crane-run makes it of the same words.
 Outcome command_of(const std::vector<std::string>& typed, std::vector<std::string>& words) {
   std::string program;
@@ -62,15 +59,7 @@ bool agreed(const Request& request, const std::string& group, const Json& summar
       "listen within " +
       std::to_string(request.seconds) +
       " s, the old command line begins again on the files of step 2\n");
-  if (request.yes) return true;
-  if (isatty(STDIN_FILENO) == 0) {
-    say("not asked: standard input is no terminal; add --yes");
-    return false;
-  }
-  print("go on? [y/N] ");
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
+  return confirmed(request);
 }
 
 // What became of the upgrade of this entry, by the word of the leader.
@@ -104,12 +93,29 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
 
 }  // namespace
 
-int upgrade_server(const Request& request) {
-  if (request.command.empty()) {
-    say("command line: crane-ctl: upgrade names no new command line; crane-ctl upgrade [GROUP] -- "
-        "PROGRAM ARGS");
-    return static_cast<int>(setup::Status::kUsage);
+Told tell_leader_once_free(const Request& request, const std::string& group, const Json& what) {
+  const auto deadline = now_ms() + kOtherStepsMs;
+  Told told = tell_leader(request, group, summary_of(request, group), what);
+  for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+    told = tell_leader(request, group, summary_of(request, group), what);
   }
+  return told;
+}
+
+bool confirmed(const Request& request) {
+  if (request.yes) return true;
+  if (isatty(STDIN_FILENO) == 0) {
+    say("not asked: standard input is no terminal; add --yes");
+    return false;
+  }
+  print("go on? [y/N] ");
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+int upgrade_server(const Request& request) {
+  if (request.command.empty()) return upgrade_crane(request);
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   std::vector<std::string> words;
@@ -127,11 +133,7 @@ int upgrade_server(const Request& request) {
   now.group = group;
   if (checkpoint_now(now) != 0) print("no checkpoint: the files of step 2 are the way back\n");
   const Json what{{"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}};
-  const auto deadline = now_ms() + kOtherStepsMs;
-  Told told = tell_leader(request, group, summary_of(request, group), what);
-  for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
-    told = tell_leader(request, group, summary_of(request, group), what);
-  }
+  const Told told = tell_leader_once_free(request, group, what);
   if (told.status != 0) {
     say(told.message);
     return told.status;

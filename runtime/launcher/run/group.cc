@@ -321,6 +321,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
 
 void Group::on_listen(Replica& replica, const Json& asked) {
   const std::uint16_t port = asked.at("port");
+  handed_over_ = false;
   if (!listeners_.publishes(port)) return keep_inside(replica, port);
   int fd = -1;
   bool fresh = false;
@@ -441,6 +442,7 @@ void Group::on_node_end(Replica& replica, int status) {
     replica.problem = failure(Status::kNodeFailed, "replica " + std::to_string(replica.number),
                               "its node is lost", how_ended(status), "its log: " + log_of(replica));
   }
+  note_hand_over(replica);
   directories_.keep_logs();
   if (returns(replica)) plan_return(replica);
   judge(replica);
@@ -451,7 +453,7 @@ void Group::judge(Replica& lost) {
   const int total = voters();
   const Outcome last = lost.problem;
   // Strict mode: what the server of one replica calls, those of the others call, too.
-  if (!lost.returns.planned() || majority_fails()) {
+  if (!lost.returns.planned() || (majority_fails() && !handed_over_)) {
     const bool program = status_of(last) == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
                          total == 1 || status_of(last) == Status::kUnhooked;
     if (program)

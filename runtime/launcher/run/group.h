@@ -124,6 +124,7 @@ class Group {
   bool has_checkpoint() const;
   std::string why_no_checkpoint(bool there) const;
   bool majority_fails() const;
+  void note_hand_over(const Replica& replica);
   void serve();
   void on_signals();
   void open_signals();
@@ -190,6 +191,7 @@ class Group {
   std::string refused_;        // why the server cannot be dumped; empty: it can, for all we know
   std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
   bool served_ = false;        // there is something to lose
+  bool handed_over_ = false;   // to another build of Crane, none of whose servers has listened
   int status_ = 0;
   Outcome problem_ = Done{};
 };

@@ -26,7 +26,9 @@ constexpr int kFailuresMost = 5;
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
-// Statuses of nodes (runtime/setup/exit_status.h) whose cause is likely to be there the next time,
+constexpr int kHandedOver = 82;  // a node's (runtime/setup/exit_status.h)
+
+// Statuses of nodes whose cause is likely to be there the next time,
 // and on every replica: the server does not start or check in, the replica fenced itself, or is
 // configured otherwise.
 bool likely_again(int code) {
@@ -36,15 +38,17 @@ bool likely_again(int code) {
 
 }  // namespace
 
-// A single replica's end is the group's.
+// A single replica's end is the group's, unless another build of Crane goes on.
 bool Group::returns(const Replica& replica) const {
   const bool together = options_.places() > 1 && voters() > 1;
-  return phase_ == Phase::kServing && status_of(replica.problem) != Status::kUnhooked && together;
+  const bool helps = status_of(replica.problem) != Status::kUnhooked && (together || handed_over_);
+  return phase_ == Phase::kServing && helps;
 }
 
 void Group::plan_return(Replica& replica) {
   const Status status = status_of(replica.problem);
-  const auto how = status == Status::kTooFarBehind    ? RestartLimiter::End::kAsked
+  const bool asked = status == Status::kTooFarBehind || replica.fatal_code == kHandedOver;
+  const auto how = asked                              ? RestartLimiter::End::kAsked
                    : likely_again(replica.fatal_code) ? RestartLimiter::End::kFailed
                                                       : RestartLimiter::End::kKilled;
   replica.returns.ended(how, now_ms(), status == Status::kReplicaDiverged ? kDivergedMs : 0);
@@ -100,8 +104,10 @@ void Group::try_return(Replica& replica) {
   if (!there && waits_for_checkpoint(replica)) return;
   Begin begin;
   begin.restores = begin.may_begin = true;
-  // One that does not start from what is kept may start from the log.
-  begin.skips_checkpoints = replica.returns.failed() > 1 && replica.returns.failed() % 2 == 0;
+  // One that does not start from what is kept may start from the log; behind a hand-over it has
+  // not tried yet.
+  const int failed = replica.fatal_code == kHandedOver ? 0 : replica.returns.failed();
+  begin.skips_checkpoints = failed > 1 && failed % 2 == 0;
   // What this replica holds may be all that is left of an entry, unless a majority has it.
   begin.keeps_log = alive() * 2 <= voters();
   if (!start_again(replica, begin)) return plan_return(replica);
@@ -152,6 +158,12 @@ bool Group::majority_fails() const {
     return r.votes && r.returns.fails(kFailuresMost, now_ms());
   });
   return failing * 2 > voters();
+}
+
+// Another build of Crane goes on (HANDOVER-1): until a server of it listens, a build that does not
+// start may be replaced, and nothing is lost meanwhile.
+void Group::note_hand_over(const Replica& replica) {
+  handed_over_ = handed_over_ || replica.fatal_code == kHandedOver;
 }
 
 }  // namespace crane::launcher

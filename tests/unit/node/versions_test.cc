@@ -28,9 +28,9 @@ TEST_CASE("versions: wire 1 is what nodes of two builds say to each other", "[ve
   CHECK(consensus::core::kMessageBytes == 160);
 }
 
-TEST_CASE("versions: log 1 is what entries hold", "[versions]") {
-  REQUIRE(versions::kLog == 1);
-  CHECK(kEntryFormatVersion == 5);
+TEST_CASE("versions: log 2 is what entries hold", "[versions]") {
+  REQUIRE(versions::kLog == 2);
+  CHECK(kEntryFormatVersion == 6);
   CHECK(consensus::core::kHeaderBytes == 72);
   CHECK(kEntryTypeSlots == 21);
   CHECK(sizeof(StartBody) == 48);

@@ -145,6 +145,28 @@ TEST_CASE_METHOD(World, "a server of another configuration does not recover", "[
   CHECK(replay.find().ok());
 }
 
+TEST_CASE_METHOD(World, "another version of the schedule begins where the group was handed over",
+                 "[packer][START-2]") {
+  CheckpointContents handed_over = contents(5);
+  handed_over.state.handed_over = true;
+  make(std::move(handed_over));
+  config.restore = true;
+  agreed[kAgreedSchedule] = 8;
+  StartingPoint start(config, agreed, true);
+  REQUIRE(start.find().ok());
+  CHECK(start.state().handed_over);
+  agreed[kAgreedSchedule + 1] = 8;  // and with another version of checkpoints, not
+  StartingPoint other(config, agreed, true);
+  CHECK_FALSE(other.find().ok());
+  agreed.fill(7);
+  make(9);
+  agreed[kAgreedSchedule] = 8;
+  StartingPoint later(config, agreed, true);
+  const auto found = later.find();
+  REQUIRE_FALSE(found.ok());
+  CHECK(found.error().text.find("the schedule version") != std::string::npos);
+}
+
 TEST_CASE_METHOD(World, "what was compared with the others is relied on, once",
                  "[packer][PACK-2]") {
   make(5);

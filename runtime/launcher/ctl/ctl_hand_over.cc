@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl upgrade without a command line: this build of Crane goes on with a group whose replicas
+// are of a build with another version of the schedule.  The server of every replica ends at one
+// entry of the log, and nodes of this build begin with the files that it left (HANDOVER-1).
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "dmt/base/join.h"
+#include "dmt/base/versions.h"
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/ctl/ctl.h"
+#include "runtime/setup/version.h"
+
+namespace crane::launcher {
+namespace {
+
+using setup::say;
+using Json = nlohmann::json;
+using control::number_in, control::object_in, control::text_in;
+
+constexpr char kUnknown[] = "unknown: the build has no table of versions";
+
+std::string versions_of(const NodeAnswer& answer) {
+  return text_in(object_in(answer.status, "build"), "versions", kUnknown);
+}
+
+// Names of the agreed versions that differ from ours.
+std::set<std::string> differences(const std::string& theirs) {
+  const std::string all = ", " + theirs + ", ";
+  std::set<std::string> names;
+  for (const AgreedVersion& one : kAgreedVersions) {
+    const std::string ours = ", " + std::string(one.name) + " " + std::to_string(one.number) + ", ";
+    if (all.find(ours) == std::string::npos) names.insert(one.name);
+  }
+  return names;
+}
+
+int refuse(const std::string& group, const std::string& why) {
+  say("refused: " + group + ": " + why);
+  return kRefused;
+}
+
+// Whether the file of which a process runs is not there any more: an installer has replaced it.
+bool was_replaced(std::uint64_t pid) {
+  char path[4096];
+  const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+  const ssize_t length = readlink(link.c_str(), path, sizeof path);
+  const std::string_view name(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+  constexpr std::string_view kGone = " (deleted)";
+  return length < 0 ||
+         (name.size() > kGone.size() && name.substr(name.size() - kGone.size()) == kGone);
+}
+
+// 0, or the exit status after a message.
+int check(const std::string& group, const std::map<int, NodeAnswer>& answers) {
+  std::set<std::string> differ;
+  int not_replaced = -1;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
+    differ.merge(differences(versions_of(answer)));
+    if (!was_replaced(number_in(answer.status, "pid"))) not_replaced = replica;
+  }
+  if (differ.empty()) {
+    return refuse(group,
+                  "this build runs beside those of its replicas, so nothing has to end at once: "
+                  "crane-ctl replica drain N, resume N, one after the other, the leader last");
+  }
+  if (differ.erase("schedule") == 0 || !differ.empty()) {
+    return refuse(group, "this build cannot read what its replicas keep and say (other versions: " +
+                             joined(differ) +
+                             "): stop the group and start it with this build; with --data it goes "
+                             "on with its server's files");
+  }
+  if (not_replaced < 0) return 0;
+  return refuse(group, "replica " + std::to_string(not_replaced) +
+                           " would begin again with the build that it has: install this one in "
+                           "its place first (make install, apt install)");
+}
+
+bool agreed(const Request& request, const std::string& group, const std::string& theirs) {
+  print(
+      "upgrade of " + group + " to this build of Crane\n  from " + theirs + "\n  to   " +
+      setup::agreed_versions_text() +
+      "\n"
+      "1. a checkpoint is taken, while clients go on\n"
+      "2. the server of every replica ends at one entry of the log; its clients are disconnected\n"
+      "3. every node keeps the files that it left as a checkpoint, and ends\n"
+      "4. nodes of this build begin, with servers on those files; clients wait until then\n"
+      "if they do not come up, the old build goes on from there when its files are put back\n");
+  return confirmed(request);
+}
+
+struct Seen {
+  int ours = 0, theirs = 0;  // replicas that answer, by their build,
+  int returned = 0;          // and of the old one, from that entry on
+  bool serves = false;       // one of ours leads, and takes clients
+};
+
+Seen look(const Request& request, const std::string& group, std::uint64_t entry) {
+  Seen seen;
+  for (const auto& [replica, answer] : ask_all(request, group)) {
+    if (answer.reply != Reply::kAnswer) continue;
+    const bool is_ours = differences(versions_of(answer)).empty();
+    const auto at = number_in(object_in(answer.status, "checkpoint"), "restored_at");
+    seen.ours += is_ours;
+    seen.theirs += !is_ours;
+    seen.returned += !is_ours && at >= entry;
+    seen.serves = seen.serves || (is_ours && control::flag_in(answer.status, "takes_clients"));
+  }
+  return seen;
+}
+
+int await_this_build(const Request& request, const std::string& group, std::uint64_t entry,
+                     int replicas) {
+  const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
+  Seen seen;
+  for (bool told = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+    seen = look(request, group, entry);
+    if (seen.serves && !told) print("a replica of this build takes clients\n");
+    told = told || seen.serves;
+    if (seen.serves && seen.ours >= replicas) {
+      print("upgraded: this build runs here: " + std::to_string(seen.ours) + " of " +
+            std::to_string(replicas) + " replicas\n");
+      return 0;
+    }
+    if (seen.returned * 2 > replicas) {
+      return refuse(group, "its nodes began again with the old build, from entry " +
+                               std::to_string(entry) +
+                               "; they go on with it: install this build where theirs is");
+    }
+  }
+  say("not complete: " + group + ": " + std::to_string(seen.ours) + " of " +
+      std::to_string(replicas) + " replicas are of this build, and " +
+      (seen.serves
+           ? "one of them takes clients; see crane-ctl status " + group
+           : "none of them takes clients; see their node.log, or put the old build's files back: "
+             "the nodes are started again by themselves"));
+  return static_cast<int>(seen.serves ? Health::kDegraded : Health::kNoLeader);
+}
+
+}  // namespace
+
+int upgrade_crane(const Request& request) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const auto answers = ask_all(request, group);
+  if (const int bad = check(group, answers); bad != 0) return bad;
+  std::string theirs;
+  int replicas = 0;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
+    ++replicas;
+    theirs = versions_of(answer);
+  }
+  if (!agreed(request, group, theirs)) return kRefused;
+  Request now = request;
+  now.group = group;
+  if (checkpoint_now(now) != 0) print("no checkpoint: the files of step 3 are the only ones\n");
+  const Json what{{"do", "hand_over"}, {"to", setup::agreed_versions_text()}};
+  const Told told = tell_leader_once_free(request, group, what);
+  if (told.status != 0) {
+    say(told.message);
+    return told.status;
+  }
+  print(told.message + "\n");
+  return await_this_build(request, group, number_in(told.answer, "index"), replicas);
+}
+
+}  // namespace crane::launcher
