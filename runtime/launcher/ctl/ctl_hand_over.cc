@@ -96,21 +96,30 @@ bool agreed(const Request& request, const std::string& group, const std::string&
 }
 
 struct Seen {
-  int ours = 0, theirs = 0;  // replicas that answer, by their build,
-  int returned = 0;          // and of the old one, from that entry on
-  bool serves = false;       // one of ours leads, and takes clients
+  int ours = 0;         // replicas of this machine that are of this build,
+  int returned = 0;     // and of the old one, from that entry on
+  bool serves = false;  // one of ours takes clients, or follows another machine's
 };
+
+// A follower of this build goes on with no leader of another one for long (HANDOVER-2).
+bool is_served(const NodeAnswer& answer, const std::map<int, NodeAnswer>& here) {
+  if (control::flag_in(answer.status, "takes_clients")) return true;
+  const auto leader = answer.status.find("leader");
+  const bool known = leader != answer.status.end() && leader->is_number_unsigned();
+  return text_in(answer.status, "role") == "follower" && known &&
+         here.count(leader->get<int>()) == 0;
+}
 
 Seen look(const Request& request, const std::string& group, std::uint64_t entry) {
   Seen seen;
-  for (const auto& [replica, answer] : ask_all(request, group)) {
+  const auto answers = ask_all(request, group);
+  for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
     const bool is_ours = differences(versions_of(answer)).empty();
     const auto at = number_in(object_in(answer.status, "checkpoint"), "restored_at");
     seen.ours += is_ours;
-    seen.theirs += !is_ours;
     seen.returned += !is_ours && at >= entry;
-    seen.serves = seen.serves || (is_ours && control::flag_in(answer.status, "takes_clients"));
+    seen.serves = seen.serves || (is_ours && is_served(answer, answers));
   }
   return seen;
 }
@@ -121,7 +130,7 @@ int await_this_build(const Request& request, const std::string& group, std::uint
   Seen seen;
   for (bool told = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     seen = look(request, group, entry);
-    if (seen.serves && !told) print("a replica of this build takes clients\n");
+    if (seen.serves && !told) print("clients are let in\n");
     told = told || seen.serves;
     if (seen.serves && seen.ours >= replicas) {
       print("upgraded: this build runs here: " + std::to_string(seen.ours) + " of " +
@@ -149,7 +158,6 @@ int upgrade_crane(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const auto answers = ask_all(request, group);
-  if (const int bad = check(group, answers); bad != 0) return bad;
   std::string theirs;
   int replicas = 0;
   for (const auto& [replica, answer] : answers) {
@@ -157,6 +165,11 @@ int upgrade_crane(const Request& request) {
     ++replicas;
     theirs = versions_of(answer);
   }
+  if (replicas == 0) {
+    say("no answer: " + group + ": none of its nodes on this machine; see crane-ctl status");
+    return static_cast<int>(Health::kNoLeader);
+  }
+  if (const int bad = check(group, answers); bad != 0) return bad;
   if (!agreed(request, group, theirs)) return kRefused;
   Request now = request;
   now.group = group;
