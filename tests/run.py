@@ -4,9 +4,11 @@
 
 Kinds. What has real processes and limits of time runs one by one: unit tests, the virtual machine,
 interposition, end to end. What only computes fills the processors meanwhile, behind everything
-else: lints, the model, the simulator's test, the sanitizer build, its tests, the fuzz targets.
+else: lints, the tests of eval, the model, the simulator's test, the sanitizer build, its tests, the
+fuzz targets.
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
+  eval       tests/eval/*_test.py, the pure parts of measuring programs: each case counts one
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
@@ -174,7 +176,7 @@ class Runner:
         self.vm()  # fillers make an emulated machine's time uneven
 
     def fillers(self):
-        self.beside([*self.lints(), self.MODEL])
+        self.beside([*self.lints(), *self.eval_tests(), self.MODEL])
         for area in sorted(self.areas() & COMPUTES):
             self.catch2(area)
         if self.options.build_sanitized:
@@ -222,6 +224,14 @@ class Runner:
             self.tally.fail(f"{name} ({describe(status)})", shlex.join(command), text)
             text = ""
         self.tally.done(name, passed, failed, time.monotonic() - begin)
+
+    # --- Python ---------------------------------------------------------------------------------
+    def eval(self):
+        self.beside(self.eval_tests())
+
+    def eval_tests(self):
+        return [(f"eval/{path.stem}", ["python3", str(path.relative_to(ROOT))], 60)
+                for path in sorted((ROOT / "tests/eval").glob("*_test.py"))]
 
     MODEL = ("model", ["python3", "tests/model/run_model.py"], 300)
 
@@ -521,8 +531,8 @@ def main():
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
-    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "fuzz", "vm",
-                                           "interpose", "e2e"])
+    parser.add_argument("--only", choices=["lint", "eval", "unit", "model", "sanitized", "fuzz",
+                                           "vm", "interpose", "e2e"])
     parser.add_argument("--sanitized", default="", help="build tree of a sanitizer variant")
     parser.add_argument("--build-sanitized", default="", help="the command that builds it")
     parser.add_argument("--areas", default="", help="its unit tests to run")
@@ -531,7 +541,7 @@ def main():
     parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
     options = parser.parse_args()
     runner = Runner(options)
-    kinds = ["lint", "unit"] if options.quick else ["everything"]
+    kinds = ["lint", "eval", "unit"] if options.quick else ["everything"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()
