@@ -46,6 +46,10 @@ class Apache(_web.Web):
     modules = ()
     listens = 1   # two make the children agree by a lock who accepts
     more = ""
+    # As Debian's init script makes them; envvars says so.
+    native_directories = (("/run/apache2", None), ("/var/lock/apache2", "www-data"),
+                          ("/var/log/apache2", None))
+    native_users = ("www-data",)
 
     def prepare(self):
         super().prepare()

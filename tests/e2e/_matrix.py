@@ -31,6 +31,9 @@ class Server:
     needs_container = True
     differs = ""         # what of the outputs may differ, and why; "" = nothing
     out = None           # where our own programs lie; place_of() sets it
+    # What a native start wants that only an init system makes: ((directory, owner or None), ...)
+    native_directories = ()
+    native_users = ()    # whom a native start runs as; the package makes them
 
     def __init__(self, work, port):
         """Writes configuration and data below `work`, which every replica gets a copy of."""

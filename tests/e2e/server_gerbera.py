@@ -44,6 +44,7 @@ class Gerbera(m.Server):
     version_of = "gerbera"
     programs = ("gerbera",)
     requests = (96, 1600)
+    native_users = ("gerbera",)
 
     def prepare(self):
         # libupnp takes none below 49152; above 61000 no outgoing connection has one.

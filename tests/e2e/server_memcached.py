@@ -79,6 +79,7 @@ class Memcached(m.Server):
     version_of = "memcached"
     programs = ("memcached", "memcaslap")
     requests = (4000, 80000)
+    native_users = ("memcache",)
 
     def program(self):
         # /etc/memcached.conf on another port; what it says of the user is the profile's.

@@ -25,6 +25,8 @@ class Postgres(m.Server):
     name = "postgresql"
     version_of = "postgresql-15"
     programs = ("psql", "setpriv")
+    native_directories = (("/run/postgresql", "postgres"),)
+    native_users = ("postgres",)
     requests = (240, 2400)
 
     def prepare(self):
@@ -85,6 +87,9 @@ class Postgres(m.Server):
         if sums != f"{done}\nt|t":
             raise h.Failure(f"after {done} transactions the tables say {sums!r}")
         return rows
+
+    def requests_made(self, requests, rows):
+        return 2 * requests + requests // 4
 
     def transactions(self, what, requests, *words):
         logs = self.work / "transactions"

@@ -44,6 +44,7 @@ class Slapd(m.Server):
     version_of = "slapd"
     programs = ("slapd", "slapadd")
     requests = (320, 8000)
+    native_users = ("openldap",)
 
     def prepare(self):
         self.loads = 0
