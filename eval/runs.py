@@ -60,7 +60,7 @@ def one_run(place, server, label, requests):
         took = time.monotonic() - begin
         used = cpu_seconds(pids) - before
         entries = {k: v - entries_before.get(k, 0) for k, v in entries_of(running).items()}
-    served = requests * len(results)
+    served = server.requests_made(requests, results)
     return {"server": server.name, "configuration": label, "seconds": took,
             "results": [dict(zip(("what", "rate", "p50_ms", "p99_ms"), r)) for r in results],
             "cpu_us_per_request": used * 1e6 / served,

@@ -66,6 +66,10 @@ class Server:
         """[(what, per second, p50 ms, p99 ms)]; raises h.Failure when an answer is wrong."""
         raise NotImplementedError
 
+    def requests_made(self, requests, rows):
+        """How many requests the load(requests) that gave these rows made, of all kinds."""
+        return requests * len(rows)
+
     def state(self):
         """Asked through the group at the end: what the server holds, so that it is compared too."""
         return ""

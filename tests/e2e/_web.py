@@ -60,10 +60,16 @@ class Web(m.Server):
             raise h.Failure(f"{self.name}: {path}: status {status}, {len(body)} bytes of "
                             f"{len(wanted)}")
 
+    def count_of(self, requests, share):
+        return max(int(requests * share), AB_LEAST)
+
+    def requests_made(self, requests, rows):
+        return sum(self.count_of(requests, share) for _, share, _ in self.pages)
+
     def load(self, requests):
         rows = []
         for path, share, keep_alive in self.pages:
-            count = max(int(requests * share), AB_LEAST)
+            count = self.count_of(requests, share)
             result = h.ab(f"{self.scheme}://127.0.0.1:{self.port}/{path}", count, m.CLIENTS,
                           keep_alive, one_length=(self.root / path).exists())
             if not h.ab_good(result, count):

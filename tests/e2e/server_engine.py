@@ -29,13 +29,18 @@ class Engine(m.Server):
                                "--clients", str(m.CLIENTS), "--requests", str(requests)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=280)
-        rows = re.findall(r"^(\w+) \d+ (\d+)/s p50 ([\d.]+) us p99 ([\d.]+) us$", done.stdout, re.M)
+        rows = re.findall(r"^(\w+) (\d+) (\d+)/s p50 ([\d.]+) us p99 ([\d.]+) us$", done.stdout,
+                          re.M)
         books = re.search(r"^trades (\d+)\nbooks (\w+)$", done.stdout, re.M)
         if done.returncode != 0 or len(rows) != 3 or not books or books[1] == "0":
             raise h.Failure(f"engine-load ended with status {done.returncode}: {done.stdout}")
         self.books = f"{books[1]} trades, books {books[2]}"
+        self.counted = sum(int(count) for _, count, *_ in rows)
         return [(what, float(rate), float(p50) / 1000, float(p99) / 1000)
-                for what, rate, p50, p99 in rows]
+                for what, _, rate, p50, p99 in rows]
+
+    def requests_made(self, requests, rows):
+        return self.counted
 
     def state(self):
         return self.books
