@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one request costs besides time: wake-ups, system calls, copies (`eval-servers --costs`).
+
+One start natively, one as a group of one replica. A first load counts context switches of every
+thread, from /proc, and what the node's status says. A second one counts system calls, with perf
+or, where that is not permitted, with strace; strace slows servers down, so its load is shorter.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
+import quiet  # noqa: E402
+from place import Native  # noqa: E402
+from runs import as_it_was  # noqa: E402
+
+# System calls that copy bytes between a process and the kernel.
+COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg", "write",
+          "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg")
+ALL_CALLS = "raw_syscalls:sys_enter"
+EVENTS = ",".join([ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in COPIES)])
+READY_SECONDS = 20
+SHORTER = {"perf": 4, "strace": 20}   # the second load is the first one divided by this
+
+
+# --- context switches -----------------------------------------------------------------------------
+
+def switches_in(text):
+    """(voluntary, involuntary) of the text of a thread's /proc status."""
+    found = dict(re.findall(r"^(\w*voluntary_ctxt_switches):\s+(\d+)$", text, re.M))
+    return (int(found.get("voluntary_ctxt_switches", 0)),
+            int(found.get("nonvoluntary_ctxt_switches", 0)))
+
+
+def switches_of(pids):
+    """{(pid, thread): (voluntary, involuntary)}"""
+    found = {}
+    for pid in pids:
+        for task in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
+            with contextlib.suppress(OSError):
+                found[pid, task.parent.name] = switches_in(task.read_text())
+    return found
+
+
+def switches_between(before, after):
+    """(voluntary, involuntary, threads that ended and took their last ones along)."""
+    sums = [sum(after[task][kind] - before.get(task, (0, 0))[kind] for task in after)
+            for kind in (0, 1)]
+    return (*sums, sum(task not in after for task in before))
+
+
+# --- system calls ---------------------------------------------------------------------------------
+
+def perf_counts(text):
+    """(system calls, those that copy) of `perf stat -x,`, or None: nothing was counted."""
+    counts = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) > 2 and fields[0].isdigit():
+            counts[fields[2]] = int(fields[0])
+    if ALL_CALLS not in counts:
+        return None
+    return counts[ALL_CALLS], sum(counts.values()) - counts[ALL_CALLS]
+
+
+def strace_counts(text):
+    """The same of `strace -c`."""
+    calls = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) >= 5 and words[3].isdigit():
+            calls[words[-1]] = int(words[3])
+    total = calls.pop("total", None)
+    return None if total is None else (total, sum(calls.get(name, 0) for name in COPIES))
+
+
+class Perf:
+    """Counts system calls of processes, their threads and children, from its entry on."""
+
+    name, counts = "perf", staticmethod(perf_counts)
+
+    def __init__(self, pids, work):
+        self.pids, self.told = pids, work / "counted"
+        self.control, self.answer = work / "control", work / "answer"
+
+    def __enter__(self):
+        for fifo in (self.control, self.answer):
+            os.mkfifo(fifo)
+        ends = [os.open(fifo, os.O_RDWR | os.O_NONBLOCK) for fifo in (self.control, self.answer)]
+        try:
+            self.process = subprocess.Popen(
+                ["perf", "stat", "-x,", "-e", EVENTS, "-D", "-1", "--control",
+                 f"fifo:{self.control},{self.answer}", "-o", str(self.told), "-p",
+                 ",".join(map(str, self.pids))],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            os.write(ends[0], b"enable\n")
+            if not select.select([ends[1]], [], [], READY_SECONDS)[0]:
+                self.end()
+                raise h.Failure(f"perf did not begin within {READY_SECONDS} s")
+        finally:
+            for end in ends:
+                os.close(end)
+        return self
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __exit__(self, *_):
+        self.end()
+        text = self.told.read_text() if self.told.exists() else ""
+        self.found = self.counts(text)
+
+
+class Strace(Perf):
+    name, counts = "strace", staticmethod(strace_counts)
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ["strace", "-c", "-f", "-o", str(self.told),
+             *(word for pid in self.pids for word in ("-p", str(pid)))],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            h.wait_until(self.traces, READY_SECONDS, "strace traces all threads")
+        except h.Failure:
+            self.end()
+            raise
+        return self
+
+    def traces(self):
+        if self.process.poll() is not None:
+            raise h.Failure(f"strace ended with status {self.process.returncode}")
+        return all(re.search(r"^TracerPid:\s+[1-9]", text, re.M)
+                   for pid in self.pids for text in statuses_of(pid))
+
+
+def statuses_of(pid):
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
+        with contextlib.suppress(OSError):
+            yield task.read_text()
+
+
+def counter():
+    """(Perf or Strace, reason): what can count system calls here; (None, reason) if none can."""
+    reasons = []
+    for kind, command in ((Perf, ["perf", "stat", "-x,", "-e", EVENTS, "--", "true"]),
+                          (Strace, ["strace", "-c", "-f", "true"])):
+        if not shutil.which(command[0]):
+            reasons.append(f"{command[0]} is not installed")
+            continue
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, check=False)
+        if done.returncode == 0 and kind.counts(done.stderr):
+            return kind, "; ".join(reasons)
+        reasons.append(f"{command[0]} cannot count here: {done.stderr.strip()[:200]}")
+    return None, "; ".join(reasons)
+
+
+# --- one start ------------------------------------------------------------------------------------
+
+def parts_of(running):
+    """{part: its processes}: server and node are counted apart."""
+    if not isinstance(running, h.Group):
+        return {"server": running.processes()}
+    replica = running.replica(0)
+    server = h.descendants([replica["server_pid"]])
+    return {"server": server,
+            "node": [pid for pid in h.descendants([replica["node_pid"]]) if pid not in server]}
+
+
+def told_by(running):
+    """What the node's status counts."""
+    if not isinstance(running, h.Group):
+        return {}
+    status = running.status(0) or {}
+    return {key: status[key] for key in ("wakeups", "bytes_in", "bytes_out", "entries_total")
+            if key in status}
+
+
+def switches_part(running, server, requests):
+    """{part: figures per request} of the first load, and what the status says; the Report."""
+    parts, told = parts_of(running), told_by(running)
+    before = {part: switches_of(pids) for part, pids in parts.items()}
+    watch = quiet.Watch()
+    served = server.requests_made(requests, server.load(requests))
+    report, parts, told_after = watch.report(running.processes()), parts_of(running), told_by(
+        running)
+    costs = {}
+    for part, pids in parts.items():
+        voluntary, forced, ended = switches_between(before[part], switches_of(pids))
+        costs[part] = {"wakeups": voluntary / served, "preempted": forced / served,
+                       "threads_ended": ended}
+    costs["told"] = {key: (told_after[key] - told[key]) / served for key in told
+                     if key in told_after}
+    return costs, report
+
+
+def calls_part(running, server, requests, kind, work):
+    """{part: {calls, copies}} per request of the second load."""
+    least = 100   # ab's table of percentiles, and every client of the matrix, has enough then
+    requests = max(requests // SHORTER[kind.name], least)
+    with contextlib.ExitStack() as stack:
+        counters = {}
+        for part, pids in parts_of(running).items():
+            (work / part).mkdir()
+            counters[part] = stack.enter_context(kind(pids, work / part))
+        served = server.requests_made(requests, server.load(requests))
+    return {part: {"calls": one.found[0] / served, "copies": one.found[1] / served}
+            for part, one in counters.items() if one.found}
+
+
+def one_start(place, server, requests, replicas, kind):
+    """The row of one configuration: natively (0 replicas), or a group."""
+    began = time.monotonic()
+    if replicas:
+        running = h.Group(place, server.command, replicas=replicas, port=server.port,
+                          options=[*server.options, "--checkpoint-every", "0"])
+    else:
+        running = Native(server.native, server.port, server.environment, server.native_address())
+    work = place.work / f"counters-{server.work.name}-{replicas}"
+    work.mkdir()
+    with contextlib.nullcontext() if replicas else as_it_was(server.work), running:
+        h.wait_until(server.ready, 60, f"{server.name} answers")
+        server.load(max(requests // 10, 100))   # warm
+        costs, report = switches_part(running, server, requests)
+        if kind:
+            for part, found in calls_part(running, server, requests, kind, work).items():
+                costs[part].update(found)
+    return {"server": server.name, "configuration": f"n={replicas}" if replicas else "native",
+            "costs": costs, "counted_by": kind.name if kind else None, "requests": requests,
+            "quiet": report.as_json(), "seconds": time.monotonic() - began}
+
+
+def costs_of(place, server, requests, kind):
+    return [one_start(place, server, requests, replicas, kind) for replicas in (0, 1)]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+def number(value):
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def cells_of(row):
+    costs = row["costs"]
+    server, node, told = (costs.get(part, {}) for part in ("server", "node", "told"))
+    ended = sum(part.get("threads_ended", 0) for part in (server, node))
+    return [f"{row['server']}, {row['configuration']}",
+            *(number(server.get(key)) for key in ("wakeups", "preempted", "calls", "copies")),
+            *(number(node.get(key)) for key in ("wakeups", "preempted", "calls", "copies")),
+            number(told.get("wakeups")), number(told.get("entries_total")),
+            f"{number(told.get('bytes_in'))} / {number(told.get('bytes_out'))}", str(ended)]
+
+
+HEAD = ["per request", "server: wake-ups", "preempted", "system calls", "copying",
+        "node: wake-ups", "preempted", "system calls", "copying", "its own count", "entries",
+        "bytes in / out", "threads ended"]
+
+
+def table(rows):
+    lines = [f"| {' | '.join(HEAD)} |", "| --- " + "| ---: " * (len(HEAD) - 1) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(cells_of(row))} |" for row in rows])
+
+
+def how_text(kind, reason, rows):
+    """Which tool counted, and why not a better one; which rows had not the machine alone."""
+    if kind is None:
+        text = f"system calls were not counted: {reason}"
+    else:
+        text = f"system calls counted by {kind.name}" + (f" ({reason})" if reason else "")
+    busy = [f"\nbusy machine: {row['server']}, {row['configuration']}: "
+            + "; ".join(row["quiet"]["reasons"]) for row in rows if not row["quiet"]["quiet"]]
+    return text + "".join(busy)
