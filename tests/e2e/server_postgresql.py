@@ -77,7 +77,7 @@ class Postgres(m.Server):
     def load(self, requests):
         before = int(self.ask("select count(*) from pgbench_history"))
         rows = [self.transactions("TPC-B", requests), self.transactions("select", requests, "-S"),
-                self.transactions("select, reconnecting", requests // 4, "-S", "-C")]
+                self.transactions("select, reconnecting", self.fewer(requests), "-S", "-C")]
         done = before + requests // m.CLIENTS * m.CLIENTS
         sums = self.ask("select count(*) from pgbench_history",
                         "select sum(abalance) = (select sum(delta) from pgbench_history),"
@@ -89,7 +89,11 @@ class Postgres(m.Server):
         return rows
 
     def requests_made(self, requests, rows):
-        return 2 * requests + requests // 4
+        return 2 * requests + self.fewer(requests)
+
+    def fewer(self, requests):
+        """Of new connections; pgbench wants one for each client at least."""
+        return max(requests // 4, m.CLIENTS)
 
     def transactions(self, what, requests, *words):
         logs = self.work / "transactions"
