@@ -28,6 +28,7 @@ COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg
 ALL_CALLS = "raw_syscalls:sys_enter"
 EVENTS = ",".join([ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in COPIES)])
 READY_SECONDS = 20
+LEAST = 100   # ab's table of percentiles, and every client of the matrix, has enough then
 SHORTER = {"perf": 4, "strace": 20}   # the second load is the first one divided by this
 
 
@@ -209,8 +210,7 @@ def switches_part(running, server, requests):
 
 def calls_part(running, server, requests, kind, work):
     """{part: {calls, copies}} per request of the second load."""
-    least = 100   # ab's table of percentiles, and every client of the matrix, has enough then
-    requests = max(requests // SHORTER[kind.name], least)
+    requests = max(requests // SHORTER[kind.name], min(requests, LEAST))
     with contextlib.ExitStack() as stack:
         counters = {}
         for part, pids in parts_of(running).items():
@@ -233,7 +233,7 @@ def one_start(place, server, requests, replicas, kind):
     work.mkdir()
     with contextlib.nullcontext() if replicas else as_it_was(server.work), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
-        server.load(max(requests // 10, 100))   # warm
+        server.load(max(requests // 10, 16))   # warm
         costs, report = switches_part(running, server, requests)
         if kind:
             for part, found in calls_part(running, server, requests, kind, work).items():
