@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-import quiet  # noqa: E402
+import usage  # noqa: E402
 from place import Native  # noqa: E402
 from runs import as_it_was  # noqa: E402
 
@@ -194,10 +194,10 @@ def switches_part(running, server, requests):
     """{part: figures per request} of the first load, and what the status says; the Report."""
     parts, told = parts_of(running), told_by(running)
     before = {part: switches_of(pids) for part, pids in parts.items()}
-    watch = quiet.Watch()
+    watch = usage.Watch(running.processes())
     served = server.requests_made(requests, server.load(requests))
-    report, parts, told_after = watch.report(running.processes()), parts_of(running), told_by(
-        running)
+    _, report = watch.report(running.processes())
+    parts, told_after = parts_of(running), told_by(running)
     costs = {}
     for part, pids in parts.items():
         voluntary, forced, ended = switches_between(before[part], switches_of(pids))

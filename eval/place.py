@@ -2,6 +2,7 @@
 """What measuring programs share: where they run, what they ran on, how they plot; a server without
 Crane, and the load of redis-benchmark."""
 import argparse
+import contextlib
 import csv
 import io
 import json
@@ -17,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+import usage  # noqa: E402
 
 
 class Place:
@@ -31,7 +33,8 @@ class Place:
 
 
 class Native:
-    """The server alone, in the same role as a Group."""
+    """The server alone, in the same role as a Group; in a control group of its own, where one can
+    be made, so that its processor time has that of all that it started."""
 
     replicas = 1
 
@@ -40,10 +43,20 @@ class Native:
         self.address = address
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, env={**os.environ, **self.environment},
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        stdin=subprocess.DEVNULL, start_new_session=True)
-        h.wait_until(self.answers, 20, f"{self.command[0]} listens natively on {self.port}")
+        self.group = usage.make_group()
+        try:
+            self.process = subprocess.Popen(
+                self.command, env={**os.environ, **self.environment}, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=lambda: usage.enter_group(self.group))
+        except OSError:
+            usage.remove_group(self.group)
+            raise
+        try:
+            h.wait_until(self.answers, 20, f"{self.command[0]} listens natively on {self.port}")
+        except BaseException:   # also when the program is told to end: no server outlives it
+            self.__exit__()
+            raise
         return self
 
     def answers(self):
@@ -65,6 +78,8 @@ class Native:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        with contextlib.suppress(h.Failure):
+            h.wait_until(lambda: usage.remove_group(self.group), 10, "")
 
 
 def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", prefix=()):

@@ -74,10 +74,10 @@ def parse_process(text):
                    bool(int(words[6]) & KERNEL_THREAD))
 
 
-def ticks_of(pid):
+def ticks_of(pid, proc=pathlib.Path("/proc")):
     """Processor time of a process and of children that it waited for; 0: it is gone."""
     try:
-        return parse_process(pathlib.Path(f"/proc/{pid}/stat").read_text()).ticks
+        return parse_process((proc / str(pid) / "stat").read_text()).ticks
     except (OSError, ValueError):
         return 0
 
@@ -175,10 +175,13 @@ def percent(share):
     return f"{100 * share:.1f} %"
 
 
-def judge(before, after, roots=(), limits=Limits(), running=True):
+def judge(before, after, roots=(), limits=Limits(), running=True, hidden=0):
     """A Report of the time between two snapshots. `roots` are measured, with all below them;
-    `running`: a measurement was under way, so load and iowait may be its own."""
+    `running`: a measurement was under way, so load and iowait may be its own; `hidden`: ticks of
+    measured processes that ended, and whose time no process inherited."""
     ticks, total, named = time_between(before, after, roots)
+    hidden = min(max(hidden, 0), ticks["unseen"])
+    ticks["measured"], ticks["unseen"] = ticks["measured"] + hidden, ticks["unseen"] - hidden
     if total <= 0:
         return Report(False, ("/proc/stat does not move: nothing can be said",), {})
     reasons = []
@@ -204,17 +207,6 @@ def judge(before, after, roots=(), limits=Limits(), running=True):
     figures = {**{what: round(used / total, 4) for what, used in ticks.items()},
                "load": after.load, "throttled": throttled, "mhz": list(after.mhz)}
     return Report(not reasons, tuple(reasons), figures)
-
-
-class Watch:
-    """From its making on: what the machine did beside the measured processes."""
-
-    def __init__(self):
-        self.before = take()
-
-    def report(self, measured):
-        """This process and what it started are measured, too: it is the load's parent."""
-        return judge(self.before, take(), {os.getpid(), *measured})
 
 
 def wait(seconds, window=5, limits=Limits(), look=take, pause=time.sleep, say=print):

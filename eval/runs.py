@@ -4,6 +4,7 @@
 Servers are those of the matrix (tests/e2e/_matrix.py), or look like them.
 """
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -14,9 +15,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+import quiet  # noqa: E402
+import usage  # noqa: E402
 from place import Native  # noqa: E402
 
-TICK = os.sysconf("SC_CLK_TCK")
 # Label: (replicas, options of crane-run); replicas 0 is the server without Crane.
 CONFIGURATIONS = {
     "native": (0, []),
@@ -26,8 +28,17 @@ CONFIGURATIONS = {
 }
 
 
-def cpu_seconds(pids):
-    return sum(stat[1] for stat in map(h.process_stat, pids) if stat) / TICK
+class RawLog:
+    """Every measured run as a line of JSON with what it was measured on; earlier lines stay."""
+
+    def __init__(self, path, about):
+        self.path = path
+        self.about = {key: about[key] for key in ("time", "commit", "kernel", "processor",
+                                                  "processors")}
+
+    def write(self, run):
+        with open(self.path, "a", encoding="utf8") as log:
+            log.write(json.dumps({**self.about, **run}) + "\n")
 
 
 @contextlib.contextmanager
@@ -53,19 +64,18 @@ def one_run(place, server, label, requests):
     with as_it_was(server.work) if replicas == 0 else contextlib.nullcontext(), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
         server.load(max(requests // 10, 16))   # warm
-        pids = running.processes()
-        before, entries_before = cpu_seconds(pids), entries_of(running)
-        begin = time.monotonic()
+        entries_before = entries_of(running)
+        watch, begin = usage.Watch(running.processes()), time.monotonic()
         results = server.load(requests)
         took = time.monotonic() - begin
-        used = cpu_seconds(pids) - before
+        used, report = watch.report(running.processes())
         entries = {k: v - entries_before.get(k, 0) for k, v in entries_of(running).items()}
     served = server.requests_made(requests, results)
     return {"server": server.name, "configuration": label, "seconds": took,
             "results": [dict(zip(("what", "rate", "p50_ms", "p99_ms"), r)) for r in results],
             "cpu_us_per_request": used * 1e6 / served,
             "cpu_us_per_request_replica": used * 1e6 / served / max(replicas, 1),
-            "entries": entries}
+            "entries": entries, "quiet": report.as_json()}
 
 
 def entries_of(running):
@@ -98,25 +108,34 @@ def bubble_share(runs, label):
     return shares
 
 
-def tried(place, server, label, requests):
-    """one_run(), once more if it fails; every failure is shown, none is measured."""
+def tried(place, server, label, requests, failed=None):
+    """one_run(), once more if it fails; every failure is shown, none is measured. `failed` gets
+    {label: [reason of the second one]}."""
     for _ in range(2):
         try:
             return one_run(place, server, label, requests)
-        except (h.Failure, OSError, subprocess.SubprocessError) as failure:
-            print(f"left out: {server.name}, {label}: {str(failure)[:1500]}")
+        except (h.Failure, h.CannotRun, OSError, subprocess.SubprocessError) as failure:
+            reason = str(failure)
+            print(f"left out: {server.name}, {label}: {reason[:1500]}")
+    if failed is not None:
+        failed.setdefault(label, []).append(reason)
     return None
 
 
-def repeated(place, server, labels, requests, repeats):
-    """Runs of all labels, interleaved: those that could be made."""
+def repeated(place, server, labels, requests, repeats, log=None, failed=None):
+    """Runs of all labels that could be made, one of each in every repeat: natively and with
+    Crane in turn. `log` is a RawLog; `failed` gets {label: [reason]} of those that could not."""
     runs = []
     for repeat in range(repeats):
         for label in labels:
-            run = tried(place, server, label, requests)
-            if run:
-                runs.append({**run, "repeat": repeat})
-                print(f"  . {server.name}, {label}: " + ", ".join(
-                    f"{r['what']} {r['rate']:.{1 if r['rate'] < 100 else 0}f}/s"
-                    for r in run["results"]), file=sys.stderr)
+            run = tried(place, server, label, requests, failed)
+            if not run:
+                continue
+            runs.append({**run, "repeat": repeat})
+            if log:
+                log.write(runs[-1])
+            print(f"  . {server.name}, {label}: " + ", ".join(
+                f"{r['what']} {r['rate']:.{1 if r['rate'] < 100 else 0}f}/s"
+                for r in run["results"])
+                + f"; the machine: {quiet.Report(**run['quiet']).text()}", file=sys.stderr)
     return runs

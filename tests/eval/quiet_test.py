@@ -117,6 +117,13 @@ class Verdict(unittest.TestCase):
         self.only_reason(verdict(snapshot(), snapshot(idle=1600, system=400)),
                          "/proc does not show", "20.0 %")
 
+    def test_measured_processes_that_ended_hide_no_others(self):
+        after = snapshot(idle=1600, system=400)
+        report = quiet.judge(snapshot(), after, {HARNESS}, hidden=350)
+        self.assertTrue(report.quiet, report.reasons)
+        self.assertEqual((report.figures["measured"], report.figures["unseen"]), (0.175, 0.025))
+        self.only_reason(quiet.judge(snapshot(), after, {HARNESS}, hidden=-100), "20.0 %")
+
     def test_a_few_ticks_of_a_short_run_say_nothing(self):
         before = snapshot(process(EDITOR, 1, "vi"))
         short = snapshot(process(EDITOR, 1, "vi", own=quiet.GRAIN), idle=16, user=quiet.GRAIN)
