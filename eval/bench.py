@@ -6,7 +6,8 @@ Per server and configuration: requests/s, latency at the 50th and 99th percentil
 per request of one replica (server and node). Then bubbles as a share of consensus entries for the
 two admission rules, and the cost of a turn. Repeats are interleaved, so that a slow minute of the
 machine hits all configurations; printed are median and (lowest .. highest). Raw data, with a
-description of the machine: <out>/bench/bench.json; a plot beside it if matplotlib is installed.
+description of the machine: <out>/bench/bench.json; every run, with the verdict of quiet.py on the
+machine, is a line of bench-runs.jsonl; a plot beside it if matplotlib is installed.
 A server that is not installed is left out, by name.
 """
 import argparse
@@ -23,8 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
+import quiet  # noqa: E402
 from place import Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
-from runs import CONFIGURATIONS, bubble_share, median_of, repeated, spread  # noqa: E402
+from runs import (CONFIGURATIONS, RawLog, bubble_share, median_of, repeated,  # noqa: E402
+                  spread)
 
 CLIENTS = 16
 
@@ -90,6 +93,14 @@ def print_server(name, runs):
             print(f"    {label:<14}{spread(used, '{:.1f}'):>26}")
 
 
+def print_quiet(all_runs):
+    """What speaks against the figures; the last line of them, so that it is not overlooked."""
+    loud = [r for r in all_runs if not r["quiet"]["quiet"]]
+    if loud:
+        print(f"\nnot to be trusted: the machine was not quiet in {len(loud)} of {len(all_runs)} "
+              f"runs, first: {'; '.join(loud[0]['quiet']['reasons'])}")
+
+
 def print_bubbles(all_runs):
     print("\nbubbles, % of consensus entries under load:")
     for name in dict.fromkeys(r["server"] for r in all_runs):
@@ -135,7 +146,7 @@ def plot(runs, path):
     print(f"plot: {path}")
 
 
-def measure(place, options, requests):
+def measure(place, options, requests, log):
     runs = []
     for kind in (Apache, Redis):
         missing = [p for p in kind.programs if not shutil.which(p, path=os.environ["PATH"]
@@ -148,7 +159,7 @@ def measure(place, options, requests):
         (place.work / kind.__name__).mkdir()
         (place.work / kind.__name__).chmod(0o755)
         server = kind(place.work / kind.__name__, h.free_port())
-        mine = repeated(place, server, CONFIGURATIONS, requests, options.repeats)
+        mine = repeated(place, server, CONFIGURATIONS, requests, options.repeats, log)
         if mine:
             print_server(kind.name, mine)
         runs += mine
@@ -170,17 +181,20 @@ def main():
     about = machine()
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
           f"Linux {about['kernel']}; clients, replicas and load share them")
-    with tempfile.TemporaryDirectory(prefix="crane-bench-", dir="/var/tmp") as work:
-        os.chmod(work, 0o755)
-        runs = measure(Place(out, pathlib.Path(work)), options, options.requests)
-    print_bubbles(runs)
-    turns = turn_cost(out, options.quick)
+    print(f"before the start the machine is {quiet.wait(0).text()}", flush=True)
     results = out / "bench"
     results.mkdir(parents=True, exist_ok=True)
+    log = RawLog(results / "bench-runs.jsonl", about)
+    with tempfile.TemporaryDirectory(prefix="crane-bench-", dir="/var/tmp") as work:
+        os.chmod(work, 0o755)
+        runs = measure(Place(out, pathlib.Path(work)), options, options.requests, log)
+    print_bubbles(runs)
+    turns = turn_cost(out, options.quick)
     (results / "bench.json").write_text(json.dumps({"machine": about, "requests": options.requests,
                                                     "runs": runs, "turns": turns}, indent=1))
     print(f"raw data: {results / 'bench.json'}")
     plot(runs, results / "throughput.png")
+    print_quiet(runs)
     return 0 if runs else 1
 
 

@@ -6,9 +6,12 @@ For each: three runs of three replicas with delays, pinning and start order of t
 outputs and schedules are compared; then its load natively, as a group of one and of three, with
 both admission rules, in interleaved repeats. Printed, and written to <out>/bench/servers.{json,md}
 and a plot; `--readme` puts the table between the marks of RESULTS.md. A server that is not
-installed, or does not run, is left out by name: then nothing is put into RESULTS.md. The comparison
-and the measurement may be two runs (--proof; --speed --compared): then the table says of which
-commits they are.
+installed, or does not run, is left out by name: then nothing is put into RESULTS.md. Nor is it when
+the machine was not quiet, before the start or beside a row, or when repeats lie far apart: exit
+status 75; --anyway writes the table, marked. The comparison and the measurement may be two runs
+(--proof; --speed --compared): then the table says of which commits they are. --costs counts
+wake-ups, system calls and copies per request instead. Every run is a line of
+<out>/bench/servers-runs.jsonl.
 """
 import argparse
 import functools
@@ -17,7 +20,6 @@ import json
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,9 +30,14 @@ sys.path.insert(0, str(STORIES))
 import _file_systems as f  # noqa: E402
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
+import costs  # noqa: E402
+import ground  # noqa: E402
+import quiet  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
-from runs import CONFIGURATIONS, bubble_share, median_of, repeated  # noqa: E402
+from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
+from tables import SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
 
+CAUSES = (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError)
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 
 
@@ -95,13 +102,28 @@ def proof(out, work, kind, full, group_of=h.Group):
     return {"equal": equal, "of": len(m.SEEDS), "bytes": bytes_compared, "failures": failures}
 
 
-def speed(place, kind, options):
+def prepared_server(place, kind):
     work = m.place_of(place, kind)
-    server = kind(work, h.free_port())
-    runs = repeated(place, server, CONFIGURATIONS, server.requests[not options.quick],
-                    options.repeats)
+    return work, kind(work, h.free_port())
+
+
+def speed(place, kind, options, log):
+    """(runs, {configuration: [reason]} of those that did not run)."""
+    failed = {}
+    with ground.prepared(kind.native_directories, kind.native_users):
+        work, server = prepared_server(place, kind)
+        runs = repeated(place, server, CONFIGURATIONS, server.requests[not options.quick],
+                        options.repeats, log, failed)
     shutil.rmtree(work)
-    return runs
+    return runs, failed
+
+
+def costs_row(place, kind, options, counter):
+    with ground.prepared(kind.native_directories, kind.native_users):
+        work, server = prepared_server(place, kind)
+        rows = costs.costs_of(place, server, server.requests[not options.quick], counter)
+    shutil.rmtree(work)
+    return rows
 
 
 def package_version(package):
@@ -109,48 +131,6 @@ def package_version(package):
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     version = re.sub(r"^\d+:", "", done.stdout.strip())
     return re.split(r"[-+]", version)[0] if version else ""
-
-
-def ratio(runs, label, what):
-    native, ours = median_of(runs, "native", what, "rate"), median_of(runs, label, what, "rate")
-    return statistics.median(ours) / statistics.median(native) if native and ours else None
-
-
-def overhead(runs, label):
-    """Mean over its kinds of request of (native rate / ours - 1), in percent; None = not run."""
-    whats = dict.fromkeys(r["what"] for run in runs for r in run["results"])
-    ratios = [ratio(runs, label, what) for what in whats]
-    return 100 * statistics.mean(1 / r - 1 for r in ratios) if ratios and all(ratios) else None
-
-
-def percent(value):
-    return "-" if value is None else f"{value:.0f} %"
-
-
-def share(runs, label):
-    found = bubble_share(runs, label)
-    return f"{statistics.median(found):.1f}" if found else "-"
-
-
-def table(rows):
-    lines = ["| server | 3 perturbed runs of 3 | load natively | overhead, 1 replica | 3 | "
-             "bubbles, % grant / classic | limits |",
-             "| --- | --- | ---: | ---: | ---: | ---: | --- |"]
-    for row in rows:
-        runs, told = row["runs"], row["proof"]
-        whats = dict.fromkeys(r["what"] for run in runs for r in run["results"])
-        native = ", ".join(f"{what} {statistics.median(rates):.0f}/s" for what in whats
-                           if (rates := median_of(runs, "native", what, "rate")))
-        equal = (f"equal, {told['bytes']} bytes" if told["equal"] == told["of"]
-                 else f"**{told['equal']} of {told['of']} equal**")
-        lines.append(f"| {row['name']} {row['version']} | {equal} | {native} | "
-                     f"{percent(overhead(runs, 'n=1'))} | {percent(overhead(runs, 'n=3'))} | "
-                     f"{share(runs, 'n=3')} / {share(runs, 'n=3 classic')} | {row['limits']} |")
-    means = [overhead(row["runs"], "n=1") for row in rows]
-    if means and None not in means:
-        lines.append(f"\nMean overhead of one replica over the {len(means)} rows: "
-                     f"{statistics.mean(means):.0f} %.")
-    return "\n".join(lines)
 
 
 def said_of(about, earlier):
@@ -188,30 +168,95 @@ def groups_of(options):
     return functools.partial(f.SpreadGroup, kinds=kinds.split(",")) if kinds else h.Group
 
 
-def measure(out, work, options, compared, save):
-    """Rows and what could not be measured; save() gets the rows so far, after each one."""
-    rows, left_out = [], []
+def failures(name, failed, repeats):
+    """{row and configuration: how often, and the last reason}"""
+    return {f"{name}, {label}": f"{len(reasons)} of {repeats} repeats failed: "
+            + (reasons[-1].splitlines() or ["?"])[0][:200] for label, reasons in failed.items()}
+
+
+def measure(out, work, options, compared, save, log):
+    """Rows, and {what could not be measured: reason}; save() gets the rows so far."""
+    rows, left_out = [], {}
     for kind in all_kinds(options.only):
+        failed, runs = {}, []
         try:
             h.need(*kind.programs)
             told = (compared.get(kind.name) if options.speed
                     else proof(out, work, kind, not options.quick, groups_of(options)))
-            runs = [] if options.proof else speed(Place(out, work, "servers"), kind, options)
-        except (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError) as cause:
+            if not options.proof:
+                runs, failed = speed(Place(out, work, "servers"), kind, options, log)
+        except CAUSES as cause:
             print(f"left out: {kind.name}: {str(cause)[:400]}")
-            left_out.append(kind.name)
+            left_out[kind.name] = str(cause)[:200]
             continue
+        left_out.update(failures(kind.name, failed, options.repeats))
+        found = [] if options.proof else problems(runs, options.repeats, options.spread / 100)
+        if not options.proof:
+            print("\n  ".join([f"{kind.name}: " + ("not to be trusted:" if found else
+                                                   "quiet, and repeats lie together"), *found]))
         rows.append({"name": kind.name, "version": package_version(kind.version_of),
-                     "limits": kind.differs, "runs": runs, "proof": told or
+                     "limits": kind.differs, "runs": runs, "problems": found, "proof": told or
                      {"equal": 0, "of": 0, "bytes": 0, "failures": []}})
         save(rows)
     return rows, left_out
 
 
-def main():
+def count_costs(out, work, options, about):
+    """`--costs`: prints the table; exit status 1 when a row is missing."""
+    counter, reason = costs.counter()
+    rows, left_out = [], {}
+    log = RawLog(out / "bench" / "servers-costs.jsonl", about)
+    for kind in all_kinds(options.only):
+        try:
+            h.need(*kind.programs)
+            found = costs_row(Place(out, work, "servers"), kind, options, counter)
+        except CAUSES as cause:
+            print(f"left out: {kind.name}: {str(cause)[:400]}")
+            left_out[kind.name] = str(cause)[:200]
+            continue
+        for row in found:
+            log.write(row)
+            print(f"  . {row['server']}, {row['configuration']}; the machine: "
+                  f"{quiet.Report(**row['quiet']).text()}", file=sys.stderr)
+        rows += found
+    text = f"{costs.table(rows)}\n\n{costs.how_text(counter, reason, rows)}{missing_text(left_out)}"
+    print(text)
+    (out / "bench" / "servers-costs.md").write_text(text + "\n")
+    return 0 if rows and not left_out else 1
+
+
+def unsteady(rows, start):
+    """All that speaks against the figures, of the machine before the start and of rows."""
+    return ([] if start.quiet else [f"before the start: {start.text()}"]) + [
+        f"{row['name']}: {reason}" for row in rows for reason in row["problems"]]
+
+
+def refusal(reasons):
+    shown = reasons[:8] + ([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])
+    return ("RESULTS.md is not written: these figures cannot be trusted.\n  "
+            + "\n  ".join(shown)
+            + "\nStop what else runs on this machine, or take another one, and start again; "
+            "--anyway writes the table, marked as measured on a busy machine.")
+
+
+def put_away(text, rows, left_out, start, options):
+    """Writes the table into RESULTS.md if nothing speaks against it; the exit status."""
+    if left_out or options.only:
+        print("RESULTS.md is not written: the table has not all rows"
+              + (f" (--only {options.only})" if options.only else "") + missing_text(left_out))
+        return 1
+    reasons = [] if options.proof else unsteady(rows, start)
+    if reasons and not options.anyway:
+        print(refusal(reasons))
+        return quiet.EXIT_NOT_QUIET
+    into_readme(text)
+    return 0
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default=str(HERE.parent / "out/release"))
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="",
                         help="a regular expression: the kinds whose name it finds")
     parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")
@@ -220,11 +265,47 @@ def main():
                         help="in the comparison the replicas lie on these file systems, one each: "
                         + ", ".join(f.KINDS))
     parser.add_argument("--speed", action="store_true", help="speed only, no comparison")
+    parser.add_argument("--costs", action="store_true",
+                        help="only count wake-ups, system calls and copies per request")
     parser.add_argument("--readme", action="store_true", help="put the table into RESULTS.md")
+    parser.add_argument("--anyway", action="store_true",
+                        help="also when the machine is busy; the table says so")
+    parser.add_argument("--wait", type=int, default=120, metavar="SECONDS",
+                        help="how long to wait for a quiet machine before the start (default 120)")
+    parser.add_argument("--spread", type=float, default=100 * SPREAD_LIMIT, metavar="PERCENT",
+                        help="(highest - lowest) / median of a row's repeats above which it is "
+                        f"not trusted (default {100 * SPREAD_LIMIT:.0f})")
     parser.add_argument("--compared", type=pathlib.Path, metavar="FILE",
                         help="with --speed: the comparison of an earlier --proof, in "
                         "<out>/bench/servers-compared.json")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def tell(rows, left_out, about, start, options, earlier, results):
+    """Prints the table, keeps it, puts it into RESULTS.md if that is wanted; the exit status."""
+    text = table(rows) + said_of(about, earlier)
+    reasons = [] if options.proof else unsteady(rows, start)
+    if reasons:
+        text += ("\n\n**Measured on a busy machine, or with repeats far apart**: "
+                 + (start.text() if not start.quiet else "see (!)") + ".")
+    print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
+          f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
+          f"{text}{missing_text(left_out)}")
+    name = "servers-compared" if options.proof else "servers"
+    (results / f"{name}.md").write_text(text + missing_text(left_out) + "\n")
+    if not options.proof:
+        plot(rows, results / "servers.png")
+    if not rows or left_out or any(row["proof"]["failures"] for row in rows):
+        status = 1
+    else:
+        status = 0
+    if options.readme:
+        status = max(status, put_away(text, rows, left_out, start, options))
+    return status
+
+
+def main():
+    options = arguments()
     h.end_at_sigterm()
     out = pathlib.Path(options.out).resolve()
     about = machine()
@@ -233,6 +314,13 @@ def main():
     results = out / "bench"
     results.mkdir(parents=True, exist_ok=True)
     name = "servers-compared" if options.proof else "servers"
+    start = quiet.Report(True, (), {}) if options.proof else quiet.wait(options.wait)
+    print(f"before the start the machine is {start.text()}", flush=True)
+    about["quiet"] = start.as_json()
+    if options.readme and not start.quiet and not options.anyway:
+        print(f"nothing is measured: the machine was not quiet for {options.wait} s\n"
+              + refusal([start.text()]))
+        return quiet.EXIT_NOT_QUIET
 
     def save(rows):
         (results / f"{name}.json").write_text(json.dumps({"machine": about, "rows": rows},
@@ -241,17 +329,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="crane-servers-", dir="/var/tmp") as work:
         path = pathlib.Path(work)
         path.chmod(0o755)
-        rows, left_out = measure(out, path, options, compared, save)
-    text = table(rows) + said_of(about, earlier)
-    print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
-          f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
-          f"{text}")
-    (results / f"{name}.md").write_text(text + "\n")
-    if not options.proof:
-        plot(rows, results / "servers.png")
-    if options.readme and not left_out and not options.only:
-        into_readme(text)
-    return 0 if rows and not left_out and not any(r["proof"]["failures"] for r in rows) else 1
+        if options.costs:
+            return count_costs(out, path, options, about)
+        rows, left_out = measure(out, path, options, compared, save,
+                                 RawLog(results / "servers-runs.jsonl", about))
+    return tell(rows, left_out, about, start, options, earlier, results)
 
 
 if __name__ == "__main__":

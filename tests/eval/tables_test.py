@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Medians, spreads and the text of the server table, of runs that were made up here; when
+eval/servers.py writes it (eval/tables.py, runs.py, servers.py)."""
+import argparse
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+import _cases
+import quiet
+import runs
+import servers
+import tables
+
+QUIET = quiet.Report(True, (), {})
+BUSY = quiet.Report(False, ("load average 5",), {})
+
+
+def run(label, repeat, rates, report=QUIET, cpu=10.0):
+    return {"server": "s", "configuration": label, "repeat": repeat, "cpu_us_per_request": cpu,
+            "results": [{"what": what, "rate": rate} for what, rate in rates.items()],
+            "entries": {"total": 200, "bubble": 5}, "quiet": report.as_json()}
+
+
+def all_runs(natives, ours, **more):
+    """Of one kind of request: the same rates for one and three replicas."""
+    return [run(label, n, {"GET": rate}, **more)
+            for label, rates in (("native", natives), ("n=1", ours), ("n=3", ours))
+            for n, rate in enumerate(rates)]
+
+
+def row(measured, **more):
+    return {"name": "redis", "version": "7", "limits": "", "runs": measured, "problems": [],
+            "proof": {"equal": 3, "of": 3, "bytes": 77, "failures": []}, **more}
+
+
+class Spread(unittest.TestCase):
+    def test_it_is_of_the_median(self):
+        self.assertAlmostEqual(tables.relative_spread([90, 100, 130, 95, 105]), 0.4)
+
+    def test_one_value_and_none_have_no_spread(self):
+        self.assertEqual((tables.relative_spread([5]), tables.relative_spread([])), (0, 0))
+
+    def test_a_ratio_is_of_the_two_runs_of_one_repeat(self):
+        slow_minute = all_runs([100, 50, 100], [80, 40, 80])
+        self.assertEqual(tables.ratios(slow_minute, "n=1", "GET"), [0.8, 0.8, 0.8])
+
+    def test_a_repeat_that_lacks_one_of_both_has_no_ratio(self):
+        lacking = [r for r in all_runs([100, 50, 100], [80, 30, 80])
+                   if (r["configuration"], r["repeat"]) != ("n=1", 1)]
+        self.assertEqual(tables.ratios(lacking, "n=1", "GET"), [0.8, 0.8])
+
+    def test_overhead_is_the_median_over_repeats_of_the_mean_over_requests(self):
+        both = [run(label, n, {"GET": get, "SET": put}) for n, ours in enumerate((50, 25, 20))
+                for label, get, put in (("native", 100, 100), ("n=1", ours, 100))]
+        self.assertEqual([round(o) for o in tables.overheads(both, "n=1")], [50, 150, 200])
+        self.assertEqual(tables.overhead(both, "n=1"), 150)
+        self.assertIsNone(tables.overhead(both, "n=3"))
+
+    def test_a_repeat_that_lacks_a_kind_of_request_has_no_overhead(self):
+        lacking = [run(label, n, rates) for n, rates in
+                   enumerate(({"GET": 50, "SET": 50}, {"GET": 50})) for label in ("native", "n=1")]
+        self.assertEqual(tables.overheads(lacking, "n=1"), [0])
+
+
+class Problems(unittest.TestCase):
+    def test_repeats_that_lie_together_on_a_quiet_machine_have_none(self):
+        self.assertEqual(tables.problems(all_runs([100, 101, 99], [80, 81, 82]), 3), [])
+
+    def test_a_wide_spread_is_told_with_its_configuration(self):
+        found = tables.problems(all_runs([100, 130, 100], [80, 80, 80]), 3)
+        self.assertEqual(len(found), 1)
+        self.assertIn("native, GET: spread 30 % of the median (limit 25 %): 100 (100 .. 130)/s",
+                      found[0])
+        self.assertEqual(tables.problems(all_runs([100, 130, 100], [80] * 3), 3, 0.3), [])
+
+    def test_classic_admission_is_not_judged(self):
+        more = [run("n=3 classic", n, {"GET": rate}, BUSY) for n, rate in enumerate((1, 9, 5))]
+        self.assertEqual(tables.problems(all_runs([100] * 3, [80] * 3) + more, 3), [])
+
+    def test_repeats_that_did_not_run_are_told(self):
+        found = tables.problems(all_runs([100] * 5, [80] * 3), 5)
+        self.assertEqual(found, ["n=1: 3 of 5 repeats ran", "n=3: 3 of 5 repeats ran"])
+
+    def test_a_busy_machine_is_told(self):
+        measured = all_runs([100] * 2, [80] * 2)
+        measured[1]["quiet"] = BUSY.as_json()
+        self.assertEqual(tables.problems(measured, 2), [
+            "native: not quiet in 1 of 2 repeats, first in 2: load average 5"])
+
+
+class Text(unittest.TestCase):
+    def test_a_row_has_medians_spreads_ratios_and_processor_time(self):
+        text = tables.row_text(row(all_runs([100, 120, 110], [50, 60, 44])))
+        self.assertEqual(text, "| redis 7 | equal, 77 bytes | GET 110/s ±9 % | "
+                         "GET 0.50 (0.40 .. 0.50) | 100 (100 .. 150) % | 100 (100 .. 150) % | "
+                         "10 (10 .. 10) / 10 (10 .. 10) / 10 (10 .. 10) | 2.5 / - |  |")
+
+    def test_each_line_has_as_many_cells_as_the_head(self):
+        lines = tables.table([row(all_runs([100], [50]))]).splitlines()[:3]
+        self.assertEqual(len({line.count("|") for line in lines}), 1, lines)
+
+    def test_a_row_that_cannot_be_trusted_is_marked_and_explained(self):
+        text = tables.table([row(all_runs([100], [50]), problems=["a", "b", "c", "d", "e"])])
+        self.assertIn("| redis 7 **(!)** |", text)
+        self.assertIn("* redis: a; b; c; and 2 more", text)
+        self.assertNotIn("(!)", tables.table([row(all_runs([100], [50]))]))
+
+    def test_what_was_not_measured_is_a_dash(self):
+        nothing = row([], proof={"equal": 0, "of": 0, "bytes": 0, "failures": []})
+        self.assertEqual(tables.row_text(nothing), "| redis 7 | - | - | - | - | - | - / - / - | "
+                         "- / - |  |")
+
+    def test_rows_that_are_missing_are_named_with_the_reason(self):
+        self.assertEqual(tables.missing_text({"apache2 event, native": "no /run/apache2"}),
+                         "\nnot measured: apache2 event, native: no /run/apache2")
+
+
+class Repeats(unittest.TestCase):
+    def repeated(self, tried, **more):
+        with mock.patch.object(runs, "tried", tried), contextlib.redirect_stderr(io.StringIO()):
+            return runs.repeated(None, argparse.Namespace(name="s"), ("native", "n=1"), 1, 2,
+                                 **more)
+
+    def test_native_and_crane_take_turns(self):
+        made = self.repeated(lambda _place, _server, label, *_: run(label, 0, {"GET": 1}))
+        self.assertEqual([(r["configuration"], r["repeat"]) for r in made],
+                         [("native", 0), ("n=1", 0), ("native", 1), ("n=1", 1)])
+
+    def test_each_run_is_a_line_with_what_it_was_measured_on(self):
+        about = {"time": "t", "commit": "c", "kernel": "k", "processor": "p", "processors": 2}
+        with tempfile.TemporaryDirectory() as place:
+            path = pathlib.Path(place) / "runs.jsonl"
+            path.write_text('{"earlier": 1}\n')
+            self.repeated(lambda _place, _server, label, *_: run(label, 0, {"GET": 1}),
+                          log=runs.RawLog(path, about))
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual(len(lines), 5)
+        self.assertEqual(lines[0], {"earlier": 1})
+        self.assertEqual({key: lines[4][key] for key in about}, about)
+        self.assertEqual(lines[4]["quiet"]["quiet"], True)
+
+    def test_what_cannot_run_is_kept_with_its_reason(self):
+        def broken(*_):
+            raise runs.h.Failure("no /run/apache2")
+        failed = {}
+        with mock.patch.object(runs, "one_run", broken), \
+                contextlib.redirect_stdout(io.StringIO()):
+            made = runs.repeated(None, argparse.Namespace(name="s"), ("native",), 1, 1, None,
+                                 failed)
+        self.assertEqual((made, failed), ([], {"native": ["no /run/apache2"]}))
+        self.assertEqual(servers.failures("apache2", failed, 5),
+                         {"apache2, native": "1 of 5 repeats failed: no /run/apache2"})
+
+
+class Writing(unittest.TestCase):
+    def put(self, rows, left_out=(), start=QUIET, only="", anyway=False, proof=False):
+        options = argparse.Namespace(only=only, anyway=anyway, proof=proof)
+        said = io.StringIO()
+        with mock.patch.object(servers, "into_readme") as written, \
+                contextlib.redirect_stdout(said):
+            status = servers.put_away("text", rows, dict(left_out), start, options)
+        return status, written.called, said.getvalue()
+
+    def test_a_table_that_can_be_trusted_is_written(self):
+        self.assertEqual(self.put([row([])]), (0, True, ""))
+
+    def test_a_busy_machine_before_the_start_refuses(self):
+        status, written, said = self.put([row([])], start=BUSY)
+        self.assertEqual((status, written), (75, False))
+        self.assertIn("before the start: not quiet: load average 5", said)
+        self.assertIn("--anyway", said)
+
+    def test_a_row_that_cannot_be_trusted_refuses(self):
+        status, written, said = self.put([row([]), row([], problems=["n=1, GET: spread 60 %"])])
+        self.assertEqual((status, written), (75, False))
+        self.assertIn("redis: n=1, GET: spread 60 %", said)
+
+    def test_anyway_writes_it(self):
+        self.assertEqual(self.put([row([], problems=["x"])], start=BUSY, anyway=True)[:2],
+                         (0, True))
+
+    def test_a_missing_row_refuses_by_name_also_with_anyway(self):
+        status, written, said = self.put([row([])], {"apache2 event": "no ab"}, anyway=True)
+        self.assertEqual((status, written), (1, False))
+        self.assertIn("not measured: apache2 event: no ab", said)
+        self.assertEqual(self.put([row([])], only="redis")[:2], (1, False))
+
+
+class RequestsMade(unittest.TestCase):
+    """Figures per request divide by what the load really asked."""
+
+    def test_a_web_load_asks_less_often_for_large_pages(self):
+        web = object.__new__(servers.importlib.import_module("_web").Web)
+        self.assertEqual(web.requests_made(10000, [()] * 4), 10000 + 10000 + 500 + 500)
+        self.assertEqual(web.requests_made(400, [()] * 4), 400 + 400 + 64 + 64)
+
+
+if __name__ == "__main__":
+    _cases.tell()
