@@ -10,6 +10,7 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -78,8 +79,11 @@ class Native:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        with contextlib.suppress(h.Failure):
-            h.wait_until(lambda: usage.remove_group(self.group), 10, "")
+        for signo in (signal.SIGTERM, signal.SIGKILL):   # php-fpm outlives the script of both
+            usage.signal_group(self.group, signo)
+            with contextlib.suppress(h.Failure):
+                h.wait_until(lambda: usage.remove_group(self.group), 10, "")
+                break
 
 
 def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", prefix=()):

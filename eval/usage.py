@@ -64,6 +64,15 @@ def enter_group(group):
             (group / "cgroup.procs").write_text("0")
 
 
+def signal_group(group, signo):
+    """To every process that is still in it."""
+    if group:
+        with contextlib.suppress(OSError):
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signo)
+
+
 def remove_group(group):
     """True: it is gone. Not while a process is in it."""
     if group:

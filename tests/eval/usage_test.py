@@ -78,6 +78,13 @@ class Usage(unittest.TestCase):
         self.assertTrue(usage.remove_group(made[1]))
         self.assertFalse(made[1].exists())
 
+    def test_what_is_left_in_the_control_group_of_a_server_is_ended(self):
+        self.group("ours/cgroup.procs", "12\n13\n")
+        with mock.patch.object(usage.os, "kill", side_effect=[ProcessLookupError, None]) as kill:
+            usage.signal_group(self.root / "sys/fs/cgroup/ours", 15)
+            usage.signal_group(None, 15)
+        self.assertEqual([call.args for call in kill.mock_calls], [(12, 15), (13, 15)])
+
     def test_without_control_groups_there_is_none(self):
         none = usage.make_group(self.root / "absent/cpu.stat")
         with mock.patch.object(usage, "control_group", lambda _: None):
