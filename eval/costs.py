@@ -20,15 +20,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 import _harness as h  # noqa: E402
 import usage  # noqa: E402
 from place import Native  # noqa: E402
-from runs import as_it_was  # noqa: E402
+from runs import LEAST, as_it_was, warm_requests  # noqa: E402
 
 # System calls that copy bytes between a process and the kernel.
 COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg", "write",
           "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg")
 ALL_CALLS = "raw_syscalls:sys_enter"
 EVENTS = ",".join([ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in COPIES)])
-READY_SECONDS = 20
-LEAST = 100   # ab's table of percentiles, and every client of the matrix, has enough then
+READY_SECONDS, ATTEMPTS = 20, 10
 SHORTER = {"perf": 4, "strace": 20}   # the second load is the first one divided by this
 
 
@@ -83,36 +82,36 @@ def strace_counts(text):
     return None if total is None else (total, sum(calls.get(name, 0) for name in COPIES))
 
 
-class Perf:
-    """Counts system calls of processes, their threads and children, from its entry on."""
+class Counter:
+    """Counts system calls of processes, their threads and children, while it is entered. `find`
+    lists the processes; one that ends before the tool has it makes the tool give up, so it is
+    started again with a new list."""
 
-    name, counts = "perf", staticmethod(perf_counts)
-
-    def __init__(self, pids, work):
-        self.pids, self.told = pids, work / "counted"
-        self.control, self.answer = work / "control", work / "answer"
+    def __init__(self, find, work):
+        self.find, self.told, self.work = find, work / "counted", work
 
     def __enter__(self):
-        for fifo in (self.control, self.answer):
-            os.mkfifo(fifo)
-        ends = [os.open(fifo, os.O_RDWR | os.O_NONBLOCK) for fifo in (self.control, self.answer)]
-        try:
-            self.process = subprocess.Popen(
-                ["perf", "stat", "-x,", "-e", EVENTS, "-D", "-1", "--control",
-                 f"fifo:{self.control},{self.answer}", "-o", str(self.told), "-p",
-                 ",".join(map(str, self.pids))],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            os.write(ends[0], b"enable\n")
-            if not select.select([ends[1]], [], [], READY_SECONDS)[0]:
+        for _ in range(ATTEMPTS):
+            self.pids = [pid for pid in self.find() if h.alive(pid)]
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                if h.wait_until(self.state, READY_SECONDS, f"{self.name} counts") == "counts":
+                    return self
+            except BaseException:
                 self.end()
-                raise h.Failure(f"perf did not begin within {READY_SECONDS} s")
-        finally:
-            for end in ends:
-                os.close(end)
-        return self
+                raise
+        raise h.Failure(f"{self.name} ended with status {self.process.returncode}, "
+                        f"{ATTEMPTS} times, before it counted")
+
+    def state(self):
+        if self.process.poll() is not None:
+            return "ended"
+        return "counts" if self.counting() else None
 
     def end(self):
-        self.process.send_signal(signal.SIGINT)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(READY_SECONDS)
         except subprocess.TimeoutExpired:
@@ -125,24 +124,39 @@ class Perf:
         self.found = self.counts(text)
 
 
-class Strace(Perf):
+class Perf(Counter):
+    name, counts = "perf", staticmethod(perf_counts)
+
+    def command(self):
+        """It is told to begin through a pipe, and answers through another one."""
+        names = self.work / "control", self.work / "answer"
+        for name in names:
+            name.unlink(missing_ok=True)
+            os.mkfifo(name)
+        self.ends = [open(os.open(name, os.O_RDWR | os.O_NONBLOCK), "r+b", buffering=0)
+                     for name in names]
+        self.ends[0].write(b"enable\n")
+        return ["perf", "stat", "-x,", "-e", EVENTS, "-D", "-1", "--control",
+                f"fifo:{names[0]},{names[1]}", "-o", str(self.told), "-p",
+                ",".join(map(str, self.pids))]
+
+    def counting(self):
+        return bool(select.select([self.ends[1]], [], [], 0)[0])
+
+    def end(self):
+        super().end()
+        for end in self.ends:
+            end.close()
+
+
+class Strace(Counter):
     name, counts = "strace", staticmethod(strace_counts)
 
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            ["strace", "-c", "-f", "-o", str(self.told),
-             *(word for pid in self.pids for word in ("-p", str(pid)))],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            h.wait_until(self.traces, READY_SECONDS, "strace traces all threads")
-        except h.Failure:
-            self.end()
-            raise
-        return self
+    def command(self):
+        return ["strace", "-c", "-f", "-o", str(self.told),
+                *(word for pid in self.pids for word in ("-p", str(pid)))]
 
-    def traces(self):
-        if self.process.poll() is not None:
-            raise h.Failure(f"strace ended with status {self.process.returncode}")
+    def counting(self):
         return all(re.search(r"^TracerPid:\s+[1-9]", text, re.M)
                    for pid in self.pids for text in statuses_of(pid))
 
@@ -213,9 +227,10 @@ def calls_part(running, server, requests, kind, work):
     requests = max(requests // SHORTER[kind.name], min(requests, LEAST))
     with contextlib.ExitStack() as stack:
         counters = {}
-        for part, pids in parts_of(running).items():
+        for part in parts_of(running):
             (work / part).mkdir()
-            counters[part] = stack.enter_context(kind(pids, work / part))
+            counters[part] = stack.enter_context(
+                kind(lambda part=part: parts_of(running)[part], work / part))
         served = server.requests_made(requests, server.load(requests))
     return {part: {"calls": one.found[0] / served, "copies": one.found[1] / served}
             for part, one in counters.items() if one.found}
@@ -229,11 +244,12 @@ def one_start(place, server, requests, replicas, kind):
                           options=[*server.options, "--checkpoint-every", "0"])
     else:
         running = Native(server.native, server.port, server.environment, server.native_address())
-    work = place.work / f"counters-{server.work.name}-{replicas}"
+    # perf takes a comma in the path of a pipe for the end of it.
+    work = place.work / f"counters-{server.work.name.replace(',', '')}-{replicas}"
     work.mkdir()
     with contextlib.nullcontext() if replicas else as_it_was(server.work), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
-        server.load(max(requests // 10, 16))   # warm
+        server.load(warm_requests(requests))
         costs, report = switches_part(running, server, requests)
         if kind:
             for part, found in calls_part(running, server, requests, kind, work).items():

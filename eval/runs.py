@@ -19,6 +19,7 @@ import quiet  # noqa: E402
 import usage  # noqa: E402
 from place import Native  # noqa: E402
 
+LEAST = 64   # requests of a load
 # Label: (replicas, options of crane-run); replicas 0 is the server without Crane.
 CONFIGURATIONS = {
     "native": (0, []),
@@ -26,6 +27,12 @@ CONFIGURATIONS = {
     "n=3": (3, []),
     "n=3 classic": (3, ["--admission", "classic"]),
 }
+
+
+def warm_requests(requests):
+    """Of the load before the measured one: a tenth, but enough that every client of every server
+    asks something."""
+    return max(requests // 10, min(requests, LEAST))
 
 
 class RawLog:
@@ -63,7 +70,7 @@ def one_run(place, server, label, requests):
                           options=[*server.options, "--checkpoint-every", "0", *options])
     with as_it_was(server.work) if replicas == 0 else contextlib.nullcontext(), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
-        server.load(max(requests // 10, 16))   # warm
+        server.load(warm_requests(requests))
         entries_before = entries_of(running)
         watch, begin = usage.Watch(running.processes()), time.monotonic()
         results = server.load(requests)

@@ -4,6 +4,7 @@
 eval/servers.py writes it (eval/tables.py, runs.py, servers.py)."""
 import argparse
 import contextlib
+import inspect
 import io
 import json
 import pathlib
@@ -199,6 +200,18 @@ class RequestsMade(unittest.TestCase):
         web = object.__new__(servers.importlib.import_module("_web").Web)
         self.assertEqual(web.requests_made(10000, [()] * 4), 10000 + 10000 + 500 + 500)
         self.assertEqual(web.requests_made(400, [()] * 4), 400 + 400 + 64 + 64)
+
+    def test_a_small_load_is_warmed_by_no_smaller_one_than_servers_need(self):
+        self.assertEqual([runs.warm_requests(n) for n in (40000, 240, 64, 20)],
+                         [4000, 64, 64, 20])
+
+    def test_every_server_of_the_matrix_says_it(self):
+        """clamd once had a method of the same name, for something else."""
+        kinds = list(servers.all_kinds(""))
+        self.assertGreater(len(kinds), 20)
+        for kind in kinds:
+            words = list(inspect.signature(kind.requests_made).parameters)
+            self.assertEqual(words, ["self", "requests", "rows"], kind.name)
 
 
 if __name__ == "__main__":
