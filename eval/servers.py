@@ -35,7 +35,7 @@ import ground  # noqa: E402
 import quiet  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
 from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
-from tables import SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
+from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
 
 CAUSES = (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError)
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
@@ -174,6 +174,11 @@ def failures(name, failed, repeats):
             + (reasons[-1].splitlines() or ["?"])[0][:200] for label, reasons in failed.items()}
 
 
+def is_judged(name):
+    """Of a name of failures(): without that configuration the row is missing."""
+    return name.rsplit(", ", 1)[1] in JUDGED
+
+
 def measure(out, work, options, compared, save, log):
     """Rows, and {what could not be measured: reason}; save() gets the rows so far."""
     rows, left_out = [], {}
@@ -189,13 +194,15 @@ def measure(out, work, options, compared, save, log):
             print(f"left out: {kind.name}: {str(cause)[:400]}")
             left_out[kind.name] = str(cause)[:200]
             continue
-        left_out.update(failures(kind.name, failed, options.repeats))
+        lost = failures(kind.name, failed, options.repeats)
+        left_out.update({name: lost.pop(name) for name in list(lost) if is_judged(name)})
         found = [] if options.proof else problems(runs, options.repeats, options.spread / 100)
         if not options.proof:
             print("\n  ".join([f"{kind.name}: " + ("not to be trusted:" if found else
                                                    "quiet, and repeats lie together"), *found]))
         rows.append({"name": kind.name, "version": package_version(kind.version_of),
-                     "limits": kind.differs, "runs": runs, "problems": found, "proof": told or
+                     "limits": kind.differs, "runs": runs, "problems": found,
+                     "not_measured": lost, "proof": told or
                      {"equal": 0, "of": 0, "bytes": 0, "failures": []}})
         save(rows)
     return rows, left_out

@@ -136,7 +136,8 @@ def table(rows):
               if row.get("problems")]
     if marked:
         lines += ["\nNot to be trusted, (!):", "", *marked]
-    return "\n".join(lines)
+    lost = {name: reason for row in rows for name, reason in row.get("not_measured", {}).items()}
+    return "\n".join(lines) + ("\n" + missing_text(lost) if lost else "")
 
 
 def missing_text(left_out):

@@ -117,6 +117,12 @@ class Text(unittest.TestCase):
         self.assertEqual(tables.row_text(nothing), "| redis 7 | - | - | - | - | - | - / - / - | "
                          "- / - |  |")
 
+    def test_classic_admission_that_did_not_run_is_named_below_the_table(self):
+        self.assertTrue(servers.is_judged("redis, io-threads, n=3"))
+        self.assertFalse(servers.is_judged("redis, io-threads, n=3 classic"))
+        text = tables.table([row(all_runs([100], [50]), not_measured={"r, n=3 classic": "late"})])
+        self.assertTrue(text.endswith("\n\nnot measured: r, n=3 classic: late"), text)
+
     def test_rows_that_are_missing_are_named_with_the_reason(self):
         self.assertEqual(tables.missing_text({"apache2 event, native": "no /run/apache2"}),
                          "\nnot measured: apache2 event, native: no /run/apache2")
