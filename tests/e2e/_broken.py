@@ -18,8 +18,8 @@ RULES = {
         "revoke_writes(ReplicaId) noexcept {}")],
     "amnesiac": [(
         "consensus/driver/open.cc",
-        "open_disk(o, config, std::move(fabric), {was_member(o), was_restored(o)}, place)",
-        "open_disk(o, config, std::move(fabric), {false, was_restored(o)}, place)")],
+        "const Marks marks{was_member(o), was_restored(o), ",
+        "const Marks marks{false, was_restored(o), ")],
 }
 NOT_SOURCES = ["out"]
 PROGRAMS = ["crane-run", "crane-ctl", "libcrane.so", "linear-client", "linear-check"]
