@@ -28,6 +28,8 @@ Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t 
 //
 // INVARIANT RESTORED-1  The mark is gone, durably, before its replica says anything to another one.
 Outcome mark_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id);
+// Where that mark is.
+std::string restored_path(const std::string& directory, ReplicaId self);
 bool was_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id);
 // The path of a mark that holds a log; empty: there is no mark, or it holds none.
 std::string restored_tail(const std::string& directory, ReplicaId self, std::uint64_t log_id);

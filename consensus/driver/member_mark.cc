@@ -33,10 +33,6 @@ Words words_of(const std::string& path) {
 
 bool holds(const std::string& path, std::uint64_t log_id) { return words_of(path).first == log_id; }
 
-std::string restored_path_of(const std::string& directory, ReplicaId self) {
-  return directory + "/restored-" + std::to_string(value(self));
-}
-
 Outcome write_mark(const std::string& path, std::uint64_t log_id, const char* what) {
   const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(what);
@@ -58,23 +54,27 @@ Outcome mark_member(const std::string& directory, ReplicaId self, std::uint64_t 
   return write_mark(path_of(directory, self), log_id, "mark the replica as a member");
 }
 
+std::string restored_path(const std::string& directory, ReplicaId self) {
+  return directory + "/restored-" + std::to_string(value(self));
+}
+
 Outcome mark_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
-  return write_mark(restored_path_of(directory, self), log_id, "mark the replica as restored");
+  return write_mark(restored_path(directory, self), log_id, "mark the replica as restored");
 }
 
 bool was_restored(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
-  return holds(restored_path_of(directory, self), log_id) ||
+  return holds(restored_path(directory, self), log_id) ||
          !restored_tail(directory, self, log_id).empty();
 }
 
 std::string restored_tail(const std::string& directory, ReplicaId self, std::uint64_t log_id) {
-  std::string path = restored_path_of(directory, self);
+  std::string path = restored_path(directory, self);
   const Words words = words_of(path);
   return words.first == store::kTailMagic && words.second == log_id ? path : std::string();
 }
 
 Outcome forget_restored(const std::string& directory, ReplicaId self) {
-  if (::unlink(restored_path_of(directory, self).c_str()) != 0) {
+  if (::unlink(restored_path(directory, self).c_str()) != 0) {
     if (errno == ENOENT) return Done{};
     return system_error("remove the mark of a restored replica");
   }

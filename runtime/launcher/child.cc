@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/setup/exit_status.h"
+
 namespace crane::launcher {
 namespace {
 
@@ -120,15 +122,22 @@ std::string how_ended(int status) {
 }
 
 setup::Status status_of_node_code(int code) {
+  using node::ExitStatus;
   using setup::Status;
-  constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
-  constexpr int kUnhookedCode = 77;
-  constexpr int kDivergedCode = 79, kTooFarBehindCode = 81;
-  if (code == kDivergedCode) return Status::kReplicaDiverged;
-  if (code == kTooFarBehindCode) return Status::kTooFarBehind;
-  if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
-  if (code == kUnhookedCode) return Status::kUnhooked;
-  return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;
+  switch (static_cast<ExitStatus>(code)) {
+    case ExitStatus::kDiverged:
+      return Status::kReplicaDiverged;
+    case ExitStatus::kTooFarBehind:
+      return Status::kTooFarBehind;
+    case ExitStatus::kNeverCheckedIn:
+      return Status::kNeverCheckedIn;
+    case ExitStatus::kUnhooked:
+      return Status::kUnhooked;
+    default:
+      break;
+  }
+  return code >= node::code(ExitStatus::kServerDied) ? Status::kReplicaStopped
+                                                     : Status::kNodeFailed;
 }
 
 }  // namespace crane::launcher

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/known_group.h"
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace crane::launcher {
 
 using Json = nlohmann::json;
+
+std::uint64_t number_of_log(const std::string& log_id) {
+  return std::strtoull(log_id.c_str(), nullptr, 10);
+}
 
 std::string text_of(const KnownGroup& group) {
   const Json json{{"version", 1},

@@ -26,6 +26,9 @@ struct KnownGroup {
   std::vector<std::uint64_t> machines;  // digest of the machine's, per directory
 };
 
+// A log's id (`log_id` here and in running.json) as a number.
+std::uint64_t number_of_log(const std::string& log_id);
+
 std::string text_of(const KnownGroup& group);
 // kDamaged: it is none.
 Result<KnownGroup> parse_known_group(const std::string& text);

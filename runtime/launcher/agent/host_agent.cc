@@ -28,6 +28,7 @@
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/restart_limiter.h"
+#include "runtime/setup/exit_status.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -280,10 +281,10 @@ bool HostAgent::has_checkpoint() const {
 // another replica's.
 bool HostAgent::recovers(int status) {
   // A server that was not started, or did not check in in time, has been before, on this host.
-  constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kServerDied = 69, kFenced = 70;
-  constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81, kHandedOver = 82;
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
-  const bool helps = code == kNotStarted || code == kNeverCheckedIn || code == kServerDied ||
+  using enum node::ExitStatus;
+  const auto code =
+      WIFEXITED(status) ? static_cast<node::ExitStatus>(WEXITSTATUS(status)) : kServerDied;
+  const bool helps = code == kServerNotStarted || code == kNeverCheckedIn || code == kServerDied ||
                      code == kFenced || code == kLagging || code == kDiverged ||
                      code == kTooFarBehind || code == kHandedOver;
   if (!helps || !has_served_ || stop_signal_ != 0) return false;

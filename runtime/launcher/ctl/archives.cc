@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "checkpoint/base.h"
@@ -18,6 +17,7 @@
 #include "checkpoint/kept.h"
 #include "dmt/base/clock.h"
 #include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/known_group.h"
 #include "runtime/launcher/version.h"
 #include "runtime/setup/preflight.h"
 
@@ -256,8 +256,7 @@ int newest_source(const Request& request, Source& source, Data needed, const std
   Json summary;
   if (const int bad = begin_source(request, source, needed, summary); bad != 0) return bad;
   const std::string home = request.home_of(source.group);
-  const std::string digest =
-      checkpoint::digest_of_log(source.group, std::strtoull(log_id.c_str(), nullptr, 10));
+  const std::string digest = checkpoint::digest_of_log(source.group, number_of_log(log_id));
   if (await_newest(home, digest, source)) return 0;
   const int bad = take_source(request, source, needed);
   // Refused, perhaps because the group was about to make one.

@@ -40,7 +40,7 @@ constexpr int kCutsMax = 3;  // so often the log may be cut meanwhile
 
 // --- backup -------------------------------------------------------------------------------------
 
-// What a backup is made of.
+// The checkpoint and the log that go into a backup.
 struct Contents {
   Source source;
   LogCopy log;  // durability disk
@@ -85,7 +85,8 @@ int read_group(const std::string& group, const std::string& home, KnownGroup& kn
 // asked for, the more is in it.
 int take_contents(const Request& request, const KnownGroup& known, Contents& contents) {
   const bool has_log = known.durability == "disk";
-  // What an operator asks for by name is taken now; without a log nothing else holds what is new.
+  // An operator who names a tier or a replica wants a checkpoint of now.  A group in memory needs
+  // one, too: its backup has no log with what came later.
   const bool fresh = !has_log || !request.tier.empty() || request.replica >= 0;
   bool gone = false;
   for (int cuts = 0; cuts == 0 || (gone && cuts <= kCutsMax); ++cuts) {
@@ -195,7 +196,7 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
   if (!listed) return listed.error();
   restored.source.listed = std::move(listed).value();
   const checkpoint::Manifest& m = restored.source.listed.manifest;
-  const std::uint64_t log_id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
+  const std::uint64_t log_id = number_of_log(restored.known.log_id);
   if (m.log_digest != checkpoint::digest_of_log(m.group, log_id)) {
     return damaged(file, "its checkpoint is of another group");
   }
@@ -250,14 +251,14 @@ void begin_anew(const std::string& to, Restored& restored) {
 // Marks of all replicas, each of which takes its place once (consensus/member_mark.h): the log
 // behind the checkpoint, under one name for each, or an empty mark.
 Outcome mark_replicas(const std::string& to, const Restored& restored) {
-  const std::uint64_t id = std::strtoull(restored.known.log_id.c_str(), nullptr, 10);
+  const std::uint64_t id = number_of_log(restored.known.log_id);
   for (int replica = 0; replica < restored.known.places; ++replica) {
     const ReplicaId self{static_cast<std::uint8_t>(replica)};
     if (restored.tail.empty()) {
       if (auto marked = consensus::mark_restored(to, self, id); !marked) return marked;
       continue;
     }
-    const std::string path = to + "/restored-" + std::to_string(replica);
+    const std::string path = consensus::restored_path(to, self);
     if (link(restored.tail.c_str(), path.c_str()) != 0) return checkpoint::file_error("make", path);
   }
   if (restored.tail.empty() || unlink(restored.tail.c_str()) == 0) return Done{};

@@ -8,6 +8,7 @@
 #include "runtime/launcher/ctl/checkpoints.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/known_group.h"
 #include "runtime/launcher/take_over.h"
 
 namespace crane::launcher {
@@ -122,8 +123,7 @@ int name_checkpoint(Request& request) {
 // From what crane-run wrote down, else from a node; "": nobody tells.
 std::string log_digest_of(const Request& request, const std::string& group) {
   const auto record = read_record(request.home_of(group));
-  if (record)
-    return checkpoint::digest_of_log(group, std::strtoull(record->log_id.c_str(), nullptr, 10));
+  if (record) return checkpoint::digest_of_log(group, number_of_log(record->log_id));
   for (const auto& [replica, answer] : ask_all(request, group)) {
     if (answer.reply != Reply::kAnswer) continue;
     const auto digest = answer.status.find("log_digest");

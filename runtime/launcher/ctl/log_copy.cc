@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "dmt/base/clock.h"
 #include "dmt/base/versions.h"
+#include "runtime/launcher/known_group.h"
 
 namespace crane::launcher {
 namespace {
@@ -27,10 +27,6 @@ constexpr int kLookForMs = 20;
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
 
 consensus::LogPlace place_of(const checkpoint::Manifest& m) { return {m.at, m.cursor}; }
-
-std::uint64_t id_of(const std::string& log_id) {
-  return std::strtoull(log_id.c_str(), nullptr, 10);
-}
 
 bool answers(const NodeAnswer& answer) { return answer.reply == Reply::kAnswer; }
 
@@ -123,7 +119,7 @@ Outcome LogCopy::check(const Source& source, const std::string& log_id) {
                    path_ + ": the copy of the log: " + read.error().message() + "; try again");
   }
   tail_ = read.value();
-  if (tail_.log_id == id_of(log_id) && tail_.begin == place_of(source.listed.manifest)) {
+  if (tail_.log_id == number_of_log(log_id) && tail_.begin == place_of(source.listed.manifest)) {
     return Done{};
   }
   return failure(Code::kDamaged, "copy the log",
@@ -170,7 +166,7 @@ Outcome check_tail(const std::string& path, const std::string& file, const About
   const auto read = consensus::check_log_tail(path);
   if (!read) return bad(read.error().message());
   const consensus::LogTail& tail = read.value();
-  if (tail.log_id != id_of(log_id)) return bad("it is of another group");
+  if (tail.log_id != number_of_log(log_id)) return bad("it is of another group");
   if (tail.begin != place_of(m)) return bad("it does not begin right behind the checkpoint");
   if (value(tail.end.at.index) != about.last) {
     return bad("it ends at log index " + std::to_string(value(tail.end.at.index)) + ", not " +

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // How crane-run brings back the replicas that were lost (RETURN-1): as long as the group runs.
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/kept.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
+#include "runtime/setup/exit_status.h"
 
 namespace crane::launcher {
 namespace {
 
 using Json = nlohmann::json;
+using node::ExitStatus;
 
 // A checkpoint that was asked for and is not there is asked for again.
 constexpr std::int64_t kAskAgainMs = 5'000;
@@ -24,16 +25,17 @@ constexpr std::int64_t kDivergedMs = 1'000;
 // A majority of the replicas that each failed by themselves so often in a row will go on to.
 constexpr int kFailuresMost = 5;
 
-std::string name_of(int number) { return "replica " + std::to_string(number); }
+constexpr int kHandedOver = node::code(ExitStatus::kHandedOver);
 
-constexpr int kHandedOver = 82;  // a node's (runtime/setup/exit_status.h)
+std::string name_of(int number) { return "replica " + std::to_string(number); }
 
 // Statuses of nodes whose cause is likely to be there the next time,
 // and on every replica: the server does not start or check in, the replica fenced itself, or is
 // configured otherwise.
 bool likely_again(int code) {
-  constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kFenced = 70, kDisagrees = 74;
-  return code == kNotStarted || code == kNeverCheckedIn || code == kFenced || code == kDisagrees;
+  const auto status = static_cast<ExitStatus>(code);
+  return status == ExitStatus::kServerNotStarted || status == ExitStatus::kNeverCheckedIn ||
+         status == ExitStatus::kFenced || status == ExitStatus::kDisagrees;
 }
 
 }  // namespace
@@ -144,7 +146,7 @@ bool Group::waits_for_checkpoint(Replica& replica) {
 // Its node looks whether it is whole.
 bool Group::has_checkpoint() const {
   const std::string digest =
-      checkpoint::digest_of_log(options_.name, std::strtoull(record_.log_id.c_str(), nullptr, 10));
+      checkpoint::digest_of_log(options_.name, number_of_log(record_.log_id));
   const auto kept = checkpoint::find_kept(directories_.dir()).checkpoints;
   return std::any_of(kept.begin(), kept.end(), [&digest](const checkpoint::Kept& one) {
     return one.listed.damage.empty() && one.listed.manifest.log_digest == digest;
