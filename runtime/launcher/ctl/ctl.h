@@ -80,9 +80,6 @@ Told tell_replica(const Request& request, const std::string& group, int replica,
                   const nlohmann::json& what);
 Told tell_leader(const Request& request, const std::string& group, const nlohmann::json& summary,
                  const nlohmann::json& what);
-// The same, again and again while the leader is at something else.
-Told tell_leader_once_free(const Request& request, const std::string& group,
-                           const nlohmann::json& what);
 // Asks the node that leads, and says what it answered.
 int ask_leader(const Request& request, const nlohmann::json& what);
 
@@ -116,7 +113,14 @@ int upgrade_server(const Request& request);  // ctl_upgrade.cc
 int upgrade_crane(const Request& request);   // ctl_hand_over.cc
 // Whether the operator wants what was said; `--yes`: nothing is asked.
 bool confirmed(const Request& request);
-int show_versions(const Request& request);  // ctl_versions.cc
+// The beginning of both: a checkpoint, or a line of what there is without; then the leader is told,
+// again and again while it is at something else.  `entry`: at which servers end.  0, or the exit
+// status after a message.
+int end_servers(const Request& request, const std::string& group, const nlohmann::json& what,
+                const char* without_checkpoint, std::uint64_t& entry);
+// What the build of a replica says that it has in common with others; also for one that says none.
+std::string versions_of(const NodeAnswer& answer);  // ctl_versions.cc
+int show_versions(const Request& request);          // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc

@@ -23,12 +23,6 @@ using setup::say;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
-constexpr char kUnknown[] = "unknown: the build has no table of versions";
-
-std::string versions_of(const NodeAnswer& answer) {
-  return text_in(object_in(answer.status, "build"), "versions", kUnknown);
-}
-
 // Names of the agreed versions that differ from ours.
 std::set<std::string> differences(const std::string& theirs) {
   const std::string all = ", " + theirs + ", ";
@@ -171,17 +165,10 @@ int upgrade_crane(const Request& request) {
   }
   if (const int bad = check(group, answers); bad != 0) return bad;
   if (!agreed(request, group, theirs)) return kRefused;
-  Request now = request;
-  now.group = group;
-  if (checkpoint_now(now) != 0) print("no checkpoint: the files of step 3 are the only ones\n");
   const Json what{{"do", "hand_over"}, {"to", setup::agreed_versions_text()}};
-  const Told told = tell_leader_once_free(request, group, what);
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
-  }
-  print(told.message + "\n");
-  return await_this_build(request, group, number_in(told.answer, "index"), replicas);
+  std::uint64_t entry = 0;
+  const int bad = end_servers(request, group, what, "the files of step 3 are the only ones", entry);
+  return bad != 0 ? bad : await_this_build(request, group, entry, replicas);
 }
 
 }  // namespace crane::launcher

@@ -93,13 +93,23 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
 
 }  // namespace
 
-Told tell_leader_once_free(const Request& request, const std::string& group, const Json& what) {
+int end_servers(const Request& request, const std::string& group, const Json& what,
+                const char* without_checkpoint, std::uint64_t& entry) {
+  Request now = request;
+  now.group = group;
+  if (checkpoint_now(now) != 0) print(std::string("no checkpoint: ") + without_checkpoint + "\n");
   const auto deadline = now_ms() + kOtherStepsMs;
   Told told = tell_leader(request, group, summary_of(request, group), what);
   for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     told = tell_leader(request, group, summary_of(request, group), what);
   }
-  return told;
+  if (told.status != 0) {
+    say(told.message);
+    return told.status;
+  }
+  print(told.message + "\n");
+  entry = number_in(told.answer, "index");
+  return 0;
 }
 
 bool confirmed(const Request& request) {
@@ -129,17 +139,10 @@ int upgrade_server(const Request& request) {
     return static_cast<int>(setup::Status::kUsage);
   }
   if (!agreed(request, group, summary_of(request, group), words)) return kRefused;
-  Request now = request;
-  now.group = group;
-  if (checkpoint_now(now) != 0) print("no checkpoint: the files of step 2 are the way back\n");
   const Json what{{"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}};
-  const Told told = tell_leader_once_free(request, group, what);
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
-  }
-  print(told.message + "\n");
-  return await_verdict(request, group, number_in(told.answer, "index"));
+  std::uint64_t entry = 0;
+  const int bad = end_servers(request, group, what, "the files of step 2 are the way back", entry);
+  return bad != 0 ? bad : await_verdict(request, group, entry);
 }
 
 }  // namespace crane::launcher

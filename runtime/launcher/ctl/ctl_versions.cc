@@ -24,10 +24,9 @@ Json own_versions() {
   return all;
 }
 
-// A node of a build without the table tells nothing of itself.
 Json row_of(const std::string& group, int replica, const NodeAnswer& answer) {
   Json row = control::object_in(answer.status, "build");
-  if (row.empty()) row = {{"versions", "unknown: the build has no table of versions"}};
+  row["versions"] = versions_of(answer);
   row["group"] = group;
   row["replica"] = replica;
   row["upgradable"] = control::text_in(row, "versions") == setup::agreed_versions_text();
@@ -61,6 +60,12 @@ std::string text_of(const Json& builds) {
 }
 
 }  // namespace
+
+// A node of a build without the table tells nothing of itself.
+std::string versions_of(const NodeAnswer& answer) {
+  return control::text_in(control::object_in(answer.status, "build"), "versions",
+                          "unknown: the build has no table of versions");
+}
 
 int show_versions(const Request& request) {
   bool denied = false;
