@@ -74,12 +74,16 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
 
 void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
   if (recovery_->keeps_back(header)) return;
-  OutputHeader told = header;
-  // What a server closes as it ends, the next one listens at: clients wait (LISTEN-2).
-  if (header.type == OutputType::kUnlisten && recovery_->restarts_server()) told.argument = 1;
   switch (header.type) {
     case OutputType::kListen:
       listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);
+      break;
+    case OutputType::kUnlisten:
+      if (recovery_->restarts_server()) {  // the next one listens there: clients wait (LISTEN-2)
+        OutputHeader restarted = header;
+        restarted.argument = 1;
+        return proxy_->output(restarted, bytes);
+      }
       break;
     case OutputType::kPortWanted:
       listeners_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
@@ -98,7 +102,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     default:
       break;
   }
-  proxy_->output(told, bytes);
+  proxy_->output(header, bytes);
 }
 
 void Node::server_started(pid_t pid) {

@@ -50,7 +50,8 @@ class QuorumWatch {
   bool lost() const noexcept { return lost_; }
   // A majority answers, though it has no leader.
   bool majority() const noexcept { return last_.answering * 2 > last_.voters; }
-  // What to tell an operator; empty while clients are served.  `clients`: what becomes of them.
+  // The sentence for an operator, which ends with `clients`, the caller's word on what becomes of
+  // them.  Empty while clients are served.
   std::string text(std::string_view clients) const {
     if (!lost_) return "";
     return std::string(majority() ? "no leader: " : "no quorum: ") +

@@ -82,15 +82,18 @@ std::string ServerRestart::ask(std::int64_t now_ns) {
       .dump();
 }
 
+// An answer, for an operator who wants another server; empty: it can begin.
+std::string ServerRestart::why_not_now(const char* without_container) const {
+  if (!parts_.config.container) return refused("unsupported", without_container);
+  if (!busy() && packing_ns_ == 0) return "";
+  return refused("busy", "the server is being started again already");
+}
+
 std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
-  if (!parts_.config.container) {
-    return refused("unsupported",
-                   "without a container the server's files cannot be rolled back: stop the group "
-                   "and start it with the new command line");
-  }
-  if (busy() || packing_ns_ != 0) {
-    return refused("busy", "the server is being started again already");
-  }
+  const std::string why_not = why_not_now(
+      "without a container the server's files cannot be rolled back: stop the group and start it "
+      "with the new command line");
+  if (!why_not.empty()) return why_not;
   const auto words = nlohmann::json::parse(request.value("command", ""), nullptr, false);
   const bool good = words.is_array() && !words.empty() &&
                     std::all_of(words.begin(), words.end(),
@@ -106,19 +109,15 @@ std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
 }
 
 std::string ServerRestart::ask_hand_over(const nlohmann::json& request) {
-  if (!parts_.config.container) {
-    return refused("unsupported",
-                   "without a container the server's files are not kept in a checkpoint: stop the "
-                   "group and start it with the other build");
-  }
   if (parts_.config.host && !parts_.config.on_disk()) {
     return refused("unsupported",
                    "the log of this group is in the memory of its nodes, which all end: stop the "
                    "group and start it with the other build");
   }
-  if (busy() || packing_ns_ != 0) {
-    return refused("busy", "the server is being started again already");
-  }
+  const std::string why_not = why_not_now(
+      "without a container the server's files are not kept in a checkpoint: stop the group and "
+      "start it with the other build");
+  if (!why_not.empty()) return why_not;
   const auto to = request.value("to", "");
   if (to.empty()) return refused("bad_argument", "it does not say to which build");
   return propose_end({RestartBody::kEnd}, nlohmann::json{{"hand_over", to}}.dump());

@@ -109,6 +109,7 @@ class ServerRestart {
  private:
   void propose_begin(const Seen& seen, std::int64_t now_ns);
   void judge_trial(const Seen& seen, std::int64_t now_ns);
+  std::string why_not_now(const char* without_container) const;
   std::string propose_end(const RestartBody& body, const std::string& next);
   void take_next(const consensus::EntryView& entry, const RestartBody& body);
   void take_upgrade(const nlohmann::json& next, Index at, std::uint32_t patience_s);
