@@ -13,8 +13,8 @@ import threading
 
 import _builds as b
 import _harness as h
-from checkpoints import check_equal, control, lead, recover
-from upgrade import Placed, ask, builds, run
+from checkpoints import check_equal, control, lead
+from upgrade import Placed, ask, builds, lose_and_lead, run
 
 OF_SCHEDULE = ("crane-run", "crane-node", "crane-ctl")   # programs that hold the number
 
@@ -92,15 +92,7 @@ def one_host(scenario, new, options):
                            f"{what}: every server has the new libcrane.so", repr(builds(group)))
             group.remember(group.state())
             load.progress()
-            follower = (group.leader() + 1) % 3
-            recover(group, follower)
-            load.progress()
-            lead(group, follower)
-            load.progress()
-            load.stop()
-            problems = load.problems()
-            scenario.check(not problems, f"{what}: no acknowledged write of {load.answers()} is "
-                           "lost", "; ".join(problems[:5]))
+            lose_and_lead(scenario, group, load, f"{what}: ")
         check_equal(scenario, group, f"{what}: handed over")
         if not options:
             return

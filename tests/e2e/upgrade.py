@@ -215,6 +215,19 @@ def maxmemory(group):
     return ask(group, "CONFIG", "GET", "maxmemory")[1]
 
 
+def lose_and_lead(scenario, group, load, what=""):
+    """A replica is lost, recovers and leads; then the load ends."""
+    follower = (group.leader() + 1) % 3
+    recover(group, follower)
+    load.progress()
+    lead(group, follower)
+    load.progress()
+    load.stop()
+    problems = load.problems()
+    scenario.check(not problems, f"{what}no acknowledged write of {load.answers()} is lost",
+                   "; ".join(problems[:5]))
+
+
 def of_the_server(scenario):
     """A configuration, a program; then those that do not come up, each in its own way."""
     port = h.free_port()
@@ -255,15 +268,7 @@ def of_the_server(scenario):
                 status=5, says=["--yes"])
             run(scenario, group, "no such program: refused", "upgrade", group.name, "--yes", "--",
                 "/no/such/program", status=102, says=["/no/such/program"])
-            follower = (group.leader() + 1) % 3
-            recover(group, follower)
-            load.progress()
-            lead(group, follower)
-            load.progress()
-            load.stop()
-            problems = load.problems()
-            scenario.check(not problems, f"no acknowledged write of {load.answers()} is lost",
-                           "; ".join(problems[:5]))
+            lose_and_lead(scenario, group, load)
         check_equal(scenario, group, "upgraded server")
 
 

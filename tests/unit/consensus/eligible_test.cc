@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <initializer_list>
 
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -22,21 +22,9 @@ constexpr std::uint64_t kTellsEveryNs = 20 * kMs;
 
 using Ids = std::initializer_list<unsigned>;
 
-struct UnfitGroup : InstantGroup {
-  explicit UnfitGroup(Durability durability = Durability::kMemory) : InstantGroup(3) {
-    config.durability = durability;
-    start_all();
-    run_for(200 * kMs);
-    REQUIRE(leader() == 0);
-    for (int i = 0; i < 20; ++i) REQUIRE(propose(0).ok());
-    calm();
-  }
-  void calm() {
-    for (int i = 0; i < 3; ++i) {
-      if (leader() >= 0) flush(static_cast<unsigned>(leader()));
-      run_for(100 * kMs);
-    }
-  }
+struct UnfitGroup : LedGroup {
+  explicit UnfitGroup(Durability durability = Durability::kMemory)
+      : LedGroup(durability, 100 * kMs) {}
   void unfit(Ids ids = {0, 1, 2}) {
     for (const unsigned i : ids) step(i, Abdicate{});
     settle();

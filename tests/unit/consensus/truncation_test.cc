@@ -2,7 +2,7 @@
 // What stores may lose, step by step (CORE-D5).  Worlds with faults: tests/sim, with --checkpoints.
 #include <catch2/catch.hpp>
 
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -11,21 +11,9 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-struct TruncationGroup : InstantGroup {
-  explicit TruncationGroup(Durability durability = Durability::kDisk) : InstantGroup(3) {
-    config.durability = durability;
-    start_all();
-    run_for(200 * kMs);
-    REQUIRE(leader() == 0);
-    for (int i = 0; i < 20; ++i) REQUIRE(propose(0).ok());
-    calm();
-  }
-  void calm() {
-    for (int i = 0; i < 3; ++i) {
-      if (leader() >= 0) flush(static_cast<unsigned>(leader()));
-      run_for(200 * kMs);
-    }
-  }
+struct TruncationGroup : LedGroup {
+  explicit TruncationGroup(Durability durability = Durability::kDisk)
+      : LedGroup(durability, 200 * kMs) {}
   void holds(unsigned id, std::uint64_t index) {
     step(id, Checkpointed{Index{index}});
     calm();
