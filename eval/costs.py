@@ -19,8 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 import usage  # noqa: E402
-from place import Native  # noqa: E402
-from runs import LEAST, as_it_was, warm_requests  # noqa: E402
+from runs import LEAST, started  # noqa: E402
 
 # System calls that copy bytes between a process and the kernel.
 COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg", "write",
@@ -239,17 +238,10 @@ def calls_part(running, server, requests, kind, work):
 def one_start(place, server, requests, replicas, kind):
     """The row of one configuration: natively (0 replicas), or a group."""
     began = time.monotonic()
-    if replicas:
-        running = h.Group(place, server.command, replicas=replicas, port=server.port,
-                          options=[*server.options, "--checkpoint-every", "0"])
-    else:
-        running = Native(server.native, server.port, server.environment, server.native_address())
     # perf takes a comma in the path of a pipe for the end of it.
     work = place.work / f"counters-{server.work.name.replace(',', '')}-{replicas}"
     work.mkdir()
-    with contextlib.nullcontext() if replicas else as_it_was(server.work), running:
-        h.wait_until(server.ready, 60, f"{server.name} answers")
-        server.load(warm_requests(requests))
+    with started(place, server, requests, replicas) as running:
         costs, report = switches_part(running, server, requests)
         if kind:
             for part, found in calls_part(running, server, requests, kind, work).items():

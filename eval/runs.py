@@ -60,9 +60,9 @@ def as_it_was(directory):
         os.rename(kept, directory)
 
 
-def one_run(place, server, label, requests):
-    """A dictionary of what one start of one configuration gave."""
-    replicas, options = CONFIGURATIONS[label]
+@contextlib.contextmanager
+def started(place, server, requests, replicas, options=()):
+    """The server, natively (0 replicas) or as a group, after its first load."""
     if replicas == 0:
         running = Native(server.native, server.port, server.environment, server.native_address())
     else:
@@ -71,6 +71,13 @@ def one_run(place, server, label, requests):
     with as_it_was(server.work) if replicas == 0 else contextlib.nullcontext(), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
         server.load(warm_requests(requests))
+        yield running
+
+
+def one_run(place, server, label, requests):
+    """A dictionary of what one start of one configuration gave."""
+    replicas, options = CONFIGURATIONS[label]
+    with started(place, server, requests, replicas, options) as running:
         entries_before = entries_of(running)
         watch, begin = usage.Watch(running.processes()), time.monotonic()
         results = server.load(requests)

@@ -246,13 +246,13 @@ def refusal(reasons):
             "--anyway writes the table, marked as measured on a busy machine.")
 
 
-def put_away(text, rows, left_out, start, options):
-    """Writes the table into RESULTS.md if nothing speaks against it; the exit status."""
+def put_away(text, reasons, left_out, options):
+    """Writes the table into RESULTS.md if nothing speaks against it; the exit status. `reasons`:
+    why its figures cannot be trusted."""
     if left_out or options.only:
         print("RESULTS.md is not written: the table has not all rows"
               + (f" (--only {options.only})" if options.only else "") + missing_text(left_out))
         return 1
-    reasons = [] if options.proof else unsteady(rows, start)
     if reasons and not options.anyway:
         print(refusal(reasons))
         return quiet.EXIT_NOT_QUIET
@@ -307,7 +307,7 @@ def tell(rows, left_out, about, start, options, earlier, results):
     else:
         status = 0
     if options.readme:
-        status = max(status, put_away(text, rows, left_out, start, options))
+        status = max(status, put_away(text, reasons, left_out, options))
     return status
 
 

@@ -166,12 +166,13 @@ class Repeats(unittest.TestCase):
 
 
 class Writing(unittest.TestCase):
-    def put(self, rows, left_out=(), start=QUIET, only="", anyway=False, proof=False):
-        options = argparse.Namespace(only=only, anyway=anyway, proof=proof)
+    def put(self, rows, left_out=(), start=QUIET, only="", anyway=False):
+        options = argparse.Namespace(only=only, anyway=anyway)
         said = io.StringIO()
         with mock.patch.object(servers, "into_readme") as written, \
                 contextlib.redirect_stdout(said):
-            status = servers.put_away("text", rows, dict(left_out), start, options)
+            reasons = servers.unsteady(rows, start)
+            status = servers.put_away("text", reasons, dict(left_out), options)
         return status, written.called, said.getvalue()
 
     def test_a_table_that_can_be_trusted_is_written(self):
