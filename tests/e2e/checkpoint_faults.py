@@ -39,6 +39,8 @@ ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "tr
 # A replica that recovers three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3
+# What is asked for while the group takes one of its own is refused.
+NONE_BY_ITSELF = ["--checkpoint-every", "0"]
 
 
 def named_in_header():
@@ -68,7 +70,7 @@ class Walk:
     def begin(self):
         port = h.free_port()
         self.group = h.Group(self.scenario, h.redis_program(port), port=port,
-                             options=["--test-only-faults"])
+                             options=["--test-only-faults", *NONE_BY_ITSELF])
         self.group.__enter__()
         self.load = h.Load(port, clients=3)
         self.load.__enter__()
@@ -215,7 +217,8 @@ def killed_servers(scenario):
     port = h.free_port()
     conf = dav_configuration(scenario.work, port)
     for _ in range(5):
-        with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
+        with h.Group(scenario, ["apache2", "-f", str(conf)], port=port,
+                     options=NONE_BY_ITSELF) as group:
             checkpoint(group, (group.leader() + 1) % 3)
             for turn in range(4):
                 number = [n for n in range(3) if n != group.leader()][turn % 2]
