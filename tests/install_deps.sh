@@ -25,7 +25,8 @@ CLIENTS="wrk nghttp2-client"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 # mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
 # chromium: tests/e2e/page.py looks at a node's page.
-TOOLS="openssh-client openssh-server xfsprogs chromium"
+# prometheus: tests/e2e/monitoring.py, which has promtool and a Prometheus read a node's metrics.
+TOOLS="openssh-client openssh-server xfsprogs chromium prometheus"
 # Servers that have no profile (tests/e2e/unprepared.py), and their clients.
 UNPREPARED="vsftpd dovecot-imapd dnsmasq-base bind9-dnsutils curl"
 # More of them (tests/e2e/ecosystems.py); javac compiles the Java server.
@@ -34,7 +35,7 @@ ECOSYSTEMS="gunicorn nodejs openjdk-17-jdk-headless mosquitto mosquitto-clients 
 STORIES="haproxy squid tinyproxy stunnel4 php8.2-cli php8.2-mysql"
 # And many more, only for `make accept` (tests/e2e/accept_*.py), with clients for them.
 ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-base
-  ngircd rabbitmq-server caddy nats-server prometheus etcd-server etcd-client netcat-openbsd
+  ngircd rabbitmq-server caddy nats-server etcd-server etcd-client netcat-openbsd
   swaks amqp-tools"
 # exim4 would take the place of a mail server that the machine has.
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
