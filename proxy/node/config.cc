@@ -118,7 +118,6 @@ Result<Config> parse(const Json& json) {
   get(json, "test_only_flip", c.test_only_flip);
   get(json, "cpu", c.cpu);
   get(json, "server_cpus", c.server_cpus);
-  get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);

@@ -60,7 +60,6 @@ struct Config : setup::NodeOptions {
   std::uint64_t processors = 0;   // as bits, what `cpus` come to; 0: more than 64 (place_node)
   int numa_node = -1;             // its memory is preferred; -1: any
   rlim_t server_descriptors = 0;  // the server's soft limit of them; 0: as the node's
-  bool node_roams = false;        // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default

@@ -72,7 +72,6 @@ Json config_of(const Config& c) {
           {"binds", binds_of(c)},
           {"base", c.base},
           {"cpu", c.cpu},
-          {"node_roams", c.node_roams},
           {"send_buffer", c.send_buffer},
           {"working_directory", c.working_directory}};
 }

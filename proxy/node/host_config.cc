@@ -101,7 +101,6 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   for (const auto* words : {&f.binds, &f.shared_binds}) {
     for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
-  c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
   // One alone in memory has nothing to recover with: its clients need not wait for checkpoints.
   const bool useful = f.replicas.size() > 1 || f.durability == "disk";

@@ -71,6 +71,7 @@ ExitStatus Node::run() {
       status_->step(now_ns_);
       if (http_ != nullptr) http_->step(now_ns_);
       server_->outputs().tick(now_ns_);
+      server_->step_placement(now_ns_);
       if (server_->slot0().spooled_bytes() > kSpoolMax) {
         fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
       }

@@ -65,6 +65,7 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
   switch (header.type) {
     case OutputType::kBytes:
       bytes_ += bytes.size();
+      ++writes_;
       hash_.bytes(conn, bytes);
       if (recorder_ != nullptr) recorder_->bytes(conn, bytes);
       break;

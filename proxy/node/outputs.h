@@ -54,6 +54,8 @@ class Outputs {
   void restore(const State& state, const proxy::SchedulePoint& point);
 
   std::uint64_t bytes() const noexcept { return bytes_; }
+  // Records of bytes since this node began.
+  std::uint64_t writes() const noexcept { return writes_; }
   std::uint64_t digest() const noexcept;
   // Outputs and schedule since the last verified(), at a cut; without its turns.
   proxy::Evidence evidence(const proxy::SchedulePoint& cut) const;
@@ -74,6 +76,7 @@ class Outputs {
   bool points_whole_ = true;
   proxy::SchedulePoint base_{};  // the last verified cut
   std::uint64_t bytes_ = 0;
+  std::uint64_t writes_ = 0;
   std::int64_t flushed_ns_ = 0;
 };
 

@@ -3,20 +3,22 @@
 // On which processors a replica runs, and how (DESIGN D10).
 //
 // The server's threads share one core, where a hand-off of the turn costs a tenth of one across
-// cores.  The node shares it too when a request is cheap (redis: one wake-up serves a batch and the
-// caches are warm), and roams when the server works long between turns (apache2), so that reading
-// and sending clients overlaps with it; the profile says which.  The node keeps the server's
-// priority: one that outranks it preempts it at every request and so loses its batches.  Both are
-// SCHED_BATCH (the server by runtime/preload/core/init.cc): who is woken does not preempt who wakes
-// it, so that more is done at once (ARCHITECTURE.md section 9 has the figures).
+// cores.  The node shares it too, or roams: it tries both under load (placement_trial.h).  The node
+// keeps the server's priority: one that outranks it preempts it at every request and so loses its
+// batches.  Both are SCHED_BATCH (the server by runtime/preload/core/init.cc): who is woken does
+// not preempt who wakes it, so that more is done at once (ARCHITECTURE.md section 9 has the
+// figures).
 //
 // Threads: the node's only one.
 
 #include <sched.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "proxy/node/config.h"
+#include "proxy/node/placement_trial.h"
 #include "runtime/setup/messages.h"
 
 namespace crane::node {
@@ -29,12 +31,34 @@ inline constexpr int kLowestNice = 19;
 Outcome check_placement(const std::string& path, Config& config);
 
 // Makes the calling thread SCHED_BATCH; binds it, and all that it starts later, to `config.cpus`
-// and to memory of `config.numa_node`; sets `config.processors`; and binds itself to `config.cpu`,
-// unless that is negative or the node roams.
+// and to memory of `config.numa_node`; and sets `config.processors`.
 void place_node(Config& config);
 
 // The processors that the calling thread may use, as "0-3,8".
 std::string own_processors();
+
+// Where the calling thread, the node's, runs: over all that place_node() left it, or on the core of
+// its server.  Does nothing where the server has none of its own.  In the end the thread roams.
+class NodePlacement {
+ public:
+  explicit NodePlacement(const Config& config);
+  ~NodePlacement();
+  NodePlacement(const NodePlacement&) = delete;
+  NodePlacement& operator=(const NodePlacement&) = delete;
+
+  // `answers`: that the server has written since the node's start.
+  void step(std::uint64_t answers, std::int64_t now_ns);
+  // None: the server has no core of its own.
+  std::optional<NodePlace> place() const noexcept;
+
+ private:
+  void move_to(NodePlace place) noexcept;
+
+  cpu_set_t all_;
+  const int cpu_;  // -1: there is no choice
+  NodePlace place_ = NodePlace::kRoams;
+  PlacementTrial trial_;
+};
 
 // While it lives, children of the calling thread are born on `config.cpu`.
 class ServerPlacement {

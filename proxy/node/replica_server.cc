@@ -9,7 +9,6 @@
 
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/history_about.h"
-#include "proxy/node/placement.h"
 #include "proxy/node/server_maps.h"
 
 namespace crane::node {
@@ -26,7 +25,8 @@ ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, PutOut put_ou
       mode_(mode),
       put_out_(std::move(put_out)),
       callbacks_(std::move(callbacks)),
-      files_(config, config.keeps_files && mode.member()) {}
+      files_(config, config.keeps_files && mode.member()),
+      placement_(config) {}
 
 std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::string& why) {
   auto segment =

@@ -23,6 +23,7 @@
 #include "proxy/node/config.h"
 #include "proxy/node/mode.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/placement.h"
 #include "proxy/node/recovery/lasting_files.h"
 #include "proxy/node/recovery/starting_point.h"
 #include "proxy/node/segment.h"
@@ -66,6 +67,10 @@ class ReplicaServer {
   // The last entry that it has admitted.
   Index applied() const noexcept;
 
+  // Where the node runs beside it: at every turn of the event loop.
+  void step_placement(std::int64_t now_ns) { placement_.step(outputs_->writes(), now_ns); }
+  const NodePlacement& placement() const noexcept { return placement_; }
+
   void started() { files_.server_started(applied(), layout().scheduler.clock); }
   // Hands on all that it has put out; how many records that were.
   std::size_t drain();
@@ -92,6 +97,7 @@ class ReplicaServer {
   const PutOut put_out_;
   const ServerMonitorCallbacks callbacks_;
   LastingFiles files_;
+  NodePlacement placement_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Slot0> slot0_;
   std::unique_ptr<Outputs> outputs_;

@@ -64,6 +64,7 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"links_lost", s.log.fabric.links_lost},
           {"probes", s.log.fabric.probes},
           {"cpus", or_null(s.cpus)},
+          {"placement", or_null(s.placement)},
           {"numa_node", number_or_null(s.numa_node >= 0, s.numa_node)}};
 }
 

@@ -33,7 +33,8 @@ struct NodeStatus {
   Upgrade upgrade;                   // the last one
   std::vector<std::string> command;  // of the server
   std::string library;               // digest of the server's libcrane.so; empty: there is none yet
-  std::string cpus;                  // of the node, where it is bound to some
+  std::string cpus;                  // of the replica, where it is bound to some
+  std::string placement;             // of the node: "roams", "shares"; "": it has no choice
   int numa_node = -1;                // whose memory it prefers
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // peers

@@ -55,7 +55,7 @@ void describe_configuration(const Config& config, NodeStatus& s) {
   s.replicas = config.replicas;
   s.fabric = config.host ? config.host->fabric : "shm";
   s.durability = config.durability;
-  if (config.host && (config.cpu >= 0 || !config.cpus.empty())) s.cpus = own_processors();
+  if (config.host && !config.cpus.empty()) s.cpus = setup::cpus_text(config.cpus);
   s.numa_node = config.numa_node;
 }
 
@@ -87,6 +87,9 @@ NodeStatus StatusReporter::status() {
   NodeStatus s;
   ReplicaServer& server = from_.server;
   describe_configuration(from_.config, s);
+  if (const auto place = from_.server.placement().place()) {
+    s.placement = *place == NodePlace::kShares ? "shares" : "roams";
+  }
   describe_log(from_.group.status(), s);
   s.pid = ::getpid();
   s.server_pid = server.pid();

@@ -198,6 +198,8 @@ constexpr F kNode[] = {
     {"links_lost", Holds::kNumber, kAlways, "connections to peers that were lost"},
     {"probes", Holds::kNumber, kAlways, "questions to peers whether they live"},
     {"cpus", Holds::kText, kOrNull, "processors that it is bound to"},
+    {"placement", Holds::kText, kOrNull,
+     "of its node: shares its server's processor or roams, as it found best; null: no choice"},
     {"numa_node", Holds::kNumber, kOrNull, "whose memory it prefers"},
     {"unhooked_calls", Holds::kNumber, kSometimes,
      "system calls that bypassed libcrane.so; null: the kernel cannot tell"},

@@ -181,7 +181,6 @@ std::string node_configuration(const NodeSetup& s) {
             {"perturb", perturb},
             {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
             {"server_cpus", processors_of(s)},
-            {"node_roams", s.profile.node_roams},
             {"log_id", std::stoull(s.log_id)},
             {"secret", s.secret},
             {"working_directory", working_directory(s.options)}};

@@ -77,10 +77,7 @@ bool says_daemon(const std::string& directives) {
 // "-X" (one process), or only a question like "-v". Programs of CGI share nothing: what they
 // compute holds nobody up.
 Profile apache2(const Words& args) {
-  Profile p{.name = "apache2",
-            .detach = {"computation"},
-            .node_roams = true,
-            .soft_barriers = php_pages()};
+  Profile p{.name = "apache2", .detach = {"computation"}, .soft_barriers = php_pages()};
   const char* confdir = getenv("APACHE_CONFDIR");
   const std::string directory = confdir != nullptr ? confdir : "/etc/apache2";
   for (const auto& variable : environment_of_script(directory + "/envvars")) {
@@ -186,10 +183,7 @@ Profile nginx(const Words& args) {
 
 // A pool's master; php-fpm.conf of Debian lets it go to the background.
 Profile php_fpm(const Words& args) {
-  Profile p{.name = "php-fpm",
-            .directories = {"/run/php"},
-            .node_roams = true,
-            .soft_barriers = php_pages()};
+  Profile p{.name = "php-fpm", .directories = {"/run/php"}, .soft_barriers = php_pages()};
   if (!has(args, {"-F", "--nodaemonize", "-D", "--daemonize", "-t", "--test", "-tt", "-v", "-i",
                   "-h", "-m"})) {
     p.args = {"--nodaemonize"};
@@ -199,10 +193,7 @@ Profile php_fpm(const Words& args) {
 
 // It stays in the foreground by itself.
 Profile civetweb(const Words&) {
-  return Profile{.name = "civetweb",
-                 .detach = {"computation"},
-                 .node_roams = true,
-                 .soft_barriers = php_pages()};
+  return Profile{.name = "civetweb", .detach = {"computation"}, .soft_barriers = php_pages()};
 }
 
 Profile plain(const Words&) { return Profile{.name = "default"}; }

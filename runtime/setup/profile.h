@@ -28,8 +28,6 @@ struct Profile {
   // What leaves the schedule by agreement: no thread waits for it.  "fsync", "computation",
   // "any-computation".
   std::vector<std::string> detach = {};
-  // The server works long between turns: its node does not share its processor (DESIGN D10).
-  bool node_roams = false;
   // Before long computations that several of its threads or processes do at once; parallel mode.
   std::vector<SoftBarrier> soft_barriers = {};
   int stop_signal = SIGTERM;  // ends the server in order, whatever clients do

@@ -10,7 +10,7 @@ namespace crane::setup {
 
 // It refuses to run as root without a user to become.
 Profile mariadbd(const Words& args) {
-  Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}, .node_roams = true};
+  Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}};
   const bool asked = has(args, {"-V", "--version", "-?", "-I", "--help"});
   if (geteuid() == 0 && !asked && !any_begins(args, {"-u", "--user"})) {
     p.args = {"--user=mysql"};
@@ -22,7 +22,6 @@ Profile mariadbd(const Words& args) {
 Profile postgres(const Words&) {
   return Profile{.name = "postgres",
                  .directories = {"postgres:/run/postgresql"},
-                 .node_roams = true,
                  .stop_signal = SIGINT,  // SIGTERM waits for all clients to leave
                  .user = "postgres"};
 }

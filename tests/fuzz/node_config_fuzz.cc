@@ -13,7 +13,7 @@ std::vector<std::string> seeds() {
 "program":"/bin/true","args":["-x"],"env":["A=1"],"dirs":["/tmp"],"mode":"parallel",
 "admission":"classic","quantum":5,"record":"/r","container":false,
 "binds":["/a","/b:/c",["/d","/e"],{"source":"/f","target":"/g"}],"libcrane":"/l.so","perturb":1,
-"cpu":2,"node_roams":true,"log_id":77,"send_buffer":9,"working_directory":"/w",
+"cpu":2,"log_id":77,"send_buffer":9,"working_directory":"/w",
 "secret":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})",
       R"({"dir":"/d","shm_dir":"/s","program":"p","libcrane":"l","env":{"A":"1"},"binds":null})",
       R"({"replica":3,"replicas":3})",

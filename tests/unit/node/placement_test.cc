@@ -13,6 +13,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,4 +87,39 @@ TEST_CASE("placement: what the machine has not is refused", "[placement]") {
   config.cpu = -1;
   config.numa_node = crane::setup::kNumaNodeMost;
   check_refused(config, "numa_node: 1023 is no node of this machine");
+}
+
+TEST_CASE("placement: a node moves to its server's processor, and back", "[placement]") {
+  std::vector<int> mine;
+  REQUIRE(crane::setup::parse_cpus(own_processors(), mine));
+  if (mine.size() < 2) return;  // one processor leaves no choice
+  Config config;
+  config.cpu = mine.back();
+  const std::string all = own_processors(), server = std::to_string(config.cpu);
+  CHECK(holds_when_placed(config, [&] {
+    std::set<std::string> seen;
+    {
+      NodePlacement placement(config);
+      std::uint64_t answers = 0;
+      // Busy for longer than a trial takes: the node is in both places.
+      for (int window = 0; window < 3 * PlacementTrial::kWindows; ++window) {
+        placement.step(answers += 1000, (window + 1) * PlacementTrial::kWindowNs);
+        seen.insert(own_processors());
+      }
+    }
+    return seen == std::set{all, server} && own_processors() == all;
+  }));
+}
+
+TEST_CASE("placement: without a processor of the server's own a node stays", "[placement]") {
+  Config config;
+  CHECK(holds_when_placed(config, [&] {
+    const std::string all = own_processors();
+    NodePlacement placement(config);
+    for (int window = 1; window < 3 * PlacementTrial::kWindows; ++window) {
+      placement.step(static_cast<std::uint64_t>(window) * 1000, window * PlacementTrial::kWindowNs);
+      if (own_processors() != all) return false;
+    }
+    return !placement.place();
+  }));
 }
