@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/hand_off.h"
 
+#include <bit>
 #include <ctime>
 
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
 #include "dmt/base/raw.h"
+#include "dmt/spin_budget.h"
 #include "dmt/stall.h"
 
 namespace crane::dmt {
@@ -15,6 +17,9 @@ namespace {
 constexpr std::uint64_t kPerturbPeriod = 16;
 
 thread_local std::uint64_t perturb_state = 0;
+thread_local SpinBudget spin_budget;
+// Threads of this process that spin now.
+std::atomic<std::uint32_t> spinners{0};
 std::atomic<FenceHandler> fence_handler{nullptr};
 thread_local std::uint32_t restores_seen = 0;
 std::atomic<RestoreHandler> restore_handler{nullptr};
@@ -34,6 +39,40 @@ bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
   if (until == Until::kHasTurn) return true;
   if (s.clock < s.told.load(std::memory_order_seq_cst)) return true;
   return is_ordered(w, Slot{me}) || is_past_order(w, Slot{me});
+}
+
+// As many of this process may spin as leave a core to the thread that they spin for.
+std::uint32_t spinners_most() noexcept {
+  static std::atomic<std::uint32_t> most{UINT32_MAX};
+  if (const auto known = most.load(std::memory_order_relaxed); known != UINT32_MAX) return known;
+  unsigned long set[1024 / 8 / sizeof(unsigned long)] = {};
+  // Of the first thread: others may have bound themselves.
+  const long bytes = raw_syscall(SYS_sched_getaffinity, raw_syscall(SYS_getpid), sizeof set, set);
+  int processors = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof set[0]); ++i) {
+    processors += std::popcount(set[i]);
+  }
+  const auto found = static_cast<std::uint32_t>(processors > 0 ? processors - 1 : 0);
+  most.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+// Whether the turn came meanwhile.
+bool spin_for_turn(const Layout& w, std::uint16_t me, Until until) noexcept {
+  const std::uint32_t most = w.header.configuration.spin;
+  if (most == 0) return false;
+  const std::uint32_t budget = spin_budget.next(most);
+  if (budget == 0) return false;
+  bool came = false;
+  if (spinners.fetch_add(1, std::memory_order_relaxed) < spinners_most()) {
+    for (std::uint32_t i = 0; i < budget && !came; ++i) {
+      came = may_go(w, me, until);
+      if (!came) __builtin_ia32_pause();
+    }
+    came ? spin_budget.helped() : spin_budget.failed();
+  }
+  spinners.fetch_sub(1, std::memory_order_relaxed);
+  return came;
 }
 
 void sleep_physically(long ns) noexcept {
@@ -72,10 +111,7 @@ void perturb(const Layout& w) noexcept {
 
 void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   SlotRecord& s = w.slots[me];
-  for (std::uint32_t i = w.header.configuration.spin; i > 0; --i) {
-    if (may_go(w, me, until)) return;
-    __builtin_ia32_pause();
-  }
+  if (spin_for_turn(w, me, until)) return;
   // Dekker with pass_turn and wake_holder: either we see the turn, or they see that we sleep.
   for (;;) {
     s.parked.store(1, std::memory_order_seq_cst);
@@ -86,6 +122,8 @@ void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
   look_for_restore(w);
 }
+
+void forget_spinners() noexcept { spinners.store(0, std::memory_order_relaxed); }
 
 void wake_parked(SlotRecord& slot) noexcept {
   if (slot.parked.load(std::memory_order_seq_cst) != 1) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Passing the turn from thread to thread: spin while that can pay, then a futex (DESIGN D10).
+// Passing the turn from thread to thread: spin while that pays (spin_budget.h) and a core is left
+// for the thread that has the turn, then a futex (DESIGN D10).
 //
 // Threads / Processes: await_turn by any thread for its own slot; pass_turn REQUIRES the turn.
 
@@ -13,6 +14,9 @@ namespace crane::dmt {
 // node has told, or there is an order for this clock (stall.h).
 enum class Until : std::uint8_t { kHasTurn, kMayOperate };
 void await_turn(Layout& w, std::uint16_t me, Until until) noexcept;
+
+// In the child of a fork: the threads that may have been spinning are not here.
+void forget_spinners() noexcept;
 
 // Gives the turn to `to`, waking its thread if it sleeps: at most one futex call.
 void pass_turn(Layout& w, std::uint16_t to) noexcept;

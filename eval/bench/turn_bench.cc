@@ -50,9 +50,11 @@ constexpr Case kCases[] = {
     {"2 threads on 2 cores, every turn", 2, 2, dmt::Mode::kParallel, 1, 0, 50},
     {"2 threads on 2 cores, every turn, spin", 2, 2, dmt::Mode::kParallel, 1, 2000, 50},
     {"2 threads on 1 core, every turn", 2, 1, dmt::Mode::kParallel, 1, 0, 50},
+    {"2 threads on 1 core, every turn, spin", 2, 1, dmt::Mode::kParallel, 1, 2000, 50},
     {"8 threads, parallel", 8, 2, dmt::Mode::kParallel, dmt::kQuantumParallel, 0, 8},
     {"8 threads, serial", 8, 1, dmt::Mode::kSerial, dmt::kQuantumSerial, 0, 2},
     {"8 threads, every turn", 8, 2, dmt::Mode::kParallel, 1, 0, 50},
+    {"8 threads, every turn, spin", 8, 2, dmt::Mode::kParallel, 1, 2000, 50},
 };
 
 double now_ns() { return static_cast<double>(crane::monotonic_ns()); }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "checkpoint/descriptor.h"
 #include "checkpoint/manifest.h"
@@ -56,8 +55,7 @@ dmt::Configuration configuration_of(const Config& config) {
   c.perturb_max_us = kPerturbMaxUs;
   c.trace = config.trace && (config.replays || !config.record.empty()) ? 1 : 0;
   // Spinning for the turn pays only when the other party runs on another core (D10).
-  const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
-  c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
+  c.spin = config.cpu >= 0 || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
   c.stall_rule = stall_rule_of(config);
   c.processors = config.cpu >= 0 ? config.processors : 0;
   c.detached_calls = config.detached_calls;

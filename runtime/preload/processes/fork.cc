@@ -18,6 +18,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
+#include "dmt/hand_off.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
@@ -86,6 +87,7 @@ void in_child() noexcept {
   // The parent's call fails with EAGAIN: this process was never there.
   if (new_child.process == dmt::kNoProcess) raw_syscall(SYS_exit_group, 0);
   adopt_slot(value(new_child.slot), new_child.process);
+  dmt::forget_spinners();
   check_in(self.process);
   Turn turn(Op::kChildStart);
   dmt::ProcessRecord& p = turn.w.processes[self.process];

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    a thread spins for the turn as long as that helps, and not where it does not.
+// METHOD  waits after which the turn comes in time or too late.
+// CHECKS  SPIN-1; waits that were spun for in vain, and those that were met without sleeping.
+#include "dmt/spin_budget.h"
+
+#include <catch2/catch.hpp>
+
+using crane::dmt::SpinBudget;
+
+namespace {
+
+constexpr std::uint32_t kMost = 2000;
+constexpr int kWaits = 64 * 100;
+
+struct Spun {
+  int helped = 0, in_vain = 0;  // waits
+};
+
+// Of each `of` waits the first `late` are too long.
+Spun spin(SpinBudget& budget, int late, int of) {
+  Spun spun;
+  for (int i = 0; i < kWaits; ++i) {
+    const std::uint32_t may = budget.next(kMost);
+    CHECK((may == 0 || may == kMost));
+    if (may == 0) continue;
+    if (i % of < late) {
+      budget.failed();
+      ++spun.in_vain;
+    } else {
+      budget.helped();
+      ++spun.helped;
+    }
+  }
+  return spun;
+}
+
+}  // namespace
+
+TEST_CASE("spin budget: a turn that comes soon is waited for without sleeping", "[spin]") {
+  SpinBudget budget;
+  // All but those before the first try.
+  CHECK(spin(budget, 0, 1).helped > kWaits - static_cast<int>(SpinBudget::kTryEvery));
+}
+
+TEST_CASE("spin budget: a turn that comes late is slept for", "[spin][SPIN-1]") {
+  SpinBudget budget;
+  const Spun spun = spin(budget, 1, 1);
+  CHECK(spun.helped == 0);
+  CHECK(spun.in_vain == kWaits / static_cast<int>(SpinBudget::kTryEvery));
+}
+
+TEST_CASE("spin budget: one late turn does not end it", "[spin]") {
+  SpinBudget budget;
+  CHECK(spin(budget, 1, 10).helped > kWaits * 8 / 10);
+  // Each late one brings a second: who is woken is late, too.
+  CHECK(spin(budget, 2, 10).helped > kWaits * 7 / 10);
+}
+
+TEST_CASE("spin budget: where most turns come late it is not done", "[spin]") {
+  SpinBudget budget;
+  CHECK(spin(budget, 9, 10).in_vain < kWaits / 10);
+}
+
+TEST_CASE("spin budget: it follows what the server does", "[spin]") {
+  SpinBudget budget;
+  spin(budget, 0, 1);
+  CHECK(spin(budget, 1, 1).in_vain <= kWaits / static_cast<int>(SpinBudget::kTryEvery) + 8);
+  CHECK(spin(budget, 0, 1).helped > kWaits - static_cast<int>(SpinBudget::kTryEvery));
+}
