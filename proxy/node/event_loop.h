@@ -18,6 +18,7 @@
 #include <functional>
 
 #include "dmt/base/result.h"
+#include "dmt/spin_budget.h"
 
 namespace crane::node {
 
@@ -49,6 +50,9 @@ class EventLoop {
   }
   // Carries out what is there.
   void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
+  // As poll(), again and again for as long as that has helped of late, until `came`: whether it
+  // did, or something listened to has woken the loop.  Gives way to whoever wants the processor.
+  bool poll_for(const std::function<bool()>& came);
   // How often it slept, or would have.
   std::uint64_t waits() const noexcept { return waits_; }
 
@@ -63,6 +67,10 @@ class EventLoop {
     event event_;
   };
 
+  void woken() {
+    ++wakes_;
+    on_wake_();
+  }
   static void on_readable(int fd, short what, void* watch);
 
   event_base* base_ = nullptr;
@@ -71,6 +79,8 @@ class EventLoop {
   event timer_event_{};
   std::int64_t armed_ns_ = 0;
   std::uint64_t waits_ = 0;
+  std::uint64_t wakes_ = 0;  // callbacks that called on_wake_
+  dmt::SpinBudget polls_;
   std::deque<Watch> watches_;  // events do not move
   std::deque<Signal> signals_;
 };

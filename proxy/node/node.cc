@@ -71,7 +71,7 @@ ExitStatus Node::run() {
       status_->step(now_ns_);
       if (http_ != nullptr) http_->step(now_ns_);
       server_->outputs().tick(now_ns_);
-      server_->step_placement(now_ns_);
+      server_->step_trials(now_ns_);
       if (server_->slot0().spooled_bytes() > kSpoolMax) {
         fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
       }
@@ -160,6 +160,7 @@ bool Node::work_waiting() const noexcept {
 }
 
 void Node::sleep_until_event() {
+  if (server_->trials().polls() && loop_.poll_for([this] { return work_waiting(); })) return;
   dmt::SchedulerState& s = server_->layout().scheduler;
   s.node_asleep.store(1, std::memory_order_relaxed);
   // Dekker with ring_doorbell: either we see what the server did, or it sees that we sleep.

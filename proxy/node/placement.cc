@@ -13,7 +13,6 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 
 namespace crane::node {
@@ -38,12 +37,6 @@ void prefer_memory_of(int node) {
   if (::syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), kBits * mask.size()) != 0) {
     spdlog::warn("memory of NUMA node {} is not preferred: {}", node, std::strerror(errno));
   }
-}
-
-std::int64_t process_cpu_ns() noexcept {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return used.tv_sec * 1'000'000'000LL + used.tv_nsec;
 }
 
 std::vector<int> usable() {
@@ -116,21 +109,6 @@ NodePlacement::NodePlacement(const Config& config)
     : cpu_(::sched_getaffinity(0, sizeof all_, &all_) == 0 ? config.cpu : -1) {}
 
 NodePlacement::~NodePlacement() { move_to(NodePlace::kRoams); }
-
-void NodePlacement::step(std::uint64_t answers, std::int64_t now_ns) {
-  if (cpu_ < 0 || !trial_.due(now_ns)) return;
-  const NodePlace settled = trial_.settled();
-  move_to(trial_.step({answers, process_cpu_ns()}, now_ns));
-  if (trial_.settled() != settled) {
-    spdlog::info("this node {}", trial_.settled() == NodePlace::kShares
-                                     ? "shares its server's processor from here on"
-                                     : "uses all of its processors from here on");
-  }
-}
-
-std::optional<NodePlace> NodePlacement::place() const noexcept {
-  return cpu_ < 0 ? std::nullopt : std::optional(trial_.settled());
-}
 
 void NodePlacement::move_to(NodePlace place) noexcept {
   if (place == place_) return;

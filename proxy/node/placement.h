@@ -3,7 +3,7 @@
 // On which processors a replica runs, and how (DESIGN D10).
 //
 // The server's threads share one core, where a hand-off of the turn costs a tenth of one across
-// cores.  The node shares it too, or roams: it tries both under load (placement_trial.h).  The node
+// cores.  The node shares it too, or roams: it tries both under load (load_trials.h).  The node
 // keeps the server's priority: one that outranks it preempts it at every request and so loses its
 // batches.  Both are SCHED_BATCH (the server by runtime/preload/core/init.cc): who is woken does
 // not preempt who wakes it, so that more is done at once (ARCHITECTURE.md section 9 has the
@@ -14,11 +14,9 @@
 #include <sched.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "proxy/node/config.h"
-#include "proxy/node/placement_trial.h"
 #include "runtime/setup/messages.h"
 
 namespace crane::node {
@@ -37,8 +35,10 @@ void place_node(Config& config);
 // The processors that the calling thread may use, as "0-3,8".
 std::string own_processors();
 
+enum class NodePlace : std::uint8_t { kRoams, kShares };
+
 // Where the calling thread, the node's, runs: over all that place_node() left it, or on the core of
-// its server.  Does nothing where the server has none of its own.  In the end the thread roams.
+// its server.  In the end the thread roams.
 class NodePlacement {
  public:
   explicit NodePlacement(const Config& config);
@@ -46,18 +46,15 @@ class NodePlacement {
   NodePlacement(const NodePlacement&) = delete;
   NodePlacement& operator=(const NodePlacement&) = delete;
 
-  // `answers`: that the server has written since the node's start.
-  void step(std::uint64_t answers, std::int64_t now_ns);
-  // None: the server has no core of its own.
-  std::optional<NodePlace> place() const noexcept;
-
- private:
+  // False: the server has no core of its own.
+  bool has_choice() const noexcept { return cpu_ >= 0; }
+  // REQUIRES has_choice(), or kRoams.
   void move_to(NodePlace place) noexcept;
 
+ private:
   cpu_set_t all_;
   const int cpu_;  // -1: there is no choice
   NodePlace place_ = NodePlace::kRoams;
-  PlacementTrial trial_;
 };
 
 // While it lives, children of the calling thread are born on `config.cpu`.

@@ -26,7 +26,7 @@ ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, PutOut put_ou
       put_out_(std::move(put_out)),
       callbacks_(std::move(callbacks)),
       files_(config, config.keeps_files && mode.member()),
-      placement_(config) {}
+      trials_(config) {}
 
 std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::string& why) {
   auto segment =

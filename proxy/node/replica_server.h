@@ -21,9 +21,9 @@
 #include "dmt/layout.h"
 #include "dmt/sequence/output.h"
 #include "proxy/node/config.h"
+#include "proxy/node/load_trials.h"
 #include "proxy/node/mode.h"
 #include "proxy/node/outputs.h"
-#include "proxy/node/placement.h"
 #include "proxy/node/recovery/lasting_files.h"
 #include "proxy/node/recovery/starting_point.h"
 #include "proxy/node/segment.h"
@@ -67,9 +67,9 @@ class ReplicaServer {
   // The last entry that it has admitted.
   Index applied() const noexcept;
 
-  // Where the node runs beside it: at every turn of the event loop.
-  void step_placement(std::int64_t now_ns) { placement_.step(outputs_->writes(), now_ns); }
-  const NodePlacement& placement() const noexcept { return placement_; }
+  // How the node runs beside it; step_trials() at every turn of the event loop.
+  const LoadTrials& trials() const noexcept { return trials_; }
+  void step_trials(std::int64_t now_ns) { trials_.step(outputs_->writes(), now_ns); }
 
   void started() { files_.server_started(applied(), layout().scheduler.clock); }
   // Hands on all that it has put out; how many records that were.
@@ -97,7 +97,7 @@ class ReplicaServer {
   const PutOut put_out_;
   const ServerMonitorCallbacks callbacks_;
   LastingFiles files_;
-  NodePlacement placement_;
+  LoadTrials trials_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Slot0> slot0_;
   std::unique_ptr<Outputs> outputs_;

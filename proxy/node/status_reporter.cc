@@ -87,7 +87,7 @@ NodeStatus StatusReporter::status() {
   NodeStatus s;
   ReplicaServer& server = from_.server;
   describe_configuration(from_.config, s);
-  if (const auto place = from_.server.placement().place()) {
+  if (const auto place = from_.server.trials().place()) {
     s.placement = *place == NodePlace::kShares ? "shares" : "roams";
   }
   describe_log(from_.group.status(), s);

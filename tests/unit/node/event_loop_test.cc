@@ -96,3 +96,26 @@ TEST_CASE("a signal that comes behind the loop's end does nothing", "[loop][LOOP
   }
   REQUIRE(::kill(::getpid(), SIGUSR2) == 0);  // the default would end this process
 }
+
+TEST_CASE_METHOD(World, "polling ends when something has come, or in time", "[loop]") {
+  loop.wake_by(fd, true);
+  // Until it has been tried it is not done; then it goes on as long as that helps.
+  int asked = 0, polled = 0;
+  const auto never = [&] { return ++asked < 0; };
+  for (std::uint32_t i = 0; i < dmt::SpinBudget::kTryEvery; ++i) {
+    CHECK_FALSE(loop.poll_for(never));
+    polled += asked > 0 ? 1 : 0;
+  }
+  CHECK(polled == 1);
+  const auto third = [&] { return ++asked == 3; };
+  int helped = 0;
+  for (std::uint32_t i = 0; i < 2 * dmt::SpinBudget::kTryEvery; ++i) {
+    asked = 0;
+    helped += loop.poll_for(third) ? 1 : 0;
+  }
+  CHECK(helped > static_cast<int>(dmt::SpinBudget::kTryEvery));
+  ring();
+  CHECK(loop.poll_for(never));
+  CHECK(wakes == 1);
+  CHECK_FALSE(rung());
+}

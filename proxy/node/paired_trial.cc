@@ -1,51 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/placement_trial.h"
+#include "proxy/node/paired_trial.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dmt/base/assert.h"
 
 namespace crane::node {
 namespace {
 
-constexpr int kPairs = PlacementTrial::kWindows / 2;
+constexpr int kPairs = PairedTrial::kWindows / 2;
 constexpr int kPairsAhead = kPairs - 1;  // most of them
 constexpr double kClearly = 0.95;        // the winner's cost over the other's, at most
 
 // A window that took longer than this had pauses in it.
-constexpr std::int64_t kWindowMaxNs = 2 * PlacementTrial::kWindowNs;
+constexpr std::int64_t kWindowMaxNs = 2 * PairedTrial::kWindowNs;
 
-constexpr NodePlace R = NodePlace::kRoams, S = NodePlace::kShares;
-constexpr NodePlace kOrder[PlacementTrial::kWindows] = {R, S, S, R, R, S, S, R};
+constexpr Way A = Way::kFirst, B = Way::kSecond;
+constexpr Way kOrder[PairedTrial::kWindows] = {A, B, B, A, A, B, B, A};
 
 }  // namespace
 
-void PlacementTrial::begin_window(const Work& work, std::int64_t now_ns) noexcept {
-  begin_ = work;
-  begin_ns_ = now_ns;
+Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begin) noexcept {
+  const Work before = std::exchange(begin_, work);
+  const Window window{now_ns - std::exchange(begin_ns_, now_ns), work.answers - before.answers,
+                      work.node_cpu_ns - before.node_cpu_ns};
   window_end_ns_ = now_ns + kWindowNs;
-}
-
-NodePlace PlacementTrial::end_window(const Work& work, std::int64_t now_ns) noexcept {
-  const Window window{now_ns - begin_ns_, work.answers - begin_.answers,
-                      work.node_cpu_ns - begin_.node_cpu_ns};
-  begin_window(work, now_ns);
   if (window.ns > kWindowMaxNs || window.answers < kBusyAnswers) {
     done_ = -1;
-    return place_ = settled_;
+    return way_ = settled_;
   }
   if (done_ < 0) {
-    if (now_ns < next_trial_ns_) return place_;
+    if (now_ns < next_trial_ns_ || !may_begin) return way_;
     done_ = 0;
-    return place_ = kOrder[0];
+    return way_ = kOrder[0];
   }
   windows_[static_cast<std::size_t>(done_++)] = window;
-  return done_ == kWindows ? decide(now_ns) : place_ = kOrder[done_];
+  return done_ == kWindows ? decide(now_ns) : way_ = kOrder[done_];
 }
 
-// By cost(window): the place whose windows cost clearly less in all, and in most pairs.
+// By cost(window): the way whose windows cost clearly less in all, and in most pairs.
 template <typename Cost>
-PlacementTrial::Winner PlacementTrial::winner(Cost cost) const noexcept {
+PairedTrial::Winner PairedTrial::winner(Cost cost) const noexcept {
   double all[2] = {};
   int ahead[2] = {};
   for (std::size_t i = 0; i < kWindows; i += 2) {
@@ -55,16 +51,16 @@ PlacementTrial::Winner PlacementTrial::winner(Cost cost) const noexcept {
     all[second] += other;
     if (one != other) ++ahead[one < other ? first : second];
   }
-  for (const NodePlace place : {R, S}) {
-    const auto own = static_cast<std::size_t>(place);
+  for (const Way way : {A, B}) {
+    const auto own = static_cast<std::size_t>(way);
     if (ahead[own] >= kPairsAhead && all[own] < kClearly * all[1 - own]) {
-      return place == R ? Winner::kRoams : Winner::kShares;
+      return way == A ? Winner::kFirst : Winner::kSecond;
     }
   }
   return Winner::kNone;
 }
 
-NodePlace PlacementTrial::decide(std::int64_t now_ns) noexcept {
+Way PairedTrial::decide(std::int64_t now_ns) noexcept {
   CRANE_ASSERT(done_ == kWindows);  // TRIAL-1
   done_ = -1;
   ++trials_;
@@ -73,12 +69,12 @@ NodePlace PlacementTrial::decide(std::int64_t now_ns) noexcept {
   };
   Winner won = winner([&](const Window& w) { return per_answer(w.ns, w); });
   if (won == Winner::kNone) won = winner([&](const Window& w) { return per_answer(w.cpu_ns, w); });
-  const NodePlace before = settled_;
-  if (won != Winner::kNone) settled_ = won == Winner::kRoams ? R : S;
+  const Way before = settled_;
+  if (won != Winner::kNone) settled_ = won == Winner::kFirst ? A : B;
   again_ns_ =
       settled_ == before && trials_ > 1 ? std::min(2 * again_ns_, kAgainMaxNs) : kAgainMinNs;
   next_trial_ns_ = now_ns + again_ns_;
-  return place_ = settled_;
+  return way_ = settled_;
 }
 
 }  // namespace crane::node

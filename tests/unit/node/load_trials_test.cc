@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    a node tries one thing at a time, and everything that there is to try.
+// METHOD  a server that answers all the time, in windows of virtual time, in a child.
+// CHECKS  TRIAL-2; the processors that the child may use, and whether it polls.
+#include "proxy/node/load_trials.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace crane::node;
+
+namespace {
+
+struct Seen {
+  std::set<std::string> processors;
+  bool polled = false, slept = false;
+};
+
+// What a node does in `windows` windows, each busy.
+Seen see(const Config& config, int windows) {
+  Seen seen;
+  LoadTrials trials(config);
+  for (int i = 1; i <= windows; ++i) {
+    trials.step(static_cast<std::uint64_t>(i) * 1000, i * PairedTrial::kWindowNs);
+    seen.processors.insert(own_processors());
+    (trials.polls() ? seen.polled : seen.slept) = true;
+  }
+  return seen;
+}
+
+// In a child, so that this process stays where it is.
+template <typename Check>
+bool in_child(Check check) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(check() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
+
+TEST_CASE("load trials: placement and polling are tried", "[trial]") {
+  std::vector<int> mine;
+  REQUIRE(crane::setup::parse_cpus(own_processors(), mine));
+  if (mine.size() < 2) return;  // one processor leaves no choice
+  Config config;
+  config.cpu = mine.back();
+  const std::string all = own_processors(), server = std::to_string(config.cpu);
+  CHECK(in_child([&] {
+    const Seen seen = see(config, 4 * PairedTrial::kWindows);
+    return seen.processors == std::set{all, server} && seen.polled && seen.slept &&
+           own_processors() == all;
+  }));
+}
+
+TEST_CASE("load trials: without a processor of the server's own a node stays", "[trial]") {
+  CHECK(in_child([] {
+    const std::string all = own_processors();
+    const Config config;
+    const Seen seen = see(config, 4 * PairedTrial::kWindows);
+    return seen.processors == std::set{all} && seen.polled && !LoadTrials(config).place();
+  }));
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    a node finds by itself which of two ways to run serves more, and stays with the one that
+//         it has when nothing tells which is better.
+// METHOD  a load whose answers and cost depend on the way, in steps of a millisecond of virtual
+//         time; with noise, growing, with pauses.
+// CHECKS  TRIAL-1; the way that the trials settle for, and how often they are made.
+#include "proxy/node/paired_trial.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <random>
+
+using crane::node::PairedTrial;
+using crane::node::Way;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kSecond = 1000 * kMs;
+
+struct Load {
+  // Answers per millisecond, and the node's ns per answer, at a time and in a way.
+  std::function<double(std::int64_t now_ns, Way way)> answers;
+  std::function<double(Way way)> cost = [](Way) { return 10'000.0; };
+};
+
+class Node {
+ public:
+  explicit Node(Load load) : load_(std::move(load)) {}
+
+  void run(std::int64_t ns) {
+    for (const std::int64_t end = now_ns_ + ns; now_ns_ < end; now_ns_ += kMs) {
+      const Way way = trial_.way();
+      const double answers = load_.answers(now_ns_, way);
+      answers_ += answers;
+      cpu_ns_ += answers * load_.cost(way);
+      if (answers == 0) continue;  // it sleeps
+      const Way told = trial_.step(
+          {static_cast<std::uint64_t>(answers_), static_cast<std::int64_t>(cpu_ns_)}, now_ns_);
+      CHECK(told == trial_.way());
+      away_ += told != trial_.settled() ? 1 : 0;
+    }
+  }
+  const PairedTrial& trial() const { return trial_; }
+  // Milliseconds spent in the way that it had not settled for.
+  int away() const { return away_; }
+
+ private:
+  const Load load_;
+  PairedTrial trial_;
+  std::int64_t now_ns_ = 1000 * kSecond;
+  double answers_ = 0, cpu_ns_ = 0;
+  int away_ = 0;
+};
+
+Way settles(Load load, std::int64_t ns = 3 * kSecond) {
+  Node node(std::move(load));
+  node.run(ns);
+  CHECK(node.trial().trials() >= 1);
+  return node.trial().settled();
+}
+
+Load steady(double first, double second) {
+  return {[=](std::int64_t, Way way) { return way == Way::kFirst ? first : second; }};
+}
+
+}  // namespace
+
+TEST_CASE("paired trial: more answers win", "[trial]") {
+  CHECK(settles(steady(40, 55)) == Way::kSecond);
+  CHECK(settles(steady(6, 3)) == Way::kFirst);
+}
+
+TEST_CASE("paired trial: as many answers for less of the processor win", "[trial]") {
+  Load load = steady(10, 10);
+  load.cost = [](Way way) { return way == Way::kSecond ? 8'000.0 : 10'000.0; };
+  CHECK(settles(load) == Way::kSecond);
+  load.cost = [](Way way) { return way == Way::kSecond ? 12'000.0 : 10'000.0; };
+  CHECK(settles(load) == Way::kFirst);
+  // More answers are worth more of it.
+  load = steady(10, 12);
+  load.cost = [](Way way) { return way == Way::kSecond ? 12'000.0 : 10'000.0; };
+  CHECK(settles(load) == Way::kSecond);
+}
+
+TEST_CASE("paired trial: what is not clear changes nothing", "[trial]") {
+  CHECK(settles(steady(10, 10)) == Way::kFirst);
+  CHECK(settles(steady(10, 10.3)) == Way::kFirst);
+  // A load that grows, or falls, favours neither way.
+  const auto growing = [](std::int64_t now_ns, Way) {
+    return 1 + static_cast<double>(now_ns - 1000 * kSecond) / kSecond * 20;
+  };
+  CHECK(settles({growing}, 40 * kSecond) == Way::kFirst);
+  const auto falling = [](std::int64_t now_ns, Way) {
+    return 1000 - static_cast<double>(now_ns - 1000 * kSecond) / kSecond * 20;
+  };
+  CHECK(settles({falling}, 40 * kSecond) == Way::kFirst);
+}
+
+TEST_CASE("paired trial: two windows that stand out decide nothing", "[trial]") {
+  // A burst comes in the first two windows of the second way.
+  const auto burst = [](std::int64_t now_ns, Way way) {
+    const std::int64_t since = now_ns - 1000 * kSecond;
+    return since > 200 * kMs && since < 500 * kMs && way == Way::kSecond ? 100.0 : 10.0;
+  };
+  Node node({burst});
+  node.run(3 * kSecond);
+  CHECK(node.trial().trials() == 1);
+  CHECK(node.trial().settled() == Way::kFirst);
+}
+
+TEST_CASE("paired trial: the better way is found in noise", "[trial]") {
+  const auto seed = std::random_device{}();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> noise(0.85, 1.15);  // of each millisecond
+  const auto noisy = [&](std::int64_t, Way way) {
+    return (way == Way::kSecond ? 50 : 40) * noise(random);
+  };
+  CHECK(settles({noisy}) == Way::kSecond);
+}
+
+TEST_CASE("paired trial: an idle node tries nothing", "[trial]") {
+  Node idle(steady(0.1, 5));  // ten answers in a window
+  idle.run(60 * kSecond);
+  CHECK(idle.trial().trials() == 0);
+  CHECK(idle.away() == 0);
+}
+
+TEST_CASE("paired trial: a pause ends a trial where the node had settled", "[trial]") {
+  // Busy for 500 ms in each second: no trial is ever whole.
+  const auto bursts = [](std::int64_t now_ns, Way way) {
+    return now_ns % kSecond < 500 * kMs ? (way == Way::kSecond ? 50.0 : 10.0) : 0.0;
+  };
+  Node node({bursts});
+  node.run(20 * kSecond + 600 * kMs);
+  CHECK(node.trial().trials() == 0);
+  CHECK(node.trial().settled() == Way::kFirst);
+  CHECK(node.away() > 0);
+}
+
+TEST_CASE("paired trial: they come less often, and follow a load that changes", "[trial]") {
+  const std::int64_t change_ns = 1600 * kSecond;
+  Node node({[=](std::int64_t now_ns, Way way) {
+    const bool second = way == Way::kSecond;
+    return now_ns < change_ns ? (second ? 12.0 : 10.0) : (second ? 10.0 : 12.0);
+  }});
+  node.run(600 * kSecond);
+  CHECK(node.trial().settled() == Way::kSecond);
+  const std::uint64_t before = node.trial().trials();
+  CHECK(before <= 12);
+  CHECK(node.away() < 6 * 600 * 10);  // less than one part of a hundred
+  node.run(PairedTrial::kAgainMaxNs + 3 * kSecond);
+  CHECK(node.trial().settled() == Way::kFirst);
+  CHECK(node.trial().trials() > before);
+}
