@@ -22,6 +22,8 @@ MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clam
   mariadb-server mariadb-client sysbench postgresql-15"
 # Clients whose connections live through changes of the leader (tests/e2e/connections.py).
 CLIENTS="wrk nghttp2-client"
+# Plots of the measuring programs (eval).
+PLOTS="python3-matplotlib"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 # mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
 # chromium: tests/e2e/page.py looks at a node's page.
@@ -47,7 +49,7 @@ FLEET="resource-agents-dev libxml2-utils buildah"
 JUDGE="golang-go"
 
 ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $CLIENTS $TOOLS $UNPREPARED $ECOSYSTEMS $STORIES
-  $JUDGE $PACKAGING $FLEET $MACHINE"
+  $JUDGE $PACKAGING $FLEET $MACHINE $PLOTS"
 
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;
