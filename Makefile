@@ -62,7 +62,7 @@ LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core 
 # One static library per folder, so that a broken file in one does not stop the tests of another.
 FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients clients_sim recovery http node replay \
            analysis checkpoint launcher eval \
-           linear engine
+           linear engine latency
 # The files with main(): a program's, of no library.
 main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/run/crane_run.cc
@@ -75,6 +75,7 @@ main_linear-client := tests/linear/linear_client.cc
 main_linear-check := tests/linear/linear_check.cc
 main_engine     := eval/engine/engine_main.cc
 main_engine-load := eval/engine/load_main.cc
+main_latency-load := eval/latency/latency_main.cc
 
 src_base       := $(wildcard dmt/base/*.cc)
 src_libraries  := dmt/base/libraries/instances.cc
@@ -96,7 +97,8 @@ src_replay     := $(filter-out $(main_crane-replay),$(wildcard proxy/replay/*.cc
 src_analysis   := $(wildcard proxy/analysis/*.cc)
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
 src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
-src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
+src_latency    := $(filter-out %_main.cc,$(wildcard eval/latency/*.cc))
+src_eval       := $(filter-out %_bench.cc eval/engine/% eval/latency/%,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_control    := $(wildcard runtime/control/*.cc)
 src_launcher   := $(filter-out $(main_crane-run) $(main_crane-ctl),\
@@ -122,13 +124,14 @@ use_control    := control base
 use_launcher   := launcher control checkpoint setup consensus core sequence base
 use_linear     := linear setup base
 use_engine     := engine
-use_node       := $(filter-out eval sim clients_sim launcher linear engine preload,$(FOLDERS))
+use_latency    := latency
+use_node       := $(filter-out eval sim clients_sim launcher linear engine latency preload,$(FOLDERS))
 use_recovery   := $(use_node)
 use_http       := $(use_node)
 use_analysis   := $(use_node)
 use_replay     := $(use_node)
 use_fuzz       := $(use_node)
-use_all        := $(filter-out linear engine preload,$(FOLDERS))
+use_all        := $(filter-out linear engine latency preload,$(FOLDERS))
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
 pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
@@ -168,16 +171,16 @@ STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/
                  tests/interpose/traps/*.cc)))
 
 PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-replay crane-sim \
-              crane-solo linear-client linear-check engine engine-load,\
+              crane-solo linear-client linear-check engine engine-load latency-load,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/preload/core/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff replay sim solo,$(wildcard $(main_crane-$(p)))) \
-            $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
+            $(wildcard tests/linear/linear_*.cc eval/*/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
@@ -298,6 +301,7 @@ $(eval $(call program,linear-client,linear,$(LIBS_core)))
 $(eval $(call program,linear-check,linear,$(LIBS_core)))
 $(eval $(call program,engine,engine))
 $(eval $(call program,engine-load,engine))
+$(eval $(call program,latency-load,latency))
 
 # The same programs with the next version of the schedule (tests/e2e/hand_over.py): what includes
 # the table is compiled again, and comes before the libraries.
@@ -485,6 +489,8 @@ eval-suites: programs                             ## Debian's packaged suite of 
 	@python3 eval/suites.py --out $(OUT) $(ARGS)
 eval-sensitivity: programs                        ## other W_timeout and N_clock (CRANE fig. 16, 17)
 	@$(PYTHON_PLOT) eval/sensitivity.py --out $(OUT) $(ARGS)
+eval-latency: programs                            ## latency at a fixed rate: native, one and three replicas
+	@$(PYTHON_PLOT) eval/latency.py --out $(OUT) $(ARGS)
 eval-hints: programs                              ## PHP with and without soft barriers (CRANE fig. 15)
 	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd

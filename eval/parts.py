@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs share that measure in parts of minutes: a look at the machine before each part,
+rows that earlier parts left, and what marks a row.
+
+A row is a dictionary with `key`, a list that names it among all rows, and `quiet`, the machine's
+report while it was measured. A new row takes the place of an old one of the same key.
+"""
+import json
+import pathlib
+
+import quiet
+from place import machine
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def add_options(parser):
+    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    parser.add_argument("--only", default="",
+                        help="a regular expression: the servers whose name it finds")
+    parser.add_argument("--keep", action="store_true",
+                        help="rows of earlier parts that are not measured now stay in the table")
+    parser.add_argument("--anyway", action="store_true",
+                        help="also when the machine is busy; rows that were are marked")
+    parser.add_argument("--wait", type=int, default=120, metavar="SECONDS",
+                        help="how long to wait for a quiet machine before the start (default 120)")
+
+
+def merged(old, new):
+    """Rows in the order of their first part; a new row replaces the old one of its key."""
+    rows = {tuple(row["key"]): row for row in old}
+    rows.update({tuple(row["key"]): row for row in new})
+    return list(rows.values())
+
+
+class Part:
+    """The rows of a file, those of this part and, with --keep, of earlier ones."""
+
+    def __init__(self, file, keep, about=None):
+        self.file, self.about = file, about or machine()
+        self.rows = json.loads(file.read_text())["rows"] if keep and file.exists() else []
+
+    def add(self, row):
+        """Kept at once: a part that is broken off leaves what it measured."""
+        self.rows = merged(self.rows, [{**row, "commit": self.about["commit"]}])
+        self.file.write_text(json.dumps({"machine": self.about, "rows": self.rows}))
+
+
+def begin(options, name):
+    """The Part, or None: the machine is busy, and nothing may be measured."""
+    start = quiet.wait(0 if options.anyway else options.wait)
+    print(f"before the start the machine is {start.text()}", flush=True)
+    if not start.quiet and not options.anyway:
+        print(f"nothing is measured: the machine was not quiet for {options.wait} s; "
+              "--anyway measures, and marks the rows")
+        return None
+    results = pathlib.Path(options.out).resolve() / "bench"
+    results.mkdir(parents=True, exist_ok=True)
+    part = Part(results / f"{name}.json", options.keep)
+    part.about["quiet"] = start.as_json()
+    return part
+
+
+def mark(rows):
+    """Behind the name of what these rows tell: not all of them had the machine alone."""
+    return "" if all(row["quiet"]["quiet"] for row in rows) else " (!)"
+
+
+def busy_text(rows, most=5):
+    """Below a table: which rows were measured on a busy machine, and the reason."""
+    busy = [row for row in rows if not row["quiet"]["quiet"]]
+    if not busy:
+        return ""
+    lines = [f"* {', '.join(map(str, row['key']))}: {'; '.join(row['quiet']['reasons'])}"
+             for row in busy[:most]]
+    if len(busy) > most:
+        lines.append(f"* and {len(busy) - most} more")
+    return ("\n\n**Measured on a busy machine**, (!): these figures cannot be trusted.\n\n"
+            + "\n".join(lines))
+
+
+def commits_text(rows):
+    return "\n\nMeasured at commit " + ", ".join(sorted({row["commit"] for row in rows})) + "."
+
+
+def status_of(rows, left_out, options):
+    """The exit status: 1 something is missing, 75 a row was measured on a busy machine."""
+    if not rows or left_out:
+        return 1
+    busy = any(not row["quiet"]["quiet"] for row in rows)
+    return quiet.EXIT_NOT_QUIET if busy and not options.anyway else 0
