@@ -180,7 +180,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/*/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
@@ -491,6 +491,8 @@ eval-sensitivity: programs                        ## other W_timeout and N_clock
 	@$(PYTHON_PLOT) eval/sensitivity.py --out $(OUT) $(ARGS)
 eval-latency: programs                            ## latency at a fixed rate: native, one and three replicas
 	@$(PYTHON_PLOT) eval/latency.py --out $(OUT) $(ARGS)
+eval-growth: programs $(OUT)/bench-turn           ## cost of a request by threads and clients; more cores, computed
+	@$(PYTHON_PLOT) eval/growth.py --out $(OUT) $(ARGS)
 eval-hints: programs                              ## PHP with and without soft barriers (CRANE fig. 15)
 	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd

@@ -184,11 +184,11 @@ def counter():
 
 # --- one start ------------------------------------------------------------------------------------
 
-def parts_of(running):
-    """{part: its processes}: server and node are counted apart."""
+def parts_of(running, number=0):
+    """{part: its processes}: server and node are counted apart, of that replica."""
     if not isinstance(running, h.Group):
         return {"server": running.processes()}
-    replica = running.replica(0)
+    replica = running.replica(number)
     server = h.descendants([replica["server_pid"]])
     return {"server": server,
             "node": [pid for pid in h.descendants([replica["node_pid"]]) if pid not in server]}

@@ -15,6 +15,8 @@ import _matrix as m
 class Engine(m.Server):
     name = "matching engine"
     requests = (4000, 80000)
+    clients = m.CLIENTS
+    more = ()   # of the command line
 
     def prepare(self):
         # Beside the data, because not every directory is seen in a container.
@@ -22,11 +24,12 @@ class Engine(m.Server):
         self.books = ""
 
     def program(self):
-        return [str(self.work / "engine"), "--port", str(self.port), "--symbols", "8"]
+        return [str(self.work / "engine"), "--port", str(self.port), "--symbols", "8",
+                *self.more]
 
     def load(self, requests):
         done = subprocess.run([str(self.out / "engine-load"), "--port", str(self.port),
-                               "--clients", str(m.CLIENTS), "--requests", str(requests)],
+                               "--clients", str(self.clients), "--requests", str(requests)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=280)
         rows = re.findall(r"^(\w+) (\d+) (\d+)/s p50 ([\d.]+) us p99 ([\d.]+) us$", done.stdout,

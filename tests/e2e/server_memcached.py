@@ -80,10 +80,12 @@ class Memcached(m.Server):
     programs = ("memcached", "memcaslap")
     requests = (4000, 80000)
     native_users = ("memcache",)
+    more = ()   # of the command line
 
     def program(self):
         # /etc/memcached.conf on another port; what it says of the user is the profile's.
-        return ["memcached", "-m", "64", "-p", str(self.port), "-l", "127.0.0.1"]
+        return ["memcached", "-m", "64", "-p", str(self.port), "-l", "127.0.0.1",
+                *self.more]
 
     def native_program(self):
         return [*self.program(), "-u", "memcache"]
