@@ -2,8 +2,9 @@
 """What programs share that measure in parts of minutes: a look at the machine before each part,
 rows that earlier parts left, and what marks a row.
 
-A row is a dictionary with `key`, a list that names it among all rows, and `quiet`, the machine's
-report while it was measured. A new row takes the place of an old one of the same key.
+A row is a dictionary with `key`, a list that names it among all rows and ends with the number of
+its repeat, and `quiet`, the machine's report while it was measured. One new repeat takes the place
+of all earlier ones of the same point.
 """
 import json
 import pathlib
@@ -26,11 +27,14 @@ def add_options(parser):
                         help="how long to wait for a quiet machine before the start (default 120)")
 
 
-def merged(old, new):
-    """Rows in the order of their first part; a new row replaces the old one of its key."""
-    rows = {tuple(row["key"]): row for row in old}
-    rows.update({tuple(row["key"]): row for row in new})
-    return list(rows.values())
+def point_of(row):
+    return tuple(row["key"][:-1])
+
+
+def merged(earlier, new):
+    """No repeat of an earlier part stands beside a new one of the same point."""
+    points = {point_of(row) for row in new}
+    return [row for row in earlier if point_of(row) not in points] + new
 
 
 class Part:
@@ -38,11 +42,16 @@ class Part:
 
     def __init__(self, file, keep, about=None):
         self.file, self.about = file, about or machine()
-        self.rows = json.loads(file.read_text())["rows"] if keep and file.exists() else []
+        self.earlier = json.loads(file.read_text())["rows"] if keep and file.exists() else []
+        self.new = []
+
+    @property
+    def rows(self):
+        return merged(self.earlier, self.new)
 
     def add(self, row):
         """Kept at once: a part that is broken off leaves what it measured."""
-        self.rows = merged(self.rows, [{**row, "commit": self.about["commit"]}])
+        self.new.append({**row, "commit": self.about["commit"]})
         self.file.write_text(json.dumps({"machine": self.about, "rows": self.rows}))
 
 

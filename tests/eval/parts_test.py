@@ -31,17 +31,17 @@ class Rows(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.file = pathlib.Path(place.name) / "x.json"
 
-    def test_a_new_row_takes_the_place_of_the_old_one_of_its_key(self):
-        found = parts.merged([row("a", 0, rate=1), row("b", 0, rate=2)],
-                             [row("a", 0, rate=3), row("c", 0, rate=4)])
-        self.assertEqual([(r["key"][0], r["rate"]) for r in found],
-                         [("a", 3), ("b", 2), ("c", 4)])
+    def test_new_repeats_take_the_place_of_all_earlier_ones_of_their_point(self):
+        found = parts.merged([row("a", 0, rate=1), row("a", 1, rate=9), row("b", 0, rate=2)],
+                             [row("a", 0, rate=3), row("c", 0, rate=4), row("c", 1, rate=5)])
+        self.assertEqual([(r["key"], r["rate"]) for r in found],
+                         [(["b", 0], 2), (["a", 0], 3), (["c", 0], 4), (["c", 1], 5)])
 
     def test_a_part_keeps_earlier_rows_only_if_it_is_told_to(self):
-        parts.Part(self.file, False, ABOUT).add(row("a"))
+        parts.Part(self.file, False, ABOUT).add(row("a", 0))
         for keep, wanted in ((True, ["a", "b"]), (False, ["b"])):
             part = parts.Part(self.file, keep, ABOUT)
-            part.add(row("b"))
+            part.add(row("b", 0))
             self.assertEqual([r["key"][0] for r in part.rows], wanted)
 
     def test_every_row_is_in_the_file_at_once_with_its_commit(self):
