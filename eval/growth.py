@@ -337,7 +337,7 @@ def plot_costs(rows, path):
         for axis, (key, label) in zip(line, PLOTTED):
             draw(axis, told, server, key, varied)
             axis.set_ylabel(label, fontsize=8)
-            axis.set_title(f"{server}, {other}, measured", fontsize=8)
+            axis.set_title(f"{server}, {other}, measured{parts.mark(rows)}", fontsize=8)
     axes[0][-1].legend(fontsize=7, handlelength=3)
     figure.tight_layout()
     figure.savefig(path, dpi=100)

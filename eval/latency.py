@@ -200,7 +200,7 @@ def plot(rows, path):
             for colour, (label, some) in enumerate(labels.items()):
                 runs = [row[what] for row in some]
                 rate = statistics.median(run["rate"] for run in runs)
-                name = f"{label}, {rate:.0f}/s"
+                name = f"{label}, {rate:.0f}/s{parts.mark(some)}"
                 if all(run["held"] for run in runs):
                     axis.step(*zip(*curve(runs)), where="post", color=f"C{colour}", label=name)
                 else:
