@@ -11,6 +11,7 @@ growth-model.png (computed). In parts: --only, --threads, --clients, with --keep
 """
 import argparse
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -156,6 +157,7 @@ def one_point(place, name, label, threads, clients, options):
     """The row of one start."""
     replicas, mode = CONFIGURATIONS[label]
     kind = kind_of(name, threads, clients)
+    shutil.rmtree(place.work / name.replace(" ", "-"), ignore_errors=True)   # of one that failed
     requests = max(options.requests, 80 * clients)   # the first load has a tenth, of all kinds
     with ground.prepared(kind.native_directories, kind.native_users, say=lambda _: None):
         work = m.place_of(place, kind)
@@ -190,13 +192,11 @@ def measure(place, options, part):
             for label in CONFIGURATIONS:
                 for repeat in range(options.repeats):
                     key = [name, label, threads, clients, repeat]
-                    began = time.monotonic()
-                    try:
-                        row = one_point(place, name, label, threads, clients, options)
-                    except CAUSES as cause:
-                        print(f"left out: {key}: {str(cause)[:400]}")
-                        left_out[", ".join(map(str, key))] = str(cause)[:200]
-                        shutil.rmtree(place.work / name.replace(" ", "-"), ignore_errors=True)
+                    began, text = time.monotonic(), ", ".join(map(str, key))
+                    row, reason = parts.tried(functools.partial(
+                        one_point, place, name, label, threads, clients, options), CAUSES, text)
+                    if not row:
+                        left_out[text] = reason
                         continue
                     part.add({"key": key, **row})
                     print(f"  . {name}, {label}, {threads} threads, {clients} clients: "

@@ -70,6 +70,10 @@ def ask(place, server, protocol, rate, options, seconds):
 def one_start(place, kind, label, native_maximum, options):
     """The row of one configuration; `native_maximum` is None of the native server itself."""
     protocol = PROTOCOLS[kind.name]
+    h.need(*kind.programs)
+    if label != "native" and native_maximum is None:
+        raise h.Failure("the native maximum is not known")
+    shutil.rmtree(place.work / kind.name, ignore_errors=True)   # of one that failed
     with ground.prepared(kind.native_directories, kind.native_users):
         work, server = prepared_server(place, kind)
         with started(place, server, server.requests[0], REPLICAS[label]) as running:
@@ -94,15 +98,11 @@ def measure(place, options, part):
         for repeat in range(options.repeats):
             native = None
             for label in REPLICAS:
-                try:
-                    h.need(*kind.programs)
-                    if label != "native" and native is None:
-                        raise h.Failure("the native maximum is not known")
-                    row = one_start(place, kind, label, native, options)
-                except CAUSES as cause:
-                    print(f"left out: {kind.name}, {label}: {str(cause)[:600]}")
-                    left_out[f"{kind.name}, {label}"] = str(cause)[:200]
-                    shutil.rmtree(place.work / kind.name, ignore_errors=True)
+                row, reason = parts.tried(functools.partial(
+                    one_start, place, kind, label, native, options), CAUSES,
+                    f"{kind.name}, {label}")
+                if not row:
+                    left_out[f"{kind.name}, {label}"] = reason
                     continue
                 native = native or row["maximum"]
                 part.add({"key": [kind.name, label, repeat], "repeat": repeat, **row})

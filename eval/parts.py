@@ -70,6 +70,18 @@ def begin(options, name):
     return part
 
 
+def tried(make, causes, name):
+    """(what make() gave, ""), once more if it fails; (None, the second reason). Every failure is
+    shown, none is measured."""
+    for _ in range(2):
+        try:
+            return make(), ""
+        except causes as cause:
+            reason = str(cause)
+            print(f"left out: {name}: {reason[:600]}")
+    return None, reason[:200]
+
+
 def mark(rows):
     """Behind the name of what these rows tell: not all of them had the machine alone."""
     return "" if all(row["quiet"]["quiet"] for row in rows) else " (!)"

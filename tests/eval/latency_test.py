@@ -98,14 +98,14 @@ class Rates(unittest.TestCase):
         def ask(_place, _server, _protocol, rate, _options, _seconds):
             rates.append(rate)
             return {"answered_rate": peaks[label], "rate": rate}
-        kind = mock.Mock(native_directories=(), native_users=(), requests=(1, 2))
+        kind = mock.Mock(programs=(), native_directories=(), native_users=())
         kind.name = "redis-server"
         with mock.patch.object(latency, "ask", ask), mock.patch.object(latency, "usage") as usage, \
                 mock.patch.object(latency, "started"), \
                 mock.patch.object(latency.shutil, "rmtree"), \
                 mock.patch.object(latency, "prepared_server", return_value=("", mock.MagicMock())):
             usage.Watch.return_value.report.return_value = (1.0, quiet.Report(True, (), {}))
-            found = latency.one_start(mock.Mock(), kind, label, native, OPTIONS)
+            found = latency.one_start(mock.MagicMock(), kind, label, native, OPTIONS)
         return rates, found
 
     def test_natively_both_rates_are_half_of_the_maximum(self):
@@ -118,6 +118,9 @@ class Rates(unittest.TestCase):
         self.assertEqual(rates, [0, 4000.0, 1500.0])
         self.assertEqual((found[latency.AT_NATIVE]["rate"], found[latency.AT_OWN]["rate"]),
                          (4000.0, 1500.0))
+
+    def test_without_the_native_maximum_no_replica_is_measured(self):
+        self.assertRaisesRegex(latency.h.Failure, "not known", self.asked, "n=1", None)
 
     def test_a_client_that_fails_is_a_failure(self):
         done = subprocess.CompletedProcess([], 1, "", "no answer")

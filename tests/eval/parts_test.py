@@ -51,6 +51,19 @@ class Rows(unittest.TestCase):
         self.assertEqual([(r["key"], r["commit"]) for r in rows], [(["a"], "abc")])
 
 
+class Tried(unittest.TestCase):
+    def tried(self, *outcomes):
+        make = mock.Mock(side_effect=outcomes)
+        with mock.patch("builtins.print"):
+            return parts.tried(make, (OSError,), "x")
+
+    def test_what_fails_once_is_made_once_more(self):
+        self.assertEqual(self.tried(OSError("reset"), "row"), ("row", ""))
+
+    def test_what_fails_twice_is_left_out_with_the_second_reason(self):
+        self.assertEqual(self.tried(OSError("reset"), OSError("gone"), "row"), (None, "gone"))
+
+
 class Busy(unittest.TestCase):
     def begin(self, report, **more):
         with mock.patch.object(quiet, "wait", return_value=report) as wait, \
