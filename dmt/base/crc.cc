@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/base/crc.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <array>
+#include <atomic>
 #include <cstring>
 
 namespace crane {
@@ -42,6 +47,21 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const unsigned char
   for (; n > 0; --n, ++p) low = __builtin_ia32_crc32qi(low, *p);
   return low;
 }
+
+// Asked for once, by the first sum.  __builtin_cpu_supports asks six times at the start of every
+// program, and a virtual machine takes microseconds for each answer.
+bool has_crc32() noexcept {
+  enum : int { kUnknown, kNo, kYes };
+  static constinit std::atomic<int> known{kUnknown};
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer == kUnknown) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __cpuid(1, a, b, c, d);
+    answer = (c & bit_SSE4_2) != 0 ? kYes : kNo;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == kYes;
+}
 #endif
 
 }  // namespace
@@ -50,7 +70,7 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc) noex
   const auto* p = static_cast<const unsigned char*>(data);
   crc = ~crc;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return ~crc32c_sse42(p, size, crc);
+  if (has_crc32()) return ~crc32c_sse42(p, size, crc);
 #endif
   return ~crc32c_table(p, size, crc);
 }
