@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/core/libc_view.h"
 
+#include <algorithm>
+
 #include "dmt/base/log.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
@@ -62,14 +64,13 @@ struct Takeover {
   std::uintptr_t function, replacement;
 };
 
-// All of them answer without the function that they replace.
-bool take_over(const Takeover& one) noexcept {
-  if (one.function == 0) return true;  // this libc does not have it
-  if (!is_libc_or_trusted(reinterpret_cast<const void*>(one.function))) return false;
-  constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
-  if (protect_code(one.function, kJumpBytes, kAll) != 0) return false;
-  write_jump(one.function, one.replacement);
-  return protect_code(one.function, kJumpBytes, PROT_READ | PROT_EXEC) == 0;
+// Where the functions lie that may be changed.
+struct Range {
+  std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
+};
+
+bool may_change(const Takeover& one) noexcept {
+  return is_libc_or_trusted(reinterpret_cast<const void*>(one.function));
 }
 
 }  // namespace
@@ -85,12 +86,31 @@ void take_over_libc_view() noexcept {
       {"fstatfs", address_of(real::fstatfs64), address_of(file_system_of)},
       {"sysinfo", address_of(real::sysinfo), address_of(wrap::sysinfo)},
       {"get_nprocs", address_of(real::get_nprocs), address_of(wrap::get_nprocs)},
-      {"get_nprocs_conf", address_of(real::get_nprocs_conf), address_of(wrap::get_nprocs_conf)},
+      {"get_nprocs_conf", address_of(real::get_nprocs_conf),
+       address_of(wrap::get_nprocs_conf)},
   };
+  // One change of protection for all: each costs a split of the mapping, and each program pays.
+  Range range;
   for (const Takeover& one : table) {
-    if (take_over(one)) continue;
+    if (one.function == 0 || !may_change(one)) continue;  // this libc may not have it
+    range = {std::min(range.begin, one.function), std::max(range.end, one.function + kJumpBytes)};
+  }
+  constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
+  const bool writable =
+      range.begin < range.end && protect_code(range.begin, range.end - range.begin, kAll) == 0;
+  for (const Takeover& one : table) {
+    if (one.function == 0) continue;
+    // All of them answer without the function that they replace.
+    if (writable && may_change(one)) {
+      write_jump(one.function, one.replacement);
+      continue;
+    }
     Message() << "libc's own calls of " << one.name << " see this machine: its code cannot be "
               << "changed; replicas on unlike machines may differ";
+  }
+  if (!writable) return;
+  if (protect_code(range.begin, range.end - range.begin, PROT_READ | PROT_EXEC) != 0) {
+    Message() << "libc's code stays writable";
   }
 }
 
