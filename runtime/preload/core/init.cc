@@ -236,7 +236,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
     give_up("not a slot of this replica", "CRANE_SLOT");
   }
   dmt::set_doorbell(ring);
-  check_in(index);
+  if (!after_exec) check_in(index);  // else the process did, and the node watches it by its pid
   be_patient();
   prepare_net();
   unreachable::prepare();
