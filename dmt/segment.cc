@@ -35,21 +35,21 @@ Attached attach_segment(int fd) noexcept {
   if (static_cast<std::size_t>(status.st_size) < sizeof(SegmentHeader)) {
     return {Attach::kTooSmall, nullptr, 0};
   }
-  // The header first: a segment of another version may be of another size.
-  void* head = ::mmap(nullptr, sizeof(SegmentHeader), PROT_READ, MAP_SHARED, fd, 0);
-  if (head == MAP_FAILED) return {Attach::kSystem, nullptr, 0};
-  const auto* header = static_cast<const SegmentHeader*>(head);
+  // A segment of another version may be of another size: then there is its header at least.
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const bool whole = size >= sizeof(Layout);
+  const std::size_t mapped = whole ? sizeof(Layout) : sizeof(SegmentHeader);
+  const int protection = whole ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* memory = ::mmap(nullptr, mapped, protection, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return {Attach::kSystem, nullptr, 0};
+  const auto* header = static_cast<const SegmentHeader*>(memory);
   const std::uint32_t version = header->version.load(std::memory_order_acquire);
-  const bool ours = header->magic == kSegmentMagic && header->total_bytes == sizeof(Layout);
-  ::munmap(head, sizeof(SegmentHeader));
+  const bool ours = version == kLayoutVersion && header->magic == kSegmentMagic &&
+                    header->total_bytes == sizeof(Layout);
+  if (whole && ours) return {Attach::kReady, static_cast<Layout*>(memory), version};
+  ::munmap(memory, mapped);
   if (version == 0) return {Attach::kCreating, nullptr, 0};
-  if (version != kLayoutVersion || !ours) return {Attach::kWrongVersion, nullptr, version};
-  if (static_cast<std::size_t>(status.st_size) < sizeof(Layout)) {
-    return {Attach::kTooSmall, nullptr, version};
-  }
-  void* memory = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return {Attach::kSystem, nullptr, version};
-  return {Attach::kReady, static_cast<Layout*>(memory), version};
+  return {ours ? Attach::kTooSmall : Attach::kWrongVersion, nullptr, version};
 }
 
 }  // namespace crane::dmt
