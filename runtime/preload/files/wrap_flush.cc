@@ -18,8 +18,11 @@ constexpr int kNoDescriptor = -1;
 // One more than the descriptor that a thread flushes; 0 = free.  Set with the turn, cleared
 // without; who closes a descriptor sleeps on it.
 constinit std::atomic<std::uint32_t> flushed[kFlushesMax] = {};
+// Set by this process' first mark: most programs have none to look for.
+constinit std::atomic<bool> has_flushed{false};
 
 std::atomic<std::uint32_t>* mark(int fd) noexcept {
+  has_flushed.store(true, std::memory_order_relaxed);
   for (auto& one : flushed) {
     if (one.load(std::memory_order_relaxed) != 0) continue;
     one.store(static_cast<std::uint32_t>(fd) + 1, std::memory_order_release);
@@ -56,6 +59,7 @@ int flush(Op op, int fd, Call call) noexcept {
 }  // namespace
 
 void await_flushes(int first, int last) noexcept {
+  if (!has_flushed.load(std::memory_order_relaxed)) return;
   for (auto& one : flushed) {
     for (;;) {
       const std::uint32_t value = one.load(std::memory_order_acquire);
@@ -67,6 +71,7 @@ void await_flushes(int first, int last) noexcept {
 }
 
 void forget_flushes() noexcept {
+  if (!has_flushed.load(std::memory_order_relaxed)) return;
   for (auto& one : flushed) one.store(0, std::memory_order_relaxed);
 }
 
