@@ -17,7 +17,8 @@
 #include "runtime/preload/threads/thread.h"
 
 // What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object
-// can have taken.
+// can have taken.  Relative to where they stand: ld.so has nothing to do for them at the start of a
+// program, and their pages stay the file's.
 asm(R"(
   .macro crane_name name
   .pushsection .rodata.str1.1, "aMS", @progbits, 1
@@ -25,9 +26,9 @@ asm(R"(
   .string "\name"
   .popsection
   .set crane_stub_\name, \name
-  .pushsection crane_stubs, "aw", @progbits
-  .balign 8
-  .quad 1b, crane_stub_\name
+  .pushsection crane_stubs, "a", @progbits
+  .balign 4
+  .long 1b - ., crane_stub_\name - .
   .popsection
   .endm
 )");

@@ -14,6 +14,7 @@
 // dlvsym is not asked for this: real::dlsym is found by it.
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "runtime/preload/core/real.h"
@@ -24,8 +25,7 @@ namespace crane {
 
 // One per row of the table, in a section of its own (interpose.cc).
 struct Stub {
-  const char* name;
-  void* function;
+  std::int32_t name, function;  // each from its own place on
 };
 
 // An answer, or null: then the real function is to be called.
@@ -44,9 +44,13 @@ extern const crane::Stub __stop_crane_stubs[] __attribute__((visibility("hidden"
 namespace crane {
 namespace {
 
+const char* at(const std::int32_t& place) noexcept {
+  return reinterpret_cast<const char*>(&place) + place;
+}
+
 void* find_stub(const char* name) noexcept {
   for (const Stub* s = __start_crane_stubs; s != __stop_crane_stubs; ++s) {
-    if (std::strcmp(s->name, name) == 0) return s->function;
+    if (std::strcmp(at(s->name), name) == 0) return const_cast<char*>(at(s->function));
   }
   return nullptr;
 }
