@@ -35,14 +35,9 @@ asm(R"(
 #define CRANE_NAME(name) asm("crane_name " #name);
 #define CRANE_EXPORT(name) CRANE_NAME(name) extern "C" __attribute__((visibility("default"), used))
 #define CRANE_UNLIKELY(x) __builtin_expect((x), 0)
-#define CRANE_RESOLVE(name, version)                                                         \
-  if (CRANE_UNLIKELY(crane::real::name == nullptr)) {                                        \
-    crane::real::name =                                                                      \
-        reinterpret_cast<decltype(crane::real::name)>(crane::real::resolve(#name, version)); \
-  }
-#define CRANE_REAL(name, version)                            \
+#define CRANE_REAL(name)                                     \
   crane::look_for_stray_thread(__builtin_return_address(0)); \
-  CRANE_RESOLVE(name, version)
+  crane::real::name.require();
 #define CRANE_REST(last)                             \
   va_list list;                                      \
   va_start(list, last);                              \
@@ -77,7 +72,7 @@ asm(R"(
 #define INTERPOSE(kind, name, result, params, args, version) \
   CRANE_EXPORT(name) result name params {                    \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
-      CRANE_REAL(name, version)                              \
+      CRANE_REAL(name)                                       \
       return crane::real::name args;                         \
     }                                                        \
     CRANE_JUDGED(name, result, args)                         \
@@ -91,7 +86,7 @@ asm(R"(
 #define INTERPOSE_NORETURN(kind, name, params, args, version)     \
   CRANE_EXPORT(name) __attribute__((noreturn)) void name params { \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {           \
-      CRANE_REAL(name, version)                                   \
+      CRANE_REAL(name)                                            \
       crane::real::name args;                                     \
       __builtin_unreachable();                                    \
     }                                                             \
@@ -102,7 +97,7 @@ asm(R"(
   CRANE_EXPORT(name) result name params {                                                   \
     CRANE_REST(last);                                                                       \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {                                     \
-      CRANE_REAL(name, version)                                                             \
+      CRANE_REAL(name)                                                                      \
       return crane::real::name args;                                                        \
     }                                                                                       \
     CRANE_OWN_ARGUMENTS(name, result, given)                                                \
@@ -124,7 +119,7 @@ asm(R"(
 #define INTERPOSE_JUMP(kind, name, result, params, args, version) CRANE_NAME(name)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
   CRANE_EXPORT(name) result name params {                        \
-    CRANE_RESOLVE(name, version)                                 \
+    crane::real::name.require();                                 \
     return crane::wrap::name args;                               \
   }
 #define INTERPOSE_SECOND(kind, name, function) \

@@ -77,16 +77,16 @@ bool may_change(const Takeover& one) noexcept {
 
 void take_over_libc_view() noexcept {
   const Takeover table[] = {
-      {"stat", address_of(real::stat64), address_of(status_of_path)},
-      {"lstat", address_of(real::lstat64), address_of(status_of_link)},
-      {"fstat", address_of(real::fstat64), address_of(status_of_descriptor)},
-      {"fstatat", address_of(real::fstatat64), address_of(status_at)},
-      {"getdents64", address_of(real::getdents64), address_of(entries_of)},
-      {"statfs", address_of(real::statfs64), address_of(file_system_of_path)},
-      {"fstatfs", address_of(real::fstatfs64), address_of(file_system_of)},
-      {"sysinfo", address_of(real::sysinfo), address_of(wrap::sysinfo)},
-      {"get_nprocs", address_of(real::get_nprocs), address_of(wrap::get_nprocs)},
-      {"get_nprocs_conf", address_of(real::get_nprocs_conf),
+      {"stat", address_of(real::stat64.get()), address_of(status_of_path)},
+      {"lstat", address_of(real::lstat64.get()), address_of(status_of_link)},
+      {"fstat", address_of(real::fstat64.get()), address_of(status_of_descriptor)},
+      {"fstatat", address_of(real::fstatat64.get()), address_of(status_at)},
+      {"getdents64", address_of(real::getdents64.get()), address_of(entries_of)},
+      {"statfs", address_of(real::statfs64.get()), address_of(file_system_of_path)},
+      {"fstatfs", address_of(real::fstatfs64.get()), address_of(file_system_of)},
+      {"sysinfo", address_of(real::sysinfo.get()), address_of(wrap::sysinfo)},
+      {"get_nprocs", address_of(real::get_nprocs.get()), address_of(wrap::get_nprocs)},
+      {"get_nprocs_conf", address_of(real::get_nprocs_conf.get()),
        address_of(wrap::get_nprocs_conf)},
   };
   // One change of protection for all: each costs a split of the mapping, and each program pays.

@@ -66,8 +66,7 @@ bool is_libc_s(void* handle, const char* name) noexcept {
 // Called by the assembly stub of dlsym.
 extern "C" __attribute__((visibility("hidden"), used)) LookedUp crane_look_up(
     void* handle, const char* name) noexcept {
-  if (real::dlsym == nullptr) real::init();
-  LookedUp result{nullptr, reinterpret_cast<void*>(real::dlsym)};
+  LookedUp result{nullptr, reinterpret_cast<void*>(real::dlsym.get())};
   if (world == nullptr || handle == RTLD_DEFAULT || name == nullptr) return result;
   void* const stub = find_stub(name);
   if (stub == nullptr || !is_libc_s(handle, name)) return result;

@@ -177,10 +177,7 @@ void at_quick(void*) noexcept {
 void register_atfork_handlers() noexcept {
   if (registered) return;
   registered = true;
-  if (real::__register_atfork == nullptr) {
-    real::__register_atfork =
-        reinterpret_cast<decltype(real::__register_atfork)>(real::resolve("__register_atfork", ""));
-  }
+  real::__register_atfork.require();
   real::__register_atfork(prepare, in_parent, in_child, nullptr);
 }
 

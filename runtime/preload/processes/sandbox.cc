@@ -128,7 +128,7 @@ bool refuses(long number, const Words& arguments) noexcept {
   struct seccomp_data call {};
   call.nr = static_cast<int>(number);
   call.arch = AUDIT_ARCH_X86_64;
-  call.instruction_pointer = reinterpret_cast<std::uintptr_t>(real::syscall);
+  call.instruction_pointer = reinterpret_cast<std::uintptr_t>(real::syscall.get());
   for (std::size_t i = 0; i < std::size(arguments.word); ++i) {
     call.args[i] = static_cast<std::uint64_t>(arguments.word[i]);
   }

@@ -51,13 +51,12 @@ std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
 // Called by the assembly stub: notes the mask, and says where to jump.
 extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_jump(
     struct __jmp_buf_tag* e, int saves_mask) noexcept {
-  if (real::__sigsetjmp == nullptr) real::init();
   if (self.slot != dmt::kNone && saves_mask != 0) {
     // The thread's own mask: nobody else changes it, so this needs no turn.
     e->__saved_mask.__val[kMaskAt] = world->slots[self.slot].blocked_signals;
     e->__saved_mask.__val[kMarkAt] = mark_of(e);
   }
-  return reinterpret_cast<void*>(real::__sigsetjmp);
+  return reinterpret_cast<void*>(real::__sigsetjmp.get());
 }
 
 // --- contexts  -----------------------------------------------------------------------------------
@@ -93,34 +92,31 @@ void take_mask(ucontext_t* c) noexcept {
 // Called by the assembly stubs, as crane_note_jump.
 extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_context(
     ucontext_t* c) noexcept {
-  if (real::getcontext == nullptr) real::init();
   note_mask(c);
-  return reinterpret_cast<void*>(real::getcontext);
+  return reinterpret_cast<void*>(real::getcontext.get());
 }
 
 extern "C" __attribute__((visibility("hidden"), used)) void* crane_enter_context(
     ucontext_t* c) noexcept {
-  if (real::setcontext == nullptr) real::init();
   take_mask(c);
-  return reinterpret_cast<void*>(real::setcontext);
+  return reinterpret_cast<void*>(real::setcontext.get());
 }
 
 extern "C" __attribute__((visibility("hidden"), used)) void* crane_swap_context(
     ucontext_t* c, ucontext_t* next) noexcept {
-  if (real::swapcontext == nullptr) real::init();
   note_mask(c);
   take_mask(next);
-  return reinterpret_cast<void*>(real::swapcontext);
+  return reinterpret_cast<void*>(real::swapcontext.get());
 }
 
 namespace wrap {
 
-void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp, e, v); }
-void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp, e, v); }
-void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp, e, v); }
+void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp.get(), e, v); }
+void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp.get(), e, v); }
+void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp.get(), e, v); }
 void __longjmp_chk(struct __jmp_buf_tag* e, int v) {
   // libc asks the kernel whether the thread is on its alternate stack, and may leave it upwards.
-  jump(signal_stack::on_alternate() ? real::longjmp : real::__longjmp_chk, e, v);
+  jump(signal_stack::on_alternate() ? real::longjmp.get() : real::__longjmp_chk.get(), e, v);
 }
 
 }  // namespace wrap

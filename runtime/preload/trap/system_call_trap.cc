@@ -214,7 +214,7 @@ long answer(long number, const long* a, std::uintptr_t address) noexcept {
 
 void prepare_net() noexcept {
   const auto address = [](auto function) { return reinterpret_cast<std::uintptr_t>(function); };
-  libc_text = find_object(address(real::syscall)).text;
+  libc_text = find_object(address(real::syscall.get())).text;
   trust(find_object(address(&handle_trap)).text);
   std::uintptr_t loader = getauxval(AT_BASE);
   if (loader != 0) dl_iterate_phdr(look_for_base, &loader);
