@@ -7,7 +7,8 @@
 // deterministic program have the same schedule hash.
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
+//        [--clients SCRIPT] [--strict] [--unhooked] [--check-ins] [--stalls]
+//        [--detach-sync]
 //        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
 //        [--barriers FUNCTION:COUNT:TIMEOUT_US,..]
 //        -- PROGRAM ARGS
@@ -20,6 +21,7 @@
 // it
 // --unannounced: .. and nobody is told
 // --unhooked: at the end, the calls that bypassed the library, on standard output
+// --check-ins: .. and how often processes checked in
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
 #include <fcntl.h>
@@ -69,7 +71,7 @@ constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 
 struct Options {
   std::string library;
-  bool parallel = false, hash = false, strict = false, unhooked = false;
+  bool parallel = false, hash = false, strict = false, unhooked = false, check_ins = false;
   bool stalls = false;       // who is stalled gives way
   bool detach_sync = false;  // fsync leaves the schedule
   bool restores = false;
@@ -121,6 +123,8 @@ Options parse(int argc, char** argv) {
       o.strict = true;
     } else if (a == "--unhooked") {
       o.unhooked = true;
+    } else if (a == "--check-ins") {
+      o.check_ins = true;
     } else if (a == "--lib" && i + 1 < argc) {
       o.library = argv[++i];
     } else if (a == "--perturb" && i + 1 < argc) {
@@ -429,6 +433,10 @@ class Node {
     char bytes[256];
     while (read(doorbell_, bytes, sizeof bytes) > 0) {
     }
+    take_check_ins();
+  }
+
+  void take_check_ins() {
     int fd;
     while ((fd = accept4(check_in_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0) {
       ucred who{};
@@ -479,11 +487,13 @@ class Node {
   int finish(int status) {
     // The pid namespace ends with its first process; without one, whoever checked in is ended.
     kill(child_, SIGKILL);
+    take_check_ins();
     for (const pid_t pid : pids_) {
       if (pid != child_ && pid > 1) kill(pid, SIGKILL);
     }
     clients_.report();
     if (options_.unhooked) show_unhooked();
+    if (options_.check_ins) std::printf("check-ins: %zu\n", pids_.size());
     for (std::size_t i = 0; i < options_.soft_barriers.size(); ++i)
       show(w_->soft_barrier_points[i]);
     std::fflush(stdout);
