@@ -83,6 +83,27 @@ void Ring::pop() noexcept {
   ring_.read_position.store(read + footprint(header.size), std::memory_order_release);
 }
 
+std::span<const std::byte> Ring::next(std::uint64_t& position) const noexcept {
+  while (position != ring_.write_position.load(std::memory_order_acquire)) {
+    const std::uint64_t offset = position & (ring_.capacity - 1);
+    RecordHeader header;
+    std::memcpy(&header, data_ + offset, sizeof header);
+    if (header.size == kFiller) {
+      position += ring_.capacity - offset;
+      continue;
+    }
+    CRANE_ASSERT(offset + footprint(header.size) <= ring_.capacity);
+    position += footprint(header.size);
+    return {data_ + offset + kRecordHeader, header.size};
+  }
+  return {};
+}
+
+void Ring::release(std::uint64_t position) noexcept {
+  CRANE_ASSERT(position >= read_position());  // SEQ-S3
+  ring_.read_position.store(position, std::memory_order_release);
+}
+
 bool Ring::empty() const noexcept {
   return ring_.read_position.load(std::memory_order_seq_cst) ==
          ring_.write_position.load(std::memory_order_seq_cst);

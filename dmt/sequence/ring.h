@@ -47,6 +47,14 @@ class Ring {
   void pop() noexcept;
   bool empty() const noexcept;
 
+  // Reading ahead, from where read_position is: the payload of the record at `position`, which
+  // moves behind it; empty when there is none.  Records stay until all before a position go.
+  std::uint64_t read_position() const noexcept {
+    return ring_.read_position.load(std::memory_order_relaxed);
+  }
+  std::span<const std::byte> next(std::uint64_t& position) const noexcept;
+  void release(std::uint64_t position) noexcept;
+
   static constexpr std::uint32_t kFiller = 0xffffffff;
   static constexpr std::uint32_t kRecordHeader = 8;
 

@@ -56,7 +56,7 @@ class HostSockets final : public SocketCalls {
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
   std::uint64_t unacknowledged(int fd) noexcept override;
-  ssize_t send(int fd, std::span<const std::byte> bytes) noexcept override;
+  ssize_t send(int fd, Pieces pieces) noexcept override;
   void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override { ::close(fd); }
@@ -100,8 +100,17 @@ bool HostSockets::holds_any(int fd) noexcept {
   return ::ioctl(fd, SIOCINQ, &unread) == 0 && unread > 0;
 }
 
-ssize_t HostSockets::send(int fd, std::span<const std::byte> bytes) noexcept {
-  return ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+ssize_t HostSockets::send(int fd, Pieces pieces) noexcept {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  if (pieces.size() == 1) return ::send(fd, pieces[0].data(), pieces[0].size(), kFlags);
+  iovec parts[kPiecesMost];
+  msghdr message{};
+  message.msg_iov = parts;
+  for (const std::span<const std::byte> piece :
+       pieces.first(std::min(pieces.size(), kPiecesMost))) {
+    parts[message.msg_iovlen++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+  }
+  return ::sendmsg(fd, &message, kFlags);
 }
 
 void HostSockets::reset(int fd) noexcept {

@@ -33,6 +33,10 @@ struct SocketState {
   bool reset = false;  // .. by the client, and no process has heard of it yet
 };
 
+// Bytes that follow each other, and lie apart.
+using Pieces = std::span<const std::span<const std::byte>>;
+inline constexpr std::size_t kPiecesMost = 16;
+
 // What a ClientSocket asks of a kernel: of this host's, or of a simulated one (proxy/sim).  As the
 // methods of ClientSocket of the same names.
 class SocketCalls {
@@ -41,7 +45,7 @@ class SocketCalls {
   virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
   virtual bool holds_any(int fd) noexcept = 0;
   virtual std::uint64_t unacknowledged(int fd) noexcept = 0;
-  virtual ssize_t send(int fd, std::span<const std::byte> bytes) noexcept = 0;
+  virtual ssize_t send(int fd, Pieces pieces) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
   virtual void close(int fd) noexcept = 0;
@@ -81,8 +85,9 @@ class ClientSocket {
   void drop(std::uint64_t bytes) const noexcept { calls_->drop(fd_, bytes); }
   // Whether bytes wait to be read.
   bool holds_any() const noexcept { return calls_->holds_any(fd_); }
-  // As send(); errno as it sets it.
-  ssize_t send(std::span<const std::byte> bytes) const noexcept { return calls_->send(fd_, bytes); }
+  // As send(), of at most kPiecesMost; errno as it sets it.
+  ssize_t send(Pieces pieces) const noexcept { return calls_->send(fd_, pieces); }
+  ssize_t send(std::span<const std::byte> bytes) const noexcept { return send({&bytes, 1}); }
 
   // FIN behind what was sent; the client may still send.
   void end_output() const noexcept { calls_->end_output(fd_); }

@@ -109,26 +109,26 @@ void Connection::consumed(std::uint64_t total) noexcept {
   consumed_ = std::max(consumed_, std::min(total, proposed_));
 }
 
-bool Connection::write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
+bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch) {
   const bool first = tail_.size() == 0;
   if (!socket_ || !serves_) {
-    tail_.append(at, bytes);
+    keep(at, pieces);
     // Nobody will have it: the client is gone, here or for all.
     if (serves_ || reset_committed_) tail_.forget();
     return true;
   }
   if (first) {
-    const ssize_t took = socket_.send(bytes);
+    const ssize_t took = socket_.send(pieces);
     if (took >= 0) {
       tail_.put(at + static_cast<std::uint64_t>(took));  // CONN-5
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
       broken(batch);
-      tail_.append(at, bytes);
+      keep(at, pieces);
       tail_.forget();
       return true;
     }
   }
-  tail_.append(at, bytes);
+  keep(at, pieces);
   propose_window(batch);
   return tail_.size() == 0;
 }

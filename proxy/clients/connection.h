@@ -104,7 +104,10 @@ class Connection : public Opener {
   // The server has read `total` bytes in all.
   void consumed(std::uint64_t total) noexcept;
   // Each returns false when the socket wants a write event to go on.  `at`: position of the bytes.
-  bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch);
+  bool write(std::uint64_t at, Pieces pieces, Batch& batch);
+  bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
+    return write(at, Pieces(&bytes, 1), batch);
+  }
   bool shut_down(Batch& batch);          // FIN behind what was written
   bool close(bool reset, Batch& batch);  // the server's last reference is gone
   bool flush(Batch& batch);              // the socket took something: go on
@@ -113,7 +116,12 @@ class Connection : public Opener {
   // Of the server's output, those that are known to be in the socket.
   std::uint64_t put() const noexcept { return tail_.from(); }
   // As write(), but none of it is put yet: flush() does that.
-  void keep(std::uint64_t at, std::span<const std::byte> bytes) { tail_.append(at, bytes); }
+  void keep(std::uint64_t at, Pieces pieces) {
+    for (const std::span<const std::byte> piece : pieces) {
+      tail_.append(at, piece);
+      at += piece.size();
+    }
+  }
   // While another replica serves: it has put so many bytes.
   void put_by_other(std::uint64_t total) noexcept { tail_.put(total); }
   bool server_closed() const noexcept { return server_closed_; }

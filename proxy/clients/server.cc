@@ -343,7 +343,7 @@ void Proxy::started(const StartBody& body) {
 
 // --- records -> clients --------------------------------------------------------------------------
 
-void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes) {
+void Proxy::put_out(const OutputHeader& header, Pieces pieces) {
   if (header.type == OutputType::kListen || header.type == OutputType::kUnlisten) {
     const bool listens = header.type == OutputType::kListen;
     set_listening(static_cast<std::uint16_t>(header.conn), listens,
@@ -351,7 +351,7 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
     return;
   }
   if (header.type == OutputType::kConnect || header.type == OutputType::kResolve) {
-    return asked(header, bytes);
+    return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());
   }
   Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
@@ -363,11 +363,11 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
   bool done = true;
   switch (header.type) {
     case OutputType::kBytes:
-      counters_.bytes_out += bytes.size();
+      for (const std::span<const std::byte> piece : pieces) counters_.bytes_out += piece.size();
       if (holds_output_of(*client)) {
-        client->keep(header.argument, bytes);
+        client->keep(header.argument, pieces);
       } else {
-        done = client->write(header.argument, bytes, batch_);
+        done = client->write(header.argument, pieces, batch_);
       }
       break;
     case OutputType::kShutdown:

@@ -153,8 +153,12 @@ class Proxy {
   // .. and all that it had asked for before this turn it has asked for.
   void recover_at(std::uint64_t clock) noexcept;
 
-  // One record of the own server's output ring.
-  void output(const OutputHeader& header, std::span<const std::byte> bytes);
+  // One record of the own server's output ring; or several of kBytes, whose bytes follow each
+  // other.
+  void put_out(const OutputHeader& header, Pieces pieces);
+  void output(const OutputHeader& header, std::span<const std::byte> bytes) {
+    put_out(header, Pieces(&bytes, 1));
+  }
   // Proposes what was read; see Batch::propose_all.
   Outcome propose_inputs(GrantTurns grant) { return batch_.propose_all(grant); }
   Batch& batch() noexcept { return batch_; }

@@ -72,7 +72,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
 
 // --- the server ---------------------------------------------------------------------------------
 
-void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+void Node::on_output(const OutputHeader& header, proxy::Pieces pieces) {
   if (recovery_->keeps_back(header)) return;
   switch (header.type) {
     case OutputType::kListen:
@@ -82,7 +82,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       if (recovery_->restarts_server()) {  // the next one listens there: clients wait (LISTEN-2)
         OutputHeader restarted = header;
         restarted.argument = 1;
-        return proxy_->output(restarted, bytes);
+        return proxy_->put_out(restarted, pieces);
       }
       break;
     case OutputType::kPortWanted:
@@ -102,7 +102,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     default:
       break;
   }
-  proxy_->output(header, bytes);
+  proxy_->put_out(header, pieces);
 }
 
 void Node::server_started(pid_t pid) {

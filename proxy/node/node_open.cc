@@ -195,9 +195,7 @@ bool Node::open_server() {
   }
   server_ = std::make_unique<ReplicaServer>(
       config_, mode_,
-      [this](const OutputHeader& header, std::span<const std::byte> bytes) {
-        on_output(header, bytes);
-      },
+      [this](const OutputHeader& header, proxy::Pieces pieces) { on_output(header, pieces); },
       std::move(callbacks));
   std::string why;
   if (const auto status = server_->open(recovery_->start(), why)) {

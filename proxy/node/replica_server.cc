@@ -66,17 +66,36 @@ Index ReplicaServer::applied() const noexcept {
 // --- what it puts out ---------------------------------------------------------------------------
 
 std::size_t ReplicaServer::drain() {
-  return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
-    put_out(header, bytes);
-  });
+  return slot0_->drain([this](const OutputHeader& header,
+                              std::span<const std::byte> bytes) { return take(header, bytes); },
+                       [this] { hand_on(); });
 }
 
 void ReplicaServer::put_out(const OutputHeader& header, std::span<const std::byte> bytes) {
+  take(header, bytes);
+  hand_on();
+}
+
+bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> bytes) {
   const std::span<const std::byte> said = flip(header, bytes);
   files_.move(applied(), header.clock);  // before a client hears of it (LAST-3)
   outputs_->output(header, said);
   mode_.output(layout(), header, said);
-  put_out_(header, said);  // SERVER-1
+  const bool of_client = header.type != OutputType::kAdmitted && header.type != OutputType::kTurns;
+  if (of_client && !gathered_.takes(header)) hand_on();
+  if (header.type == OutputType::kBytes) {
+    gathered_.add(header, said);
+    if (gathered_.is_full()) hand_on();
+  } else {
+    put_out_(header, {&said, 1});  // SERVER-1
+  }
+  return gathered_.empty();
+}
+
+void ReplicaServer::hand_on() {
+  if (gathered_.empty()) return;
+  const GatheredOutput gathered = std::exchange(gathered_, {});
+  put_out_(gathered.header(), gathered.pieces());  // SERVER-1
 }
 
 std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,

@@ -21,6 +21,7 @@
 #include "dmt/layout.h"
 #include "dmt/sequence/output.h"
 #include "proxy/node/config.h"
+#include "proxy/node/gathered_output.h"
 #include "proxy/node/load_trials.h"
 #include "proxy/node/mode.h"
 #include "proxy/node/outputs.h"
@@ -36,7 +37,8 @@ namespace crane::node {
 
 class ReplicaServer {
  public:
-  using PutOut = std::function<void(const OutputHeader& header, std::span<const std::byte> bytes)>;
+  // Bytes of one connection in one call, where they follow each other.
+  using PutOut = std::function<void(const OutputHeader& header, proxy::Pieces pieces)>;
 
   // The references outlive it.
   ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
@@ -90,6 +92,9 @@ class ReplicaServer {
   void stop(bool in_order);
 
  private:
+  // True when nothing of any record is needed any more.
+  bool take(const OutputHeader& header, std::span<const std::byte> bytes);
+  void hand_on();
   std::span<const std::byte> flip(const OutputHeader& header, std::span<const std::byte> bytes);
 
   const Config& config_;
@@ -103,6 +108,7 @@ class ReplicaServer {
   std::unique_ptr<Outputs> outputs_;
   std::unique_ptr<ServerMonitor> monitor_;
   ServerExit exit_;
+  GatheredOutput gathered_;
   std::vector<std::byte> flipped_;  // Config::test_only_flip: the record that was made wrong
 };
 

@@ -46,18 +46,21 @@ class Slot0 {
   // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True when it did.
   bool admit();
 
-  // Hands out every record that is there, in order; returns how many.
-  template <typename Handler>
-  std::size_t drain(Handler&& handler) {
+  // Hands out every record that is there, in order; returns how many.  `handler` returns whether
+  // it is done with the bytes of all records so far: they stay until it is, or until `finish`.
+  template <typename Handler, typename Finish>
+  std::size_t drain(Handler&& handler, Finish&& finish) {
     std::size_t count = 0;
-    for (auto record = output_.front(); !record.empty(); record = output_.front()) {
+    std::uint64_t position = output_.read_position();
+    for (auto record = output_.next(position); !record.empty(); record = output_.next(position)) {
       OutputHeader header;
       CRANE_ASSERT(record.size() >= sizeof header);
       std::memcpy(&header, record.data(), sizeof header);
-      handler(header, record.subspan(sizeof header));
-      output_.pop();
+      if (handler(header, record.subspan(sizeof header))) output_.release(position);
       ++count;
     }
+    finish();
+    output_.release(position);
     return count;
   }
 

@@ -162,16 +162,20 @@ std::uint64_t Kernel::unacknowledged(int fd) noexcept {
   return socket.put.size() - socket.acked;
 }
 
-ssize_t Kernel::send(int fd, std::span<const std::byte> bytes) noexcept {
+ssize_t Kernel::send(int fd, Pieces pieces) noexcept {
   const Descriptor& by = descriptors_.at(fd);
   const SimSocket& socket = *by.socket;
   errno = EPIPE;
   if (socket.reset() || socket.fin_put) return -1;
   const std::uint64_t room = kSendBuffer - std::min(kSendBuffer, socket.put.size() - socket.acked);
   errno = EAGAIN;
-  if (room == 0 && !bytes.empty()) return -1;
-  const std::size_t n = std::min<std::size_t>(room, bytes.size());
-  const std::string part(reinterpret_cast<const char*>(bytes.data()), n);
+  std::string part;
+  for (const std::span<const std::byte> piece : pieces) {
+    part.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  }
+  if (room == 0 && !part.empty()) return -1;
+  part.resize(std::min<std::size_t>(room, part.size()));
+  const std::size_t n = part.size();
   apply(by, true, [this, part, process = by.process](SimSocket& to) {
     hooks_.used(process, to);
     to.put += part;

@@ -204,3 +204,25 @@ TEST_CASE("half close: the server's FIN comes after its bytes, input goes on", "
   REQUIRE(p.log.taken[0].data() == "still here");
   REQUIRE_FALSE(p.connection->finished());
 }
+
+TEST_CASE("of pieces that a client does not take at once none is lost or sent twice",
+          "[connection][CONN-5]") {
+  Pair p;
+  const std::string pieces[] = {std::string(3, 'a'), std::string(400'000, 'b'), "",
+                                std::string(400'000, 'c'), "d"};
+  std::vector<std::span<const std::byte>> parts;
+  std::string all;
+  for (const std::string& piece : pieces) {
+    parts.push_back(std::as_bytes(std::span(piece)));
+    all += piece;
+  }
+  CHECK_FALSE(p.connection->write(0, parts, p.batch));
+  CHECK(p.connection->queued() > 0);
+  CHECK(p.connection->put() + p.connection->queued() == all.size());
+  std::string heard;
+  while (heard.size() < all.size()) {
+    heard += p.hear();
+    (void)p.connection->flush(p.batch);
+  }
+  CHECK(heard == all);
+}

@@ -206,3 +206,26 @@ TEST_CASE("ring: one writer and one reader", "[ring][threads]") {
   writer.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("ring: what is read ahead stays until it is released, also over the end",
+          "[ring][SEQ-S3]") {
+  Fixture f(256);
+  for (int round = 0; round < 50; ++round) {
+    std::uint64_t position = f.ring.read_position();
+    REQUIRE(f.put("first" + std::to_string(round)));
+    REQUIRE(f.put(std::string(static_cast<std::size_t>(round), 'x')));
+    const auto read = [&] {
+      const auto record = f.ring.next(position);
+      return std::string(reinterpret_cast<const char*>(record.data()), record.size());
+    };
+    const std::uint64_t free = f.ring.writable();
+    CHECK(read() == "first" + std::to_string(round));
+    CHECK(read() == std::string(static_cast<std::size_t>(round), 'x'));
+    CHECK(read().empty());
+    CHECK(f.ring.writable() == free);
+    CHECK_FALSE(f.ring.empty());
+    f.ring.release(position);
+    CHECK(f.ring.empty());
+    CHECK(f.ring.front().empty());
+  }
+}

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a server puts out is hashed before a client hears of it, and its end is noted once.
 // METHOD  A ReplicaServer on a real segment without processes; the test is the server's main
-// thread. CHECKS  SERVER-1; a point at which nothing runs; the wrong bit of --test-only-flip.
+// thread. CHECKS  SERVER-1, GATHER-1; a point at which nothing runs; the wrong bit of
+// --test-only-flip.
 #include "proxy/node/replica_server.h"
 
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "dmt/scheduler.h"
 
 using namespace crane;
 using namespace crane::node;
@@ -26,6 +31,8 @@ struct World {
   std::unique_ptr<ReplicaServer> server;
   std::string heard;                   // by clients
   std::vector<std::uint64_t> counted;  // bytes in the hash when they heard it
+  std::vector<std::string> calls;      // by which they heard it, "|" behind each piece
+  std::vector<std::uint64_t> unread;   // from where the ring was kept when they heard it
 
   World() {
     REQUIRE(::mkdtemp(directory.data()) != nullptr);
@@ -42,9 +49,16 @@ struct World {
   void open() {
     server = std::make_unique<ReplicaServer>(
         config, mode,
-        [this](const OutputHeader&, std::span<const std::byte> bytes) {
+        [this](const OutputHeader& header, proxy::Pieces pieces) {
           counted.push_back(server->outputs().bytes());
-          heard.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          std::string what = std::to_string(header.conn) + ":";
+          for (const std::span<const std::byte> piece : pieces) {
+            const std::string text(reinterpret_cast<const char*>(piece.data()), piece.size());
+            heard += text;
+            what += text + "|";
+          }
+          calls.push_back(header.type == OutputType::kBytes ? what : "other");
+          unread.push_back(server->layout().header.output.read_position.load());
         },
         ServerMonitorCallbacks{});
     std::string why;
@@ -56,6 +70,19 @@ struct World {
   void write(const std::string& text) {
     server->put_out({OutputType::kBytes, {}, 1, text.size(), 0}, std::as_bytes(std::span(text)));
   }
+  // As the server does it, through the ring.
+  void emit(OutputType type, std::uint64_t conn, const std::string& text = "") {
+    dmt::Layout& w = server->layout();
+    const bool bytes = type == OutputType::kBytes;
+    const OutputHeader header{type, {}, conn, bytes ? written[conn] : 0, 0};
+    if (bytes) written[conn] += text.size();
+    const auto size = static_cast<std::uint32_t>(sizeof header + text.size());
+    const std::span<std::byte> room = dmt::reserve_output(w, size);
+    std::memcpy(room.data(), &header, sizeof header);
+    std::memcpy(room.data() + sizeof header, text.data(), text.size());
+    dmt::commit_output(w, size);
+  }
+  std::map<std::uint64_t, std::uint64_t> written;
 };
 
 }  // namespace
@@ -66,6 +93,44 @@ TEST_CASE_METHOD(World, "clients hear what was hashed", "[server][SERVER-1]") {
   write("world");
   CHECK(heard == "hello, world");
   CHECK(counted == std::vector<std::uint64_t>{7, 12});
+}
+
+TEST_CASE_METHOD(World, "what follows each other on a connection goes to its client at once",
+                 "[server][SERVER-1][GATHER-1]") {
+  open();
+  emit(OutputType::kBytes, 1, "head ");
+  emit(OutputType::kAdmitted, 9);
+  emit(OutputType::kBytes, 1, "body");
+  emit(OutputType::kBytes, 2, "another's");
+  emit(OutputType::kBytes, 1, "more");
+  emit(OutputType::kClose, 1);
+  emit(OutputType::kBytes, 2, "last");
+  const RingLayout& ring = server->layout().header.output;
+  CHECK(server->drain() == 7);
+  CHECK(calls == std::vector<std::string>{"other", "1:head |body|", "2:another's|", "1:more|",
+                                          "other", "2:last|"});
+  CHECK(counted[1] >= 9);
+  CHECK(ring.read_position.load() == ring.write_position.load());
+  CHECK(unread[1] == 0);  // the client's bytes were in the ring until it had them
+  CHECK(unread.back() < ring.write_position.load());
+  CHECK(server->drain() == 0);
+}
+
+TEST_CASE_METHOD(World, "so many bytes wait for a client, or so many pieces, and no more",
+                 "[server][GATHER-1]") {
+  open();
+  const std::string piece(60'000, 'x');
+  for (std::size_t sent = 0; sent < 2 * kGatheredBytesMost; sent += piece.size()) {
+    emit(OutputType::kBytes, 1, piece);
+  }
+  server->drain();
+  CHECK(calls.size() == 2);
+  CHECK(calls[0].size() < kGatheredBytesMost + piece.size());
+  calls.clear();
+  for (std::size_t i = 0; i < proxy::kPiecesMost + 1; ++i) emit(OutputType::kBytes, 1, "x");
+  server->drain();
+  CHECK(calls.size() == 2);
+  CHECK(calls[1] == "1:x|");
 }
 
 TEST_CASE_METHOD(World, "the wrong bit is there once, for the hash and for clients", "[server]") {
@@ -99,8 +164,7 @@ TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[ser
 TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   config.libcrane = "/nonexistent/libcrane.so";
   server = std::make_unique<ReplicaServer>(
-      config, mode, [](const OutputHeader&, std::span<const std::byte>) {},
-      ServerMonitorCallbacks{});
+      config, mode, [](const OutputHeader&, proxy::Pieces) {}, ServerMonitorCallbacks{});
   std::string why;
   const StartingPoint start(config, agreed, true);
   CHECK(server->open(start, why) == ExitStatus::kNoSegment);

@@ -67,11 +67,14 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[slo
   dmt::commit_output(f.w, sizeof header);
   REQUIRE_FALSE(f.slot0.admit());
   int seen = 0;
-  REQUIRE(f.slot0.drain([&](const OutputHeader& h, std::span<const std::byte> bytes) {
-    REQUIRE(h.type == OutputType::kConsumed);
-    REQUIRE(bytes.empty());
-    ++seen;
-  }) == 1);
+  REQUIRE(f.slot0.drain(
+              [&](const OutputHeader& h, std::span<const std::byte> bytes) {
+                REQUIRE(h.type == OutputType::kConsumed);
+                REQUIRE(bytes.empty());
+                ++seen;
+                return true;
+              },
+              [] {}) == 1);
   REQUIRE(seen == 1);
   REQUIRE(f.slot0.admit());
   REQUIRE(f.w.scheduler.applied_index.load() == 1);
