@@ -277,6 +277,26 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
   return total;
 }
 
+std::span<std::byte> reserve_written(Layout& w, std::uint32_t file, std::size_t size) noexcept {
+  const std::size_t n = std::min({size, static_cast<std::size_t>(send_space(w, file)),
+                                  static_cast<std::size_t>(kOutputBytesMax)});
+  CRANE_ASSERT(n > 0 && !w.files[file].connection.loopback);
+  const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + n);
+  return reserve_output(w, total).subspan(sizeof(OutputHeader));
+}
+
+void commit_written(Layout& w, std::uint32_t file, std::span<std::byte> room,
+                    std::size_t filled) noexcept {
+  CRANE_ASSERT(filled <= room.size());
+  if (filled == 0) return;
+  ConnectionState& c = w.files[file].connection;
+  const OutputHeader header{OutputType::kBytes, {}, value(c.conn), c.sent, w.scheduler.clock};
+  std::memcpy(room.data() - sizeof header, &header, sizeof header);
+  commit_output(w, static_cast<std::uint32_t>(sizeof header + filled));
+  c.sent += filled;
+  w.files[file].readiness = connection_readiness(w, w.files[file]);
+}
+
 void shutdown_read(Layout& w, std::uint32_t file) noexcept {
   w.files[file].connection.shut_read = true;
   refresh_readiness(w, file, true);

@@ -53,6 +53,13 @@ std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept;
 std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data,
                              std::size_t size) noexcept;
 
+// Writing without a copy: room for at most min(size, send_space) bytes, more than 0 of them, and
+// how many of them were filled, 0 or more.  REQUIRES: send_space, and that it is no loopback
+// connection.
+std::span<std::byte> reserve_written(Layout& w, std::uint32_t file, std::size_t size) noexcept;
+void commit_written(Layout& w, std::uint32_t file, std::span<std::byte> room,
+                    std::size_t filled) noexcept;
+
 // shutdown(2) halves.
 void shutdown_read(Layout& w, std::uint32_t file) noexcept;
 void shutdown_write(Layout& w, std::uint32_t file) noexcept;

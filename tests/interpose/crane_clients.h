@@ -133,7 +133,10 @@ class Clients {
           text += ch;
         }
       }
-      if (c.got.size() > 200) text = std::to_string(c.got.size()) + " bytes";
+      if (c.got.size() > 200) {
+        text = std::to_string(c.got.size()) + " bytes, CRC " +
+               std::to_string(crc32c(c.got.data(), c.got.size()));
+      }
       std::printf("client %s got [%s]%s\n", name.c_str(), text.c_str(), c.events.c_str());
     }
   }

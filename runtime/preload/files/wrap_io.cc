@@ -59,14 +59,11 @@ ssize_t not_seekable(Op op) noexcept {
   return finish(turn, -ESPIPE);
 }
 
-// Bytes of `in` (plain) to `out` (bound), at *at or the file's own position.
-ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
-  const std::uint32_t file = bound_file(out);
-  if (file == 0) return -EBADF;
+// Bytes of `in` (plain) from `position` on, which moves on, to what is no connection of a client.
+ssize_t copy_in_chunks(Turn& turn, int out, std::uint32_t file, int in, off_t& position,
+                       std::size_t n) noexcept {
   const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
   std::size_t done = 0;
-  off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
-  if (position < 0) return at != nullptr ? -EINVAL : position;
   while (done < n) {
     const std::size_t wanted = std::min(n - done, chunk.size());
     const long got = raw_syscall(SYS_pread64, in, chunk.data(), wanted, position);
@@ -84,12 +81,25 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
     position += put;
     if (put < got) break;
   }
+  return static_cast<ssize_t>(done);
+}
+
+// Bytes of `in` (plain) to `out` (bound), at *at or the file's own position.
+ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
+  const std::uint32_t file = bound_file(out);
+  if (file == 0) return -EBADF;
+  off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
+  if (position < 0) return at != nullptr ? -EINVAL : position;
+  const ssize_t done = vsock::takes_files(turn.w.files[file])
+                           ? vsock::send_file(turn, out, file, in, position, n)
+                           : copy_in_chunks(turn, out, file, in, position, n);
+  if (done < 0) return done;
   if (at != nullptr) {
     *at = position;
   } else {
     raw_syscall(SYS_lseek, in, position, SEEK_SET);
   }
-  return static_cast<ssize_t>(done);
+  return done;
 }
 
 // Bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.

@@ -341,4 +341,41 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
   }
 }
 
+bool takes_files(const FileRecord& f) noexcept {
+  return f.kind == FileKind::kConnection && !f.connection.loopback;
+}
+
+ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
+                  std::size_t size) noexcept {
+  dmt::ConnectionState& c = connection(turn.w, file);
+  const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
+  std::size_t done = 0;
+  while (done < size) {
+    const bool is_broken = c.reset || c.shut_write;
+    if (is_broken || dmt::send_space(turn.w, file) == 0) {
+      // The end of the file comes before what the connection has to say.
+      std::byte next;
+      const long got = raw_syscall(SYS_pread64, in, &next, sizeof next, at);
+      if (done > 0 && (got <= 0 || is_broken)) break;
+      if (got <= 0) return got;
+      if (is_broken) return broken_pipe(turn, file, 0);
+      const int error = await_change(turn, fd, file, policy);
+      if (error < 0 && done == 0) return error;
+      if (error < 0) break;
+      const bool is_there = turn.w.files[file].kind == FileKind::kConnection;
+      if (!is_there && done == 0) return unconnected(turn, file, 0);
+      if (!is_there) break;
+      continue;
+    }
+    const std::span<std::byte> room = dmt::reserve_written(turn.w, file, size - done);
+    const long got = raw_syscall(SYS_pread64, in, room.data(), room.size(), at);
+    if (got < 0 && done == 0) return got;
+    if (got <= 0) break;
+    dmt::commit_written(turn.w, file, room, static_cast<std::size_t>(got));
+    done += static_cast<std::size_t>(got);
+    at += got;
+  }
+  return static_cast<ssize_t>(done);
+}
+
 }  // namespace crane::vsock

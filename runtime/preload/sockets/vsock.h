@@ -35,6 +35,12 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, 
 // send(2) with `flags`.
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept;
 
+// sendfile(2) from a plain descriptor, straight into the output ring: `size` bytes at `at`, which
+// moves on by what was sent.  REQUIRES: takes_files.
+bool takes_files(const FileRecord& f) noexcept;
+ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
+                  std::size_t size) noexcept;
+
 // --- options -------------------------------------------------------------------------------------
 
 int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept;

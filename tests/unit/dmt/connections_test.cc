@@ -332,6 +332,40 @@ TEST_CASE("a large write is cut into records", "[connections]") {
   CHECK(out[2].header.argument == 2 * kOutputBytesMax);
 }
 
+TEST_CASE("bytes that are filled in where they go are a record like any other, or none",
+          "[connections]") {
+  World world({.send_buffer = 100'000});
+  world.hold();
+  const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[listener].listener.bound.port = 80;
+  REQUIRE(start_listening(world.w, listener, 4));
+  const std::uint64_t conn = world.connect(80);
+  world.admit();
+  world.outputs();
+  const std::uint32_t file = accept_connection(world.w, listener);
+  const auto fill = [&](std::size_t wanted, std::size_t filled, char with) {
+    const std::span<std::byte> room = reserve_written(world.w, file, wanted);
+    std::memset(room.data(), with, filled);
+    commit_written(world.w, file, room, filled);
+    return room.size();
+  };
+  CHECK(fill(10, 10, 'a') == 10);
+  CHECK(fill(10, 0, 'x') == 10);
+  CHECK(fill(90'000, 60'000, 'b') == kOutputBytesMax);
+  CHECK(connection_readiness(world.w, world.w.files[file]) == kOut);
+  CHECK(fill(90'000, 39'990, 'c') == 39'990);
+  CHECK(send_space(world.w, file) == 0);
+  CHECK(connection_readiness(world.w, world.w.files[file]) == 0);
+  const auto out = world.outputs();
+  REQUIRE(out.size() == 3);
+  CHECK(out[0].bytes == std::string(10, 'a'));
+  CHECK(out[1].bytes == std::string(60'000, 'b'));
+  CHECK(out[2].bytes == std::string(39'990, 'c'));
+  CHECK(out[0].header.conn == conn);
+  CHECK(out[1].header.argument == 10);
+  CHECK(out[2].header.argument == 60'010);
+}
+
 TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped",
           "[connections]") {
   Served s;
