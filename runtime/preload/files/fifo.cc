@@ -131,13 +131,24 @@ int open_both(Turn& turn, int directory, const char* path, int flags,
 
 }  // namespace
 
-bool find(int directory, const char* path, int flags, struct stat& status) noexcept {
+bool may_be(const char* path, int flags) noexcept {
   if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0) return false;
   // Descriptors by their names are what they are.
-  if (begins_with(path, "/dev/") || begins_with(path, "/proc/")) return false;
+  return !begins_with(path, "/dev/") && !begins_with(path, "/proc/");
+}
+
+bool opens_at_once(int flags) noexcept {
+  return (flags & (O_ACCMODE | O_NONBLOCK | O_CREAT | O_TRUNC)) == (O_RDONLY | O_NONBLOCK);
+}
+
+bool find(int directory, const char* path, int flags, struct stat& status) noexcept {
   const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
   return raw_syscall(SYS_newfstatat, directory, path, &status, follow) == 0 &&
          S_ISFIFO(status.st_mode);
+}
+
+bool is_one(int fd, struct stat& status) noexcept {
+  return raw_syscall(SYS_fstat, fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 int open(Turn& turn, int directory, const char* path, int flags,

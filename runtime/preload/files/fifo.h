@@ -11,7 +11,13 @@
 
 namespace crane::fifo {
 
-// Whether open(2) would find a FIFO there, and which.
+// Whether there can be a FIFO at all.
+bool may_be(const char* path, int flags) noexcept;
+// Whether the kernel's open of one would wait for nothing and change nothing: then is_one() says it
+// of what is open, which needs no second look at the path.
+bool opens_at_once(int flags) noexcept;
+bool is_one(int fd, struct stat& status) noexcept;
+// Whether open(2) would find a FIFO there, and which.  REQUIRES: may_be.
 bool find(int directory, const char* path, int flags, struct stat& status) noexcept;
 
 // A descriptor or a negative error number.

@@ -71,7 +71,9 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
     return fd;
   }
   struct stat status;
-  if (fifo::find(directory, path, flags, status)) {
+  const bool may_be_fifo = fifo::may_be(path, flags);
+  const bool seen_open = may_be_fifo && fifo::opens_at_once(flags);
+  if (may_be_fifo && !seen_open && fifo::find(directory, path, flags, status)) {
     return fifo::open(turn, directory, path, flags, status);
   }
   const terminal::KernelPath kernel_path(turn.w, path);
@@ -82,6 +84,10 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
       nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
   const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
   if (fd < 0) return static_cast<int>(fd);
+  if (seen_open && fifo::is_one(static_cast<int>(fd), status)) {
+    raw_syscall(SYS_close, fd);
+    return fifo::open(turn, directory, path, flags, status);
+  }
   if (path != nullptr && path[0] == '/' && is_random_device(path)) {
     const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kRandom);
     if (file == 0) {
