@@ -5,6 +5,7 @@
 // CHECKS  SEQ-S1..S3, exact fill, fillers, reserve without commit.
 #include "dmt/sequence/ring.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -228,4 +229,29 @@ TEST_CASE("ring: what is read ahead stays until it is released, also over the en
     CHECK(f.ring.empty());
     CHECK(f.ring.front().empty());
   }
+}
+
+TEST_CASE("ring: once all was read, it begins anew before its memory is cold", "[ring][SEQ-S1]") {
+  Fixture f(16U << 20U);
+  const std::string text(50'000, 'r');
+  std::uint64_t furthest = 0;
+  for (int i = 0; i < 1000; ++i) {
+    REQUIRE(f.put(text + std::to_string(i)));
+    const auto* at = f.ring.front().data();
+    furthest = std::max(furthest, static_cast<std::uint64_t>(at - f.data.data()));
+    REQUIRE(f.take() == text + std::to_string(i));
+  }
+  CHECK(furthest < 3U << 20U);
+  // What is unread is not run over.
+  REQUIRE(f.put("oldest"));
+  std::size_t count = 0;
+  while (f.put(text)) ++count;
+  CHECK(count > 100);
+  CHECK(f.take() == "oldest");
+  for (std::size_t i = 0; i < count; ++i) REQUIRE(f.take() == text);
+  CHECK(f.ring.empty());
+  // Also a record that is larger than what was used.
+  const std::string large(9U << 20U, 'l');
+  REQUIRE(f.put(large));
+  CHECK(f.take() == large);
 }
