@@ -56,7 +56,7 @@ class HostSockets final : public SocketCalls {
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
   std::uint64_t unacknowledged(int fd) noexcept override;
-  ssize_t send(int fd, Pieces pieces) noexcept override;
+  ssize_t send(int fd, Pieces pieces, bool more) noexcept override;
   void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override { ::close(fd); }
@@ -100,9 +100,9 @@ bool HostSockets::holds_any(int fd) noexcept {
   return ::ioctl(fd, SIOCINQ, &unread) == 0 && unread > 0;
 }
 
-ssize_t HostSockets::send(int fd, Pieces pieces) noexcept {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  if (pieces.size() == 1) return ::send(fd, pieces[0].data(), pieces[0].size(), kFlags);
+ssize_t HostSockets::send(int fd, Pieces pieces, bool more) noexcept {
+  const int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+  if (pieces.size() == 1) return ::send(fd, pieces[0].data(), pieces[0].size(), flags);
   iovec parts[kPiecesMost];
   msghdr message{};
   message.msg_iov = parts;
@@ -110,7 +110,7 @@ ssize_t HostSockets::send(int fd, Pieces pieces) noexcept {
        pieces.first(std::min(pieces.size(), kPiecesMost))) {
     parts[message.msg_iovlen++] = {const_cast<std::byte*>(piece.data()), piece.size()};
   }
-  return ::sendmsg(fd, &message, kFlags);
+  return ::sendmsg(fd, &message, flags);
 }
 
 void HostSockets::reset(int fd) noexcept {

@@ -45,7 +45,7 @@ class SocketCalls {
   virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
   virtual bool holds_any(int fd) noexcept = 0;
   virtual std::uint64_t unacknowledged(int fd) noexcept = 0;
-  virtual ssize_t send(int fd, Pieces pieces) noexcept = 0;
+  virtual ssize_t send(int fd, Pieces pieces, bool more) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
   virtual void close(int fd) noexcept = 0;
@@ -85,8 +85,11 @@ class ClientSocket {
   void drop(std::uint64_t bytes) const noexcept { calls_->drop(fd_, bytes); }
   // Whether bytes wait to be read.
   bool holds_any() const noexcept { return calls_->holds_any(fd_); }
-  // As send(), of at most kPiecesMost; errno as it sets it.
-  ssize_t send(Pieces pieces) const noexcept { return calls_->send(fd_, pieces); }
+  // As send(), of at most kPiecesMost; errno as it sets it.  `more`: end_output() or close()
+  // follows at once, and need not be a packet of its own.
+  ssize_t send(Pieces pieces, bool more = false) const noexcept {
+    return calls_->send(fd_, pieces, more);
+  }
   ssize_t send(std::span<const std::byte> bytes) const noexcept { return send({&bytes, 1}); }
 
   // FIN behind what was sent; the client may still send.

@@ -109,7 +109,7 @@ void Connection::consumed(std::uint64_t total) noexcept {
   consumed_ = std::max(consumed_, std::min(total, proposed_));
 }
 
-bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch) {
+bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch, bool last) {
   const bool first = tail_.size() == 0;
   if (!socket_ || !serves_) {
     keep(at, pieces);
@@ -118,7 +118,7 @@ bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch) {
     return true;
   }
   if (first) {
-    const ssize_t took = socket_.send(pieces);
+    const ssize_t took = socket_.send(pieces, last);
     if (took >= 0) {
       tail_.put(at + static_cast<std::uint64_t>(took));  // CONN-5
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {

@@ -104,7 +104,8 @@ class Connection : public Opener {
   // The server has read `total` bytes in all.
   void consumed(std::uint64_t total) noexcept;
   // Each returns false when the socket wants a write event to go on.  `at`: position of the bytes.
-  bool write(std::uint64_t at, Pieces pieces, Batch& batch);
+  // `last`: shut_down() or close() follows at once.
+  bool write(std::uint64_t at, Pieces pieces, Batch& batch, bool last = false);
   bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
     return write(at, Pieces(&bytes, 1), batch);
   }

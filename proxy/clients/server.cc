@@ -343,7 +343,7 @@ void Proxy::started(const StartBody& body) {
 
 // --- records -> clients --------------------------------------------------------------------------
 
-void Proxy::put_out(const OutputHeader& header, Pieces pieces) {
+void Proxy::put_out(const OutputHeader& header, Pieces pieces, bool last) {
   if (header.type == OutputType::kListen || header.type == OutputType::kUnlisten) {
     const bool listens = header.type == OutputType::kListen;
     set_listening(static_cast<std::uint16_t>(header.conn), listens,
@@ -367,7 +367,7 @@ void Proxy::put_out(const OutputHeader& header, Pieces pieces) {
       if (holds_output_of(*client)) {
         client->keep(header.argument, pieces);
       } else {
-        done = client->write(header.argument, pieces, batch_);
+        done = client->write(header.argument, pieces, batch_, last);
       }
       break;
     case OutputType::kShutdown:

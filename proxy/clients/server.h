@@ -155,7 +155,8 @@ class Proxy {
 
   // One record of the own server's output ring; or several of kBytes, whose bytes follow each
   // other.
-  void put_out(const OutputHeader& header, Pieces pieces);
+  // `last`: the connection's kShutdown or kClose is the next record.
+  void put_out(const OutputHeader& header, Pieces pieces, bool last = false);
   void output(const OutputHeader& header, std::span<const std::byte> bytes) {
     put_out(header, Pieces(&bytes, 1));
   }

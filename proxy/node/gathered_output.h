@@ -28,6 +28,12 @@ class GatheredOutput {
     if (header.type != OutputType::kBytes || is_full()) return false;
     return empty() || (header.conn == header_.conn && header.argument == header_.argument + bytes_);
   }
+  // Whether with this record nothing follows them any more.  A reset is not for what waits.
+  bool ends_by(const OutputHeader& header) const noexcept {
+    const bool closes = header.type == OutputType::kShutdown ||
+                        (header.type == OutputType::kClose && header.argument == 0);
+    return closes && !empty() && header.conn == header_.conn;
+  }
   void add(const OutputHeader& header, std::span<const std::byte> bytes) noexcept {
     CRANE_ASSERT(takes(header));  // GATHER-1
     if (empty()) header_ = header;

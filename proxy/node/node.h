@@ -89,7 +89,7 @@ class Node {
   // --- what the parts tell (node_events.cc)
   void on_committed(const consensus::EntryView& entry);
   void deliver(const consensus::EntryView& entry, bool was_held);
-  void on_output(const OutputHeader& header, proxy::Pieces pieces);
+  void on_output(const OutputHeader& header, proxy::Pieces pieces, bool last);
   void server_started(pid_t pid);
   void server_ended(int status);
 

@@ -72,7 +72,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
 
 // --- the server ---------------------------------------------------------------------------------
 
-void Node::on_output(const OutputHeader& header, proxy::Pieces pieces) {
+void Node::on_output(const OutputHeader& header, proxy::Pieces pieces, bool last) {
   if (recovery_->keeps_back(header)) return;
   switch (header.type) {
     case OutputType::kListen:
@@ -102,7 +102,7 @@ void Node::on_output(const OutputHeader& header, proxy::Pieces pieces) {
     default:
       break;
   }
-  proxy_->put_out(header, pieces);
+  proxy_->put_out(header, pieces, last);
 }
 
 void Node::server_started(pid_t pid) {

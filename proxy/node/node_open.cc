@@ -159,7 +159,7 @@ void Node::open_log_side() {
   recovery.propose = [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
     return leadership_.propose(type, grant, body, now_ns_);
   };
-  recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}); };
+  recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
   recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
   recovery.refusal_changed = [this](const std::string& reason) {
@@ -195,7 +195,9 @@ bool Node::open_server() {
   }
   server_ = std::make_unique<ReplicaServer>(
       config_, mode_,
-      [this](const OutputHeader& header, proxy::Pieces pieces) { on_output(header, pieces); },
+      [this](const OutputHeader& header, proxy::Pieces pieces, bool last) {
+        on_output(header, pieces, last);
+      },
       std::move(callbacks));
   std::string why;
   if (const auto status = server_->open(recovery_->start(), why)) {

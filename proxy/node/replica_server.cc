@@ -82,20 +82,20 @@ bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> 
   outputs_->output(header, said);
   mode_.output(layout(), header, said);
   const bool of_client = header.type != OutputType::kAdmitted && header.type != OutputType::kTurns;
-  if (of_client && !gathered_.takes(header)) hand_on();
+  if (of_client && !gathered_.takes(header)) hand_on(gathered_.ends_by(header));
   if (header.type == OutputType::kBytes) {
     gathered_.add(header, said);
     if (gathered_.is_full()) hand_on();
   } else {
-    put_out_(header, {&said, 1});  // SERVER-1
+    put_out_(header, {&said, 1}, false);  // SERVER-1
   }
   return gathered_.empty();
 }
 
-void ReplicaServer::hand_on() {
+void ReplicaServer::hand_on(bool last) {
   if (gathered_.empty()) return;
   const GatheredOutput gathered = std::exchange(gathered_, {});
-  put_out_(gathered.header(), gathered.pieces());  // SERVER-1
+  put_out_(gathered.header(), gathered.pieces(), last);  // SERVER-1
 }
 
 std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,

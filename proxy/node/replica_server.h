@@ -37,8 +37,9 @@ namespace crane::node {
 
 class ReplicaServer {
  public:
-  // Bytes of one connection in one call, where they follow each other.
-  using PutOut = std::function<void(const OutputHeader& header, proxy::Pieces pieces)>;
+  // Bytes of one connection in one call, where they follow each other; `last`: the server has shut
+  // down or closed the connection behind them, which is the next call.
+  using PutOut = std::function<void(const OutputHeader& header, proxy::Pieces pieces, bool last)>;
 
   // The references outlive it.
   ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
@@ -94,7 +95,7 @@ class ReplicaServer {
  private:
   // True when nothing of any record is needed any more.
   bool take(const OutputHeader& header, std::span<const std::byte> bytes);
-  void hand_on();
+  void hand_on(bool last = false);
   std::span<const std::byte> flip(const OutputHeader& header, std::span<const std::byte> bytes);
 
   const Config& config_;

@@ -162,7 +162,7 @@ std::uint64_t Kernel::unacknowledged(int fd) noexcept {
   return socket.put.size() - socket.acked;
 }
 
-ssize_t Kernel::send(int fd, Pieces pieces) noexcept {
+ssize_t Kernel::send(int fd, Pieces pieces, bool) noexcept {
   const Descriptor& by = descriptors_.at(fd);
   const SimSocket& socket = *by.socket;
   errno = EPIPE;

@@ -91,7 +91,7 @@ class Kernel final : public SocketCalls {
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
   std::uint64_t unacknowledged(int fd) noexcept override;
-  ssize_t send(int fd, Pieces pieces) noexcept override;
+  ssize_t send(int fd, Pieces pieces, bool more) noexcept override;
   void end_output(int fd) noexcept override;
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override;

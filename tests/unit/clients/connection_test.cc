@@ -226,3 +226,13 @@ TEST_CASE("of pieces that a client does not take at once none is lost or sent tw
   }
   CHECK(heard == all);
 }
+
+TEST_CASE("the last bytes and the FIN behind them come in order", "[connection]") {
+  Pair p;
+  const std::string text = "bye";
+  const auto bytes = std::as_bytes(std::span(text));
+  const bool closes = GENERATE(true, false);
+  CHECK(p.connection->write(0, Pieces(&bytes, 1), p.batch, true));
+  CHECK((closes ? p.connection->close(false, p.batch) : p.connection->shut_down(p.batch)));
+  CHECK(p.hear() == "bye<end>");
+}

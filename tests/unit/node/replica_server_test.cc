@@ -49,7 +49,7 @@ struct World {
   void open() {
     server = std::make_unique<ReplicaServer>(
         config, mode,
-        [this](const OutputHeader& header, proxy::Pieces pieces) {
+        [this](const OutputHeader& header, proxy::Pieces pieces, bool last) {
           counted.push_back(server->outputs().bytes());
           std::string what = std::to_string(header.conn) + ":";
           for (const std::span<const std::byte> piece : pieces) {
@@ -57,6 +57,7 @@ struct World {
             heard += text;
             what += text + "|";
           }
+          if (last) what += "end";
           calls.push_back(header.type == OutputType::kBytes ? what : "other");
           unread.push_back(server->layout().header.output.read_position.load());
         },
@@ -107,7 +108,7 @@ TEST_CASE_METHOD(World, "what follows each other on a connection goes to its cli
   emit(OutputType::kBytes, 2, "last");
   const RingLayout& ring = server->layout().header.output;
   CHECK(server->drain() == 7);
-  CHECK(calls == std::vector<std::string>{"other", "1:head |body|", "2:another's|", "1:more|",
+  CHECK(calls == std::vector<std::string>{"other", "1:head |body|", "2:another's|", "1:more|end",
                                           "other", "2:last|"});
   CHECK(counted[1] >= 9);
   CHECK(ring.read_position.load() == ring.write_position.load());
@@ -164,7 +165,7 @@ TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[ser
 TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   config.libcrane = "/nonexistent/libcrane.so";
   server = std::make_unique<ReplicaServer>(
-      config, mode, [](const OutputHeader&, proxy::Pieces) {}, ServerMonitorCallbacks{});
+      config, mode, [](const OutputHeader&, proxy::Pieces, bool) {}, ServerMonitorCallbacks{});
   std::string why;
   const StartingPoint start(config, agreed, true);
   CHECK(server->open(start, why) == ExitStatus::kNoSegment);
