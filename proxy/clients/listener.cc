@@ -19,6 +19,15 @@ VirtualAddress address_of(int fd, Get&& get) noexcept {
 
 }  // namespace
 
+int accept_client(int fd, VirtualAddress& peer) noexcept {
+  int client = -1;
+  peer = address_of(fd, [&client](int at, sockaddr* address, socklen_t* size) {
+    client = ::accept4(at, address, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return client < 0 ? -1 : 0;
+  });
+  return client;
+}
+
 VirtualAddress peer_of(int fd) noexcept { return address_of(fd, ::getpeername); }
 VirtualAddress local_of(int fd) noexcept { return address_of(fd, ::getsockname); }
 

@@ -80,6 +80,9 @@ class Listener {
   event accept_event_{};
 };
 
+// A client that waits at the listening socket `fd`, and its address; -1, with errno: none.
+int accept_client(int fd, VirtualAddress& peer) noexcept;
+
 // Either end of a connected or bound socket.
 VirtualAddress peer_of(int fd) noexcept;
 VirtualAddress local_of(int fd) noexcept;

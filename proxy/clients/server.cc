@@ -157,16 +157,19 @@ void Proxy::accept_some(Listener& listener) {
       return;
     }
     if (leading_ && listener.has_unclaimed()) {
-      take_client(listener, listener.next_unclaimed());
+      ClientSocket socket = listener.next_unclaimed();
+      const VirtualAddress peer = peer_of(socket.fd());
+      take_client(listener, std::move(socket), peer);
       continue;
     }
-    const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    VirtualAddress peer;
+    const int fd = accept_client(listener.fd(), peer);
     if (fd >= 0 && !leading_) {
-      strangers_(fd, listener.port, text(peer_of(fd)));
+      strangers_(fd, listener.port, text(peer));
       continue;
     }
     if (fd >= 0) {
-      take_client(listener, ClientSocket(fd));
+      take_client(listener, ClientSocket(fd), peer);
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
@@ -181,10 +184,10 @@ void Proxy::accept_some(Listener& listener) {
   }
 }
 
-void Proxy::take_client(Listener& listener, ClientSocket socket) {
+void Proxy::take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer) {
   const int fd = socket.fd();
   const VirtualAddress local = local_of(fd);
-  ConnectBody body = connect_body(listener.port, peer_of(fd), local);
+  ConnectBody body = connect_body(listener.port, peer, local);
   Client& client = clients_.add(
       std::make_unique<Client>(std::move(socket), listener.port, options_.connection, this));
   client.listener = &listener;

@@ -196,7 +196,7 @@ class Proxy {
   Listener* listener_of(std::uint16_t port) const noexcept;
   void accept_some(Listener& listener);
   bool has_room(Listener& listener);
-  void take_client(Listener& listener, ClientSocket socket);
+  void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
   void read_client(Client& client);
   void opened(Opener& opener);
   void write_done(Client& client, std::size_t queued_before, bool done);
