@@ -93,6 +93,8 @@ void Connection::drop_committed() noexcept {
   if (undropped_ > ClientSocket::kSkipMost) {
     drop_all();
     parted_ = true;
+  } else if (undropped_ == committed_) {
+    drop_all();
   } else if (parted_ && undropped_ > 0 && socket_) {
     drop_all();
     parted_ = socket_.holds_any();

@@ -92,7 +92,9 @@ class Connection : public Opener {
   };
   Read read(Batch& batch);
   // Takes what is committed out of the socket.  A little stays: the next read passes over it, which
-  // is cheaper than a system call for each request.  Not so behind more that was taken out: the
+  // is cheaper than a system call for each request.  Not so the first bytes: their event comes when
+  // they were read with the connection, mostly nothing is behind them, and that shows only when
+  // they are gone.  Not so behind more that was taken out: the
   // kernel keeps the buffer of all until its last byte is taken, and may announce no window.
   void drop_committed() noexcept;
   std::uint64_t window() const noexcept {

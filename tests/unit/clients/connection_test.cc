@@ -236,3 +236,56 @@ TEST_CASE("the last bytes and the FIN behind them come in order", "[connection]"
   CHECK((closes ? p.connection->close(false, p.batch) : p.connection->shut_down(p.batch)));
   CHECK(p.hear() == "bye<end>");
 }
+
+namespace {
+
+// The host's, counted.
+class CountedCalls final : public SocketCalls {
+ public:
+  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override {
+    ++peeks;
+    return host_sockets().peek(fd, skip, into);
+  }
+  void drop(int fd, std::uint64_t bytes) noexcept override {
+    ++drops;
+    host_sockets().drop(fd, bytes);
+  }
+  bool holds_any(int fd) noexcept override { return host_sockets().holds_any(fd); }
+  std::uint64_t unacknowledged(int fd) noexcept override {
+    return host_sockets().unacknowledged(fd);
+  }
+  ssize_t send(int fd, Pieces pieces, bool more) noexcept override {
+    return host_sockets().send(fd, pieces, more);
+  }
+  void end_output(int fd) noexcept override { host_sockets().end_output(fd); }
+  void reset(int fd) noexcept override { host_sockets().reset(fd); }
+  void close(int fd) noexcept override { host_sockets().close(fd); }
+  std::optional<SocketState> state(int fd, bool connected_here) noexcept override {
+    return host_sockets().state(fd, connected_here);
+  }
+  int peeks = 0, drops = 0;
+};
+
+}  // namespace
+
+TEST_CASE("one look behind the first request shows that nothing follows", "[connection][CONN-4]") {
+  CountedCalls calls;
+  Pair p;
+  p.connection = std::make_unique<Connection>(
+      ClientSocket(p.connection->surrender().release(), calls), std::uint16_t{80}, p.options);
+  p.connection->conn = ConnId{42};
+  p.say("GET");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  CHECK(calls.drops == 0);  // it is not committed
+  p.commit();
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  CHECK(calls.peeks == 2);
+  CHECK(calls.drops == 1);
+  p.say("GET");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  p.commit();
+  p.say("GET");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  CHECK(calls.peeks == 4);
+  CHECK(calls.drops == 1);  // the second one stays, and is passed over
+}
