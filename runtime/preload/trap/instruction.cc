@@ -41,11 +41,13 @@ Form form_of_two(unsigned char code) noexcept {
   return operands ? kOperands : Form{};
 }
 
-// Bytes of ModRM, SIB and displacement; 0: relative to the instruction's own place.
+bool is_relative(unsigned char operands) noexcept { return (operands & 0xc7u) == 5; }
+
+// Bytes of ModRM, SIB and displacement.
 std::size_t operand_bytes(const unsigned char* code) noexcept {
   const unsigned mode = code[0] >> 6u, rm = code[0] & 7u;
   if (mode == 3) return 1;
-  if (mode == 0 && rm == 5) return 0;
+  if (is_relative(code[0])) return 5;
   std::size_t bytes = 1;
   if (rm == 4) {
     bytes = 2;
@@ -56,11 +58,11 @@ std::size_t operand_bytes(const unsigned char* code) noexcept {
 
 }  // namespace
 
-std::size_t movable_length(const unsigned char* code) noexcept {
-  std::size_t at = 0;
+Move move_of(const unsigned char* code) noexcept {
+  std::size_t at = 0, displacement = 0;
   bool half = false, wide = false;
   for (; code[at] == 0x66 || code[at] == 0xf2 || code[at] == 0xf3 || code[at] == 0x64; ++at) {
-    if (at == 4) return 0;
+    if (at == 4) return {};
     half = half || code[at] == 0x66;
   }
   if (within(code[at], 0x40, 0x4f)) wide = (code[at++] & 8u) != 0;
@@ -72,14 +74,18 @@ std::size_t movable_length(const unsigned char* code) noexcept {
     form = form_of(code[at], wide, half);
     ++at;
   }
-  if (!form.known) return 0;
+  if (!form.known) return {};
   if (form.operands) {
-    const std::size_t bytes = operand_bytes(code + at);
-    if (bytes == 0) return 0;
-    at += bytes;
+    if (is_relative(code[at])) displacement = at + 1;
+    at += operand_bytes(code + at);
   }
   at += form.immediate;
-  return at <= kInstructionMax ? at : 0;
+  return at <= kInstructionMax ? Move{at, displacement} : Move{};
+}
+
+std::size_t movable_length(const unsigned char* code) noexcept {
+  const Move move = move_of(code);
+  return move.displacement == 0 ? move.length : 0;
 }
 
 }  // namespace crane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The first instruction of a function, as far as it must be known to run it at another place.
+// One instruction, as far as it must be known to run it at another place.
 //
 // Threads: any; a pure function.
 
@@ -10,9 +10,16 @@ namespace crane {
 
 inline constexpr std::size_t kInstructionMax = 15;  // bytes; the processor's own bound
 
-// The bytes of the instruction at `code` when it does the same wherever it stands; 0: it is
-// relative to its place (jumps, %rip), or none of those that compilers begin functions with.  Reads
-// no more than it needs.
+struct Move {
+  std::size_t length = 0;  // bytes; 0: a jump, or none of those that compilers begin functions
+                           // with
+  std::size_t displacement = 0;  // where its 32 bits relative to %rip begin; 0: it has none
+};
+
+// The instruction at `code`.  Reads no more than it needs.
+Move move_of(const unsigned char* code) noexcept;
+
+// The bytes of the instruction at `code` when it does the same wherever it stands; else 0.
 std::size_t movable_length(const unsigned char* code) noexcept;
 
 }  // namespace crane

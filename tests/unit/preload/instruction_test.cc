@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Only instructions that do the same elsewhere are moved, and whole ones.
 // METHOD  Machine code as compilers begin functions, with its length; what is relative or unknown.
-// CHECKS  movable_length() of each.
+// CHECKS  movable_length() and move_of() of each.
 #include "runtime/preload/trap/instruction.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
 using crane::movable_length;
+using crane::move_of;
 
 namespace {
 
@@ -85,4 +86,31 @@ TEST_CASE("instruction: what depends on its place, or is not known, is refused",
     CAPTURE(row.text);
     CHECK(length_of(row.code) == 0);
   }
+}
+
+TEST_CASE("instruction: where an address relative to the instruction stands is told", "[runtime]") {
+  struct Relative {
+    const char* text;
+    std::vector<unsigned char> code;
+    std::size_t displacement;
+  };
+  const Relative rows[] = {
+      {"mov 0x100(%rip),%rax", {0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00}, 3},
+      {"lea 0x100(%rip),%r13", {0x4c, 0x8d, 0x2d, 0x00, 0x01, 0x00, 0x00}, 3},
+      {"cmpb $0,0x100(%rip)", {0x80, 0x3d, 0x00, 0x01, 0x00, 0x00, 0x00}, 2},
+      {"movl $1,0x100(%rip)", {0xc7, 0x05, 0x00, 0x01, 0x00, 0x00, 1, 0, 0, 0}, 2},
+      {"movsd 0x100(%rip),%xmm0", {0xf2, 0x0f, 0x10, 0x05, 0x00, 0x01, 0x00, 0x00}, 4},
+      {"mov 0x100,%eax (absolute)", {0x8b, 0x04, 0x25, 0x00, 0x01, 0x00, 0x00}, 0},
+      {"mov 0x0(%rbp),%rax", {0x48, 0x8b, 0x45, 0x00}, 0},
+      {"mov %rsp,%rbp", {0x48, 0x89, 0xe5}, 0},
+  };
+  for (const Relative& row : rows) {
+    CAPTURE(row.text);
+    std::vector<unsigned char> code = row.code;
+    code.resize(code.size() + 16, 0x06);
+    const crane::Move move = move_of(code.data());
+    CHECK(move.length == row.code.size());
+    CHECK(move.displacement == row.displacement);
+  }
+  CHECK(move_of(std::vector<unsigned char>(16, 0xe9).data()).length == 0);
 }
