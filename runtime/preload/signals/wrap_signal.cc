@@ -21,6 +21,7 @@
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/soft_barrier_point.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tsc_site.h"
 #include "runtime/preload/trap/vdso.h"
 
 namespace crane {
@@ -208,6 +209,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_by_signal(signo);
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
+  tsc::show_program(context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
   const bool blocked = (world->slots[self.slot].blocked_signals & bit_of(signo)) != 0;
   const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
@@ -231,6 +233,7 @@ void answer_call(int signo, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (signo == SIGSEGV && handle_tsc(info, context)) return;
+  if (signo == SIGTRAP && tsc::handle_break(info, context)) return;
   if ((signo == SIGSEGV || signo == SIGBUS) && handle_look(context)) return;
   if (signo != SIGSYS && signo != SIGTRAP) return take_fault(signo, info, context);
   signal_stack::move_to_operation(answer_call, signo, info, context);

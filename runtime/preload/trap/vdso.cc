@@ -23,6 +23,8 @@
 #include "runtime/preload/time/vtime.h"
 #include "runtime/preload/trap/code.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tsc_site.h"
+#include "runtime/preload/trap/tsc_stub.h"
 
 namespace crane {
 namespace {
@@ -137,8 +139,7 @@ void patch(const Image& image) noexcept {
 
 const std::ptrdiff_t* rseq_offset = nullptr;
 
-constexpr unsigned char kTsc[] = {0x0f, 0x31};
-constexpr unsigned char kTscAndProcessor[] = {0x0f, 0x01, 0xf9};
+constexpr unsigned char kTscAndProcessor[] = {0x0f, 0x01, 0xf9};  // rdtscp
 
 }  // namespace
 
@@ -199,10 +200,16 @@ void replace_random_bytes() noexcept {
 
 bool handle_tsc(const siginfo_t* info, void* context) noexcept {
   if (info->si_code != SI_KERNEL) return false;
-  auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const void* code = reinterpret_cast<const void*>(registers[REG_RIP]);
-  const bool plain = std::memcmp(code, kTsc, sizeof kTsc) == 0;
-  if (!plain && std::memcmp(code, kTscAndProcessor, sizeof kTscAndProcessor) != 0) return false;
+  auto& interrupted = *static_cast<ucontext_t*>(context);
+  auto* registers = interrupted.uc_mcontext.gregs;
+  const auto address = static_cast<std::uintptr_t>(registers[REG_RIP]);
+  const void* code = reinterpret_cast<const void*>(address);
+  const bool plain = std::memcmp(code, tsc::kRead, sizeof tsc::kRead) == 0;
+  if (!plain && std::memcmp(code, kTscAndProcessor, sizeof kTscAndProcessor) != 0) {
+    return tsc::resume(address, interrupted);
+  }
+  const std::uintptr_t site = plain ? tsc::site_of(address) : address;
+  registers[REG_RIP] = static_cast<greg_t>(site);  // for whoever unwinds the stack from here
   // As if the processor counted nanoseconds.
   std::int64_t count = 0;
   if (is_real()) {
@@ -210,16 +217,19 @@ bool handle_tsc(const siginfo_t* info, void* context) noexcept {
     raw_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     count = to_ns(now);
   } else {
-    read_from(code);
+    read_from(reinterpret_cast<const void*>(site));
     InsideCrane inside;
     const int saved = errno;
     count = virtual_now();
+    if (plain && site == address) tsc::note_trap(site);
     errno = saved;
   }
   registers[REG_RAX] = count & 0xffffffff;
   registers[REG_RDX] = count >> 32;
   if (!plain) registers[REG_RCX] = 0;
-  registers[REG_RIP] += plain ? sizeof kTsc : sizeof kTscAndProcessor;
+  // Where the place was changed meanwhile, int3 is there.
+  registers[REG_RIP] =
+      static_cast<greg_t>(address + (plain ? sizeof tsc::kRead : sizeof kTscAndProcessor));
   return true;
 }
 

@@ -7,7 +7,8 @@
 //
 // The vDSO's functions begin with a jump to ours, in this process' copy of its pages: fork keeps
 // them, a new program gets fresh ones and patches them again.  RDTSC is made a fault (PR_SET_TSC),
-// which threads and children inherit, and programs too: exec allows it again.
+// which threads and children inherit, and programs too: exec allows it again.  Where a program
+// executes it often a jump stands instead (tsc_site.h).
 //
 // Threads: as said.
 

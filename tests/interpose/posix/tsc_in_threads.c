@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that read at the same places at the same time, from the first read on, while others jump
+// into the middle of them: each thread's time only grows.
+#include "tsc.h"
+
+enum { kSites = 64, kThreads = 4 };
+
+// Each place has 32 bytes: the way to read begins at 0, the other one at 16.
+// clang-format off
+__asm__(
+    ".text\n .p2align 5\n .globl places\n"
+    "places:\n"
+    ".rept 64\n"
+    "  .p2align 5\n"
+    "  rdtsc\n"
+    "1: shl $32, %rdx\n or %rdx, %rax\n ret\n"
+    "  .p2align 4\n"
+    "  mov %rdi, %rax\n xor %edx, %edx\n jmp 1b\n"
+    ".endr\n");
+// clang-format on
+extern const char places[];
+
+typedef uint64_t (*Way)(uint64_t);
+static pthread_barrier_t together;
+
+static void* read_everywhere(void* given) {
+  uint64_t last = 0, wrong = 0;
+  for (int s = 0; s < kSites; ++s) {
+    const Way read = (Way)(uintptr_t)(places + 32 * s),
+              other = (Way)(uintptr_t)(places + 32 * s + 16);
+    pthread_barrier_wait(&together);
+    for (uint64_t i = 0; i < READS; ++i) {
+      const uint64_t now = read(0);
+      wrong += now <= last;
+      last = now;
+      wrong += other(i) != i;
+    }
+  }
+  (void)given;
+  return (void*)wrong;
+}
+
+int main(void) {
+  CHECK_EQUAL(pthread_barrier_init(&together, NULL, kThreads), 0);
+  pthread_t threads[kThreads];
+  for (int i = 0; i < kThreads; ++i) threads[i] = start(read_everywhere, NULL);
+  for (int i = 0; i < kThreads; ++i) CHECK_EQUAL((long)join(threads[i]), 0);
+  int changed = 0;
+  for (int s = 0; s < kSites; ++s) changed += is_changed(places + 32 * s);
+  CHECK_EQUAL(changed, is_virtual() ? kSites : 0);
+  return succeed();
+}
