@@ -27,7 +27,8 @@ Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begi
                       work.node_cpu_ns - before.node_cpu_ns};
   window_end_ns_ = now_ns + kWindowNs;
   if (window.ns > kWindowMaxNs || window.answers < kBusyAnswers) {
-    done_ = -1;
+    confirms_ = false;
+    if (std::exchange(done_, -1) >= 0) next_trial_ns_ = now_ns + kAgainMinNs;
     return way_ = settled_;
   }
   if (done_ < 0) {
@@ -61,7 +62,7 @@ PairedTrial::Winner PairedTrial::winner(Cost cost) const noexcept {
 }
 
 Way PairedTrial::decide(std::int64_t now_ns) noexcept {
-  CRANE_ASSERT(done_ == kWindows);  // TRIAL-1
+  CRANE_ASSERT(done_ == kWindows);
   done_ = -1;
   ++trials_;
   const auto per_answer = [](auto what, const Window& w) {
@@ -69,11 +70,14 @@ Way PairedTrial::decide(std::int64_t now_ns) noexcept {
   };
   Winner won = winner([&](const Window& w) { return per_answer(w.ns, w); });
   if (won == Winner::kNone) won = winner([&](const Window& w) { return per_answer(w.cpu_ns, w); });
-  const Way before = settled_;
-  if (won != Winner::kNone) settled_ = won == Winner::kFirst ? A : B;
-  again_ns_ =
-      settled_ == before && trials_ > 1 ? std::min(2 * again_ns_, kAgainMaxNs) : kAgainMinNs;
-  next_trial_ns_ = now_ns + again_ns_;
+  const Way better = won == Winner::kNone ? settled_ : won == Winner::kFirst ? A : B;
+  const bool confirmed = better != settled_ && std::exchange(confirms_, true);
+  if (better == settled_ || confirmed) {
+    confirms_ = false;
+    again_ns_ = confirmed || trials_ == 1 ? kAgainMinNs : std::min(2 * again_ns_, kAgainMaxNs);
+    next_trial_ns_ = now_ns + again_ns_;
+  }
+  if (confirmed) settled_ = better;  // TRIAL-1
   return way_ = settled_;
 }
 

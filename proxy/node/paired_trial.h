@@ -10,8 +10,10 @@
 // nothing.  Trials come less often while they find nothing new.
 //
 // Shapes: pure; times are CLOCK_MONOTONIC in ns.  Threads: one.
-// INVARIANT TRIAL-1  The way changes for good only behind a whole trial, all of whose windows were
-//                    busy, and in which the winner was ahead in most pairs of windows.
+// INVARIANT TRIAL-1  The way changes for good only behind two whole trials, one after the other,
+// all
+//                    of whose windows were busy, and in which the same way was clearly ahead in all
+//                    and ahead in most pairs of windows.
 
 #include <array>
 #include <cstdint>
@@ -22,10 +24,11 @@ enum class Way : std::uint8_t { kFirst, kSecond };  // the first: until a trial 
 
 class PairedTrial {
  public:
-  static constexpr std::int64_t kWindowNs = 100'000'000;
+  // Short: half of a trial is spent in the worse way.
+  static constexpr std::int64_t kWindowNs = 25'000'000;
   static constexpr int kWindows = 8;
   // Answers of a window below which nothing is tried.
-  static constexpr std::uint64_t kBusyAnswers = 20;
+  static constexpr std::uint64_t kBusyAnswers = 10;
   static constexpr std::int64_t kAgainMinNs = 5'000'000'000;
   static constexpr std::int64_t kAgainMaxNs = 80'000'000'000;
 
@@ -68,7 +71,8 @@ class PairedTrial {
   std::int64_t next_trial_ns_ = 0;
   std::int64_t again_ns_ = kAgainMinNs;
   std::array<Window, kWindows> windows_{};
-  int done_ = -1;  // windows of the trial; -1: none is under way
+  int done_ = -1;          // windows of the trial; -1: none is under way
+  bool confirms_ = false;  // the last trial was for a change, and the next one decides
   std::uint64_t trials_ = 0;
 };
 
