@@ -116,14 +116,20 @@ void unlink_connection(Layout& w, std::uint32_t file) noexcept {
   *at = w.files[file].connection.bucket_next;
 }
 
+// Hands on the record whose `size` bytes lie at `bytes`, behind room for its header.
+void commit_record(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
+                   std::byte* bytes, std::uint32_t size) noexcept {
+  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
+  std::memcpy(bytes - sizeof header, &header, sizeof header);
+  commit_output(w, static_cast<std::uint32_t>(sizeof header + size));
+}
+
 void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
           const std::byte* data, std::uint32_t size) noexcept {
   const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + size);
-  const std::span<std::byte> room = reserve_output(w, total);
-  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
-  std::memcpy(room.data(), &header, sizeof header);
-  if (size > 0) std::memcpy(room.data() + sizeof header, data, size);
-  commit_output(w, total);
+  std::byte* const bytes = reserve_output(w, total).data() + sizeof(OutputHeader);
+  if (size > 0) std::memcpy(bytes, data, size);
+  commit_record(w, type, conn, argument, bytes, size);
 }
 
 void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
@@ -290,9 +296,8 @@ void commit_written(Layout& w, std::uint32_t file, std::span<std::byte> room,
   CRANE_ASSERT(filled <= room.size());
   if (filled == 0) return;
   ConnectionState& c = w.files[file].connection;
-  const OutputHeader header{OutputType::kBytes, {}, value(c.conn), c.sent, w.scheduler.clock};
-  std::memcpy(room.data() - sizeof header, &header, sizeof header);
-  commit_output(w, static_cast<std::uint32_t>(sizeof header + filled));
+  commit_record(w, OutputType::kBytes, value(c.conn), c.sent, room.data(),
+                static_cast<std::uint32_t>(filled));
   c.sent += filled;
   w.files[file].readiness = connection_readiness(w, w.files[file]);
 }

@@ -65,20 +65,26 @@ std::uint64_t Ring::writable() const noexcept {
   return best > kRecordHeader ? best - kRecordHeader : 0;
 }
 
-std::span<const std::byte> Ring::front() noexcept {
-  for (;;) {
-    const std::uint64_t read = ring_.read_position.load(std::memory_order_relaxed);
-    if (read == ring_.write_position.load(std::memory_order_acquire)) return {};
-    const std::uint64_t offset = read & (ring_.capacity - 1);
+std::span<const std::byte> Ring::record_at(std::uint64_t& position) const noexcept {
+  while (position != ring_.write_position.load(std::memory_order_acquire)) {
+    const std::uint64_t offset = position & (ring_.capacity - 1);
     RecordHeader header;
     std::memcpy(&header, data_ + offset, sizeof header);
-    if (header.size == kFiller) {
-      ring_.read_position.store(read + (ring_.capacity - offset), std::memory_order_release);
-      continue;
+    if (header.size != kFiller) {
+      CRANE_ASSERT(offset + footprint(header.size) <= ring_.capacity);
+      return {data_ + offset + kRecordHeader, header.size};
     }
-    CRANE_ASSERT(offset + footprint(header.size) <= ring_.capacity);
-    return {data_ + offset + kRecordHeader, header.size};
+    position += ring_.capacity - offset;
   }
+  return {};
+}
+
+std::span<const std::byte> Ring::front() noexcept {
+  const std::uint64_t read = read_position();
+  std::uint64_t position = read;
+  const std::span<const std::byte> record = record_at(position);
+  if (position != read) ring_.read_position.store(position, std::memory_order_release);
+  return record;
 }
 
 void Ring::pop() noexcept {
@@ -89,19 +95,9 @@ void Ring::pop() noexcept {
 }
 
 std::span<const std::byte> Ring::next(std::uint64_t& position) const noexcept {
-  while (position != ring_.write_position.load(std::memory_order_acquire)) {
-    const std::uint64_t offset = position & (ring_.capacity - 1);
-    RecordHeader header;
-    std::memcpy(&header, data_ + offset, sizeof header);
-    if (header.size == kFiller) {
-      position += ring_.capacity - offset;
-      continue;
-    }
-    CRANE_ASSERT(offset + footprint(header.size) <= ring_.capacity);
-    position += footprint(header.size);
-    return {data_ + offset + kRecordHeader, header.size};
-  }
-  return {};
+  const std::span<const std::byte> record = record_at(position);
+  if (record.data() != nullptr) position += footprint(static_cast<std::uint32_t>(record.size()));
+  return record;
 }
 
 void Ring::release(std::uint64_t position) noexcept {

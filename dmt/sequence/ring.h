@@ -59,6 +59,9 @@ class Ring {
   static constexpr std::uint32_t kRecordHeader = 8;
 
  private:
+  // The payload of the record at `position`, which moves behind fillers only.
+  std::span<const std::byte> record_at(std::uint64_t& position) const noexcept;
+
   RingLayout& ring_;
   std::byte* data_;
 };
