@@ -42,7 +42,7 @@ Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begi
 
 // By cost(window): the way whose windows cost clearly less in all, and in most pairs.
 template <typename Cost>
-PairedTrial::Winner PairedTrial::winner(Cost cost) const noexcept {
+std::optional<Way> PairedTrial::winner(Cost cost) const noexcept {
   double all[2] = {};
   int ahead[2] = {};
   for (std::size_t i = 0; i < kWindows; i += 2) {
@@ -54,11 +54,9 @@ PairedTrial::Winner PairedTrial::winner(Cost cost) const noexcept {
   }
   for (const Way way : {A, B}) {
     const auto own = static_cast<std::size_t>(way);
-    if (ahead[own] >= kPairsAhead && all[own] < kClearly * all[1 - own]) {
-      return way == A ? Winner::kFirst : Winner::kSecond;
-    }
+    if (ahead[own] >= kPairsAhead && all[own] < kClearly * all[1 - own]) return way;
   }
-  return Winner::kNone;
+  return std::nullopt;
 }
 
 Way PairedTrial::decide(std::int64_t now_ns) noexcept {
@@ -68,9 +66,9 @@ Way PairedTrial::decide(std::int64_t now_ns) noexcept {
   const auto per_answer = [](auto what, const Window& w) {
     return static_cast<double>(what) / static_cast<double>(w.answers);
   };
-  Winner won = winner([&](const Window& w) { return per_answer(w.ns, w); });
-  if (won == Winner::kNone) won = winner([&](const Window& w) { return per_answer(w.cpu_ns, w); });
-  const Way better = won == Winner::kNone ? settled_ : won == Winner::kFirst ? A : B;
+  std::optional<Way> won = winner([&](const Window& w) { return per_answer(w.ns, w); });
+  if (!won) won = winner([&](const Window& w) { return per_answer(w.cpu_ns, w); });
+  const Way better = won.value_or(settled_);
   const bool confirmed = better != settled_ && std::exchange(confirms_, true);
   if (better == settled_ || confirmed) {
     confirms_ = false;

@@ -10,13 +10,13 @@
 // nothing.  Trials come less often while they find nothing new.
 //
 // Shapes: pure; times are CLOCK_MONOTONIC in ns.  Threads: one.
-// INVARIANT TRIAL-1  The way changes for good only behind two whole trials, one after the other,
-// all
-//                    of whose windows were busy, and in which the same way was clearly ahead in all
-//                    and ahead in most pairs of windows.
+// INVARIANT TRIAL-1  The way changes for good only behind two whole trials, one after the other.
+//                    All windows of both were busy, and in both the same way was clearly ahead in
+//                    all and ahead in most pairs of windows.
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace crane::node {
 
@@ -56,12 +56,11 @@ class PairedTrial {
     std::uint64_t answers = 0;
     std::int64_t cpu_ns = 0;
   };
-  enum class Winner : std::uint8_t { kNone, kFirst, kSecond };
-
   Way end_window(const Work& work, std::int64_t now_ns, bool may_begin) noexcept;
   Way decide(std::int64_t now_ns) noexcept;
+  // None: what is not clear.
   template <typename Cost>
-  Winner winner(Cost cost) const noexcept;
+  std::optional<Way> winner(Cost cost) const noexcept;
 
   Way settled_ = Way::kFirst;
   Way way_ = Way::kFirst;
