@@ -17,7 +17,24 @@ static inline int is_virtual(void) {
   return before <= count && count <= now_ns(CLOCK_MONOTONIC);
 }
 
-// The code at a place that was read often enough begins with a jump when somebody changed it.
+// libcrane.so puts a jump at the beginning of a place that was read often enough.
 static inline int is_changed(const void* site) { return *(const unsigned char*)site == 0xe9; }
+
+// `count`, a number, places to read at, of 32 bytes each: the way to read begins at 0, and at 16
+// one that jumps behind the first instruction.
+// clang-format off
+#define PLACES(count)                                      \
+  __asm__(                                                 \
+      ".text\n .p2align 5\n .globl places\n"               \
+      "places:\n"                                          \
+      ".rept " #count "\n"                                 \
+      "  .p2align 5\n"                                     \
+      "  rdtsc\n"                                          \
+      "1: shl $32, %rdx\n or %rdx, %rax\n ret\n"          \
+      "  .p2align 4\n"                                     \
+      "  mov %rdi, %rax\n xor %edx, %edx\n jmp 1b\n"      \
+      ".endr\n");                                          \
+  extern const char places[]
+// clang-format on
 
 #endif

@@ -8,20 +8,7 @@
 
 enum { kSites = 24, kStrays = 2 };
 
-// Each place has 32 bytes: the way to read begins at 0, the other one at 16.
-// clang-format off
-__asm__(
-    ".text\n .p2align 5\n .globl places\n"
-    "places:\n"
-    ".rept 24\n"
-    "  .p2align 5\n"
-    "  rdtsc\n"
-    "1: shl $32, %rdx\n or %rdx, %rax\n ret\n"
-    "  .p2align 4\n"
-    "  mov %rdi, %rax\n xor %edx, %edx\n jmp 1b\n"
-    ".endr\n");
-// clang-format on
-extern const char places[];
+PLACES(24);
 
 typedef uint64_t (*Way)(uint64_t);
 typedef int (*Create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

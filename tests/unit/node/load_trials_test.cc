@@ -4,13 +4,12 @@
 // CHECKS  TRIAL-2; the processors that the child may use, and whether it polls.
 #include "proxy/node/load_trials.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/unit/node/in_child.h"
 
 using namespace crane::node;
 
@@ -33,15 +32,6 @@ Seen see(const Config& config, int windows) {
   return seen;
 }
 
-// In a child, so that this process stays where it is.
-template <typename Check>
-bool in_child(Check check) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(check() ? 0 : 1);
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && status == 0;
-}
-
 }  // namespace
 
 TEST_CASE("load trials: placement and polling are tried", "[trial]") {
@@ -51,7 +41,7 @@ TEST_CASE("load trials: placement and polling are tried", "[trial]") {
   Config config;
   config.cpu = mine.back();
   const std::string all = own_processors(), server = std::to_string(config.cpu);
-  CHECK(in_child([&] {
+  CHECK(holds_in_child([&] {
     const Seen seen = see(config, 4 * PairedTrial::kWindows);
     return seen.processors == std::set{all, server} && seen.polled && seen.slept &&
            own_processors() == all;
@@ -59,7 +49,7 @@ TEST_CASE("load trials: placement and polling are tried", "[trial]") {
 }
 
 TEST_CASE("load trials: without a processor of the server's own a node stays", "[trial]") {
-  CHECK(in_child([] {
+  CHECK(holds_in_child([] {
     const std::string all = own_processors();
     const Config config;
     const Seen seen = see(config, 4 * PairedTrial::kWindows);

@@ -8,13 +8,14 @@
 
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/unit/node/in_child.h"
 
 using namespace crane::node;
 using crane::setup::Status;
@@ -30,16 +31,12 @@ int first_processor() {
 
 bool has_nodes() { return std::filesystem::exists("/sys/devices/system/node/online"); }
 
-// In a child, so that this process stays where it is.
 template <typename Check>
 bool holds_when_placed(Config config, Check check) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return holds_in_child([&] {
     place_node(config);
-    ::_exit(check() ? 0 : 1);
-  }
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && status == 0;
+    return check();
+  });
 }
 
 void check_refused(Config config, const std::string& what) {
