@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
 import quiet  # noqa: E402
-from place import Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
+from place import Place, machine, pyplot_or_none, redis_benchmark, save_plot  # noqa: E402
 from runs import (CONFIGURATIONS, RawLog, bubble_share, median_of, repeated,  # noqa: E402
                   spread)
 
@@ -141,9 +141,7 @@ def plot(runs, path):
         axis.set_title(f"{server.split()[0]}: {what}")
         axis.set_ylabel("requests/s (measured)")
         axis.tick_params(axis="x", rotation=20)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def measure(place, options, requests, log):

@@ -33,7 +33,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 from _hosts import Hosts, RoamingCounter, first_answers, served, under_way  # noqa: E402
 from _network import Network  # noqa: E402
-from place import Place, machine, pyplot_or_none  # noqa: E402
+from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 
 FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
 KEPT = ", kept connection"
@@ -223,9 +223,7 @@ def plot(path, gaps):
                        f"n = {len(values)}", fontsize=9)
         pane.set_xlabel("fault to first answer, ms")
         pane.set_ylabel("rounds")
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    print(f"plot: {path}")
+    save_plot(figure, path, 130)
 
 
 def main():

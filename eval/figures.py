@@ -10,6 +10,8 @@ import json
 import pathlib
 import sys
 
+from place import pyplot_or_none, save_plot
+
 # FALCON table 3, us: replicas, FALCON, DARE with 50 % writes, DARE with 10 % writes.
 FALCON_TABLE_3 = [(3, 8.2, 8.8, 5.8), (9, 8.8, 12.0, 7.2), (33, 13.0, 32.5, 16.8),
                   (65, 20.3, 64.0, 29.2), (105, 31.6, 102.5, 45.1)]
@@ -54,9 +56,7 @@ def draw_scale(pyplot, scale, group, path):
         axis.set_xlabel("replicas")
         axis.set_ylabel("propose to commit, us")
         axis.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def draw_strategies(pyplot, data, path):
@@ -85,9 +85,7 @@ def draw_strategies(pyplot, data, path):
     right.set_ylabel("median us of an entry")
     right.set_title(f"core over {data['fabric']}, batches 1..128 (cf. Mu figure 7), measured")
     right.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def main():
@@ -95,12 +93,8 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     folder = pathlib.Path(sys.argv[1])
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        print("no plots: matplotlib is absent (python3-matplotlib)")
+    pyplot = pyplot_or_none()
+    if not pyplot:
         return 0
     scale, group = load(folder, "scale.json"), load(folder, "shm_group.json")
     if scale:

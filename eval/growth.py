@@ -29,7 +29,7 @@ import growth_model as model
 import parts
 import quiet
 import usage
-from place import Place, pyplot_or_none
+from place import Place, pyplot_or_none, save_plot
 from runs import started
 from servers import CAUSES, STORIES
 from tables import missing_text
@@ -339,9 +339,7 @@ def plot_costs(rows, path):
             axis.set_ylabel(label, fontsize=8)
             axis.set_title(f"{server}, {other}, measured{parts.mark(rows)}", fontsize=8)
     axes[0][-1].legend(fontsize=7, handlelength=3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=100)
-    print(f"plot: {path}")
+    save_plot(figure, path, 100)
 
 
 def plot_model(models, rows, path):
@@ -367,9 +365,7 @@ def plot_model(models, rows, path):
         axis.set_title(f"{server}, one replica, {BASE[0]} threads: computed{parts.mark(rows)}",
                        fontsize=9)
         axis.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    print(f"plot: {path}")
+    save_plot(figure, path, 110)
 
 
 def arguments():

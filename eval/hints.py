@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 
-from place import Place, machine, pyplot_or_none
+from place import Place, machine, pyplot_or_none, save_plot
 from runs import CONFIGURATIONS, median_of, repeated, spread
 from servers import HERE, STORIES
 
@@ -88,9 +88,7 @@ def plot(rows, path):
     axis.set_xticks(range(len(rows)), list(rows))
     axis.set_ylabel("overhead, % of native (measured)")
     axis.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def main():

@@ -22,7 +22,7 @@ import ground
 import parts
 import quiet
 import usage
-from place import Place, pyplot_or_none
+from place import Place, pyplot_or_none, save_plot
 from runs import spread, started
 from servers import CAUSES, STORIES, all_kinds, prepared_server
 from tables import missing_text
@@ -214,9 +214,7 @@ def plot(rows, path):
             axis.set_xlabel("percentile of the requests, %")
             axis.set_ylabel("latency, ms")
             axis.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    print(f"plot: {path}")
+    save_plot(figure, path, 110)
 
 
 def arguments():

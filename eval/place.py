@@ -155,3 +155,9 @@ def pyplot_or_none():
     except ImportError:
         print("no plot: matplotlib is absent (python3-matplotlib)")
         return None
+
+
+def save_plot(figure, path, dpi):
+    figure.tight_layout()
+    figure.savefig(path, dpi=dpi)
+    print(f"plot: {path}")

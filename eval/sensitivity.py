@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import servers
-from place import Place, machine, pyplot_or_none
+from place import Place, machine, pyplot_or_none, save_plot
 from runs import CONFIGURATIONS, tried
 
 sys.path.insert(0, str(servers.STORIES))
@@ -96,9 +96,7 @@ def plot(rows, path):
         axis.set_ylabel("requests/s, % of the default's")
         axis.set_ylim(bottom=0)
     axes[0][-1].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def main():

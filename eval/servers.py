@@ -33,7 +33,7 @@ import _matrix as m  # noqa: E402
 import costs  # noqa: E402
 import ground  # noqa: E402
 import quiet  # noqa: E402
-from place import Place, machine, pyplot_or_none  # noqa: E402
+from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
 from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
 
@@ -150,9 +150,7 @@ def plot(rows, path):
     axis.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=30, ha="right")
     axis.set_ylabel("requests/s, % of native (measured)")
     axis.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    save_plot(figure, path, 120)
 
 
 def into_readme(text):

@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages  # noqa: E402
 from dav_race import dav_configuration  # noqa: E402
-from place import Place, machine, pyplot_or_none  # noqa: E402
+from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 
 SERVERS = ("redis", "apache2")
 WHOLE_SECONDS = 60     # until all replicas follow again after a fault
@@ -289,9 +289,7 @@ def plot(path, runs):
             pane.set_ylim(bottom=0)
             for fault in run["faults"]:
                 pane.axvline(fault["at"] / 60, color="#cc0000", linewidth=0.4)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    print(f"plot: {path}")
+    save_plot(figure, path, 130)
 
 
 def one_after_the_other(options, out, results):
