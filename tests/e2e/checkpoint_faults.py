@@ -39,7 +39,7 @@ ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "tr
 # A replica that recovers three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3
-# What is asked for while the group takes one of its own is refused.
+# A group refuses to take the checkpoint that is asked for while it takes one by itself.
 NONE_BY_ITSELF = ["--checkpoint-every", "0"]
 
 

@@ -118,7 +118,7 @@ bool confirmed(const Request& request);
 // status after a message.
 int end_servers(const Request& request, const std::string& group, const nlohmann::json& what,
                 const char* without_checkpoint, std::uint64_t& entry);
-// What the build of a replica says that it has in common with others; also for one that says none.
+// The versions that a replica's build tells; also of a build that tells none.
 std::string versions_of(const NodeAnswer& answer);  // ctl_versions.cc
 int show_versions(const Request& request);          // ctl_versions.cc
 int restore_replica(Request request);

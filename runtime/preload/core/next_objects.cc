@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint16_t kVersionIndex = 0x7fff, kHiddenVersion = 0x8000;
 constexpr std::uint16_t kFirstNamedVersion = 2;
 
-// What the kernel maps is in the list of objects, and no name is looked up in it.
+// The list of objects has the vDSO, too; dlsym looks up no name in it.
 bool is_vdso(const dl_phdr_info& object) noexcept {
   const std::uintptr_t image = getauxval(AT_SYSINFO_EHDR);
   const auto headers = reinterpret_cast<std::uintptr_t>(object.dlpi_phdr);
