@@ -235,10 +235,10 @@ class Counter(threading.Thread):
 class Load:
     """Several Counters that keep their connections, and one that opens a new one each time."""
 
-    def __init__(self, port, clients=8, timeout=0.4):
+    def __init__(self, port, clients=8, timeout=0.4, fresh_timeout=0.05):
         self.port = port
         self.clients = [Counter(port, n, timeout) for n in range(clients)]
-        self.clients.append(Counter(port, "fresh", 0.05, one_shot=True))
+        self.clients.append(Counter(port, "fresh", fresh_timeout, one_shot=True))
 
     def __enter__(self):
         for c in self.clients:

@@ -92,7 +92,8 @@ def one_host(scenario):
                "--appendonly", "no"]
     with Placed(scenario, place, program, port=port, options=["--restart-checkpoints"]) as group:
         first = builds(group)[0]
-        with h.Load(port, timeout=10) as load:
+        # A client that gives up early would count as one that lost its connection.
+        with h.Load(port, timeout=10, fresh_timeout=10) as load:
             run(scenario, group, "the old build takes a checkpoint", "checkpoint", "now",
                 group.name)
             commit = b.upgrade(place)
