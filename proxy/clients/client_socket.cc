@@ -128,19 +128,44 @@ std::uint64_t HostSockets::unacknowledged(int fd) noexcept {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
-std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexcept {
+// What the kernel counts for a socket, and tells by several calls.
+struct SocketCounts {
   tcp_info info{};
-  socklen_t size = sizeof info;
   int unread = 0, unacknowledged = 0;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+};
+
+bool read_info(int fd, tcp_info& info) noexcept {
+  socklen_t size = sizeof info;
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+}
+
+// SOCKET-1: what arrives between two of the calls changes one of the numbers that are compared.
+// That ends, since this process alone takes from the socket and puts into it: what may still arrive
+// is bounded by what was put, and by the window that the client has.
+bool read_counts(int fd, SocketCounts& counts) noexcept {
+  tcp_info before{};
+  if (!read_info(fd, counts.info)) return false;
+  do {
+    before = counts.info;
+    if (::ioctl(fd, SIOCINQ, &counts.unread) != 0 ||
+        ::ioctl(fd, SIOCOUTQ, &counts.unacknowledged) != 0 || !read_info(fd, counts.info)) {
+      return false;
+    }
+  } while (counts.info.tcpi_bytes_received != before.tcpi_bytes_received ||
+           counts.info.tcpi_bytes_acked != before.tcpi_bytes_acked ||
+           counts.info.tcpi_state != before.tcpi_state);
+  return true;
+}
+
+std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexcept {
+  SocketCounts counts;
+  if (!read_counts(fd, counts)) return std::nullopt;
+  const auto& [info, unread, unacknowledged] = counts;
   SocketState s;
   const auto tcp = static_cast<TcpState>(info.tcpi_state);
   s.closed = tcp == TcpState::kClose;
   s.input_ended = has_received_fin(tcp);
   s.output_ended = has_sent_fin(tcp);
-  if (::ioctl(fd, SIOCINQ, &unread) != 0 || ::ioctl(fd, SIOCOUTQ, &unacknowledged) != 0) {
-    return std::nullopt;
-  }
   // A FIN counts as a byte in either direction; SIOCINQ leaves it out.
   s.taken = info.tcpi_bytes_received - (s.input_ended ? 1 : 0) - static_cast<std::uint64_t>(unread);
   s.put =

@@ -22,6 +22,8 @@
 namespace crane::proxy {
 
 // Where the two streams of a socket are.  Bytes are counted from the connection's start.
+// INVARIANT SOCKET-1  All of it is of one moment, whatever arrives while it is read: else bytes of
+//                     the client would be skipped, or bytes of the server be sent twice.
 struct SocketState {
   std::uint64_t taken = 0;    // of the client's, read by whichever process
   std::uint64_t put = 0;      // of the server's, written

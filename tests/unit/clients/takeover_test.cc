@@ -4,7 +4,8 @@
 // METHOD  One TCP connection, three replicas with a server that answers each byte with two, a log
 //         that commits late or never.  Random steps, among them kills of the leader at any of them
 //         and planned changes; the replicas run behind each other.
-// CHECKS  CONN-4, CONN-5; half closes; a replica that recovers; sockets that are not there.
+// CHECKS  CONN-4, CONN-5, SOCKET-1; half closes; a replica that recovers; sockets that are not
+// there.
 #include "proxy/clients/connection.h"
 
 #include <linux/sockios.h>
@@ -15,11 +16,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
@@ -355,4 +358,32 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
     INFO("sent " << sent << ", read " << read);
     REQUIRE(all);
   }
+}
+
+TEST_CASE("where a socket is does not depend on what arrives while it is read", "[SOCKET-1]") {
+  const TcpPair pair;
+  std::atomic<bool> over{false};
+  // Both directions never rest: each look has bytes and acknowledgements that arrive beside it.
+  std::thread other([&] {
+    std::array<char, 4096> some{};
+    while (!over.load()) {
+      (void)!::send(pair.client, some.data(), 100, MSG_DONTWAIT);
+      (void)!::recv(pair.client, some.data(), some.size(), MSG_DONTWAIT);
+    }
+  });
+  const ClientSocket socket(::dup(pair.server));
+  const std::array<std::byte, 100> bytes{};
+  const std::span<const std::byte> piece = bytes;
+  std::array<char, 4096> room{};
+  std::uint64_t put = 0, taken = 0, wrong = 0;
+  for (int looks = 0; looks < 50'000; ++looks) {
+    put += static_cast<std::uint64_t>(std::max<ssize_t>(socket.send(Pieces(&piece, 1)), 0));
+    const auto state = socket.state(false);
+    if (!state || state->put != put || state->taken != taken) ++wrong;
+    const ssize_t got = ::recv(pair.server, room.data(), room.size(), MSG_DONTWAIT);
+    taken += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
+  }
+  over.store(true);
+  other.join();
+  REQUIRE(wrong == 0);
 }
