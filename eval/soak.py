@@ -207,13 +207,7 @@ def whole(group):
 
 def equal(group):
     """What is wrong with the replicas when all stand at one entry."""
-    group.settle(120)
-
-    def at_one_place():
-        said = group.statuses()
-        still = len(said) == 3 and all(s and s["settled"] for s in said.values())
-        return said if still and len({s["applied"] for s in said.values()}) == 1 else None
-    said = h.wait_until(at_one_place, 60, "the replicas rest at one entry")
+    said = group.rest(60)
     wrong = []
     if len({(s["clock"], s["schedule_hash"]) for s in said.values()}) != 1:
         wrong.append(f"schedules differ: {group.brief()}")

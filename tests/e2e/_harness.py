@@ -265,6 +265,16 @@ class Group:
         except Failure as failure:
             raise Failure(f"{failure}: {self.brief()}") from None
 
+    def rest(self, seconds=30, count=3):
+        """Statuses of `count` replicas at one entry: timers of an idle server go on, so that
+        replicas that are asked one after the other differ."""
+        def at_one_entry():
+            said = self.statuses()
+            still = len(said) == count and all(s and s["settled"] for s in said.values())
+            return said if still and len({s["applied"] for s in said.values()}) == 1 else None
+        self.settle(60)
+        return wait_until(at_one_entry, seconds, f"the replicas of {self.name} rest at one entry")
+
     def are_whole(self):
         return is_whole(self.statuses(range(self.replicas)))
 

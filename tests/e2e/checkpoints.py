@@ -91,13 +91,7 @@ class Worker(threading.Thread):
 
 
 def check_equal(scenario, group, what, alarmed=False):
-    group.settle(60)
-
-    def at_one_place():   # timers of an idle server go on: asked until all stand at one entry
-        said = group.statuses()
-        still = all(s and s["settled"] for s in said.values())
-        return said if still and len({s["applied"] for s in said.values()}) == 1 else None
-    said = h.wait_until(at_one_place, 30, f"{what}: the replicas rest at one entry")
+    said = group.rest()
     scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
     same = {(s["clock"], s["schedule_hash"]) for s in said.values()}
     scenario.check(len(same) == 1, f"{what}: schedules are equal", repr(group.brief()))

@@ -51,10 +51,9 @@ def check_writes(scenario, group, clients, what):
     problems = [p for c in clients for p in c.verify(group.port, group.addresses[leader])]
     scenario.check(not problems, f"{what}: no acknowledged write of "
                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
-    group.settle(60)
-    same = {(s["outputs_digest"], s["schedule_hash"]) for s in group.statuses().values()}
-    scenario.check(len(same) == 1 and len(group.live()) == HOSTS and
-                   not any(s["verified"]["alarm"] for s in group.statuses().values()),
+    said = group.rest(count=HOSTS)
+    same = {(s["outputs_digest"], s["schedule_hash"]) for s in said.values()}
+    scenario.check(len(same) == 1 and not any(s["verified"]["alarm"] for s in said.values()),
                    f"{what}: the replicas are equal", group.brief())
     scenario.check(group.stop() == 0, f"{what}: the group is stopped", group.said()[-500:])
 
