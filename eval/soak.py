@@ -207,7 +207,7 @@ def whole(group):
 
 def equal(group):
     """What is wrong with the replicas when all stand at one entry."""
-    said = group.rest(60)
+    said = h.at_rest(group, 60)
     wrong = []
     if len({(s["clock"], s["schedule_hash"]) for s in said.values()}) != 1:
         wrong.append(f"schedules differ: {group.brief()}")

@@ -119,6 +119,17 @@ def alive(pid):
 
 # --- a group ------------------------------------------------------------------------------------
 
+def at_rest(group, seconds=30, count=3):
+    """Statuses of `count` replicas at one entry: timers of an idle server go on, so that replicas
+    that are asked one after the other differ."""
+    def at_one_entry():
+        said = group.statuses()
+        still = len(said) == count and all(s and s["settled"] for s in said.values())
+        return said if still and len({s["applied"] for s in said.values()}) == 1 else None
+    group.settle(60)
+    return wait_until(at_one_entry, seconds, f"the replicas of {group.name} rest at one entry")
+
+
 def is_whole(statuses):
     """All replicas run and vote. One that came back without its memory votes when it has caught up:
     until then the group may not bear the loss of another one."""
@@ -264,16 +275,6 @@ class Group:
             return wait_until(done, seconds, f"the replicas of {self.name} agree on their outputs")
         except Failure as failure:
             raise Failure(f"{failure}: {self.brief()}") from None
-
-    def rest(self, seconds=30, count=3):
-        """Statuses of `count` replicas at one entry: timers of an idle server go on, so that
-        replicas that are asked one after the other differ."""
-        def at_one_entry():
-            said = self.statuses()
-            still = len(said) == count and all(s and s["settled"] for s in said.values())
-            return said if still and len({s["applied"] for s in said.values()}) == 1 else None
-        self.settle(60)
-        return wait_until(at_one_entry, seconds, f"the replicas of {self.name} rest at one entry")
 
     def are_whole(self):
         return is_whole(self.statuses(range(self.replicas)))

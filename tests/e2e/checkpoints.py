@@ -91,7 +91,7 @@ class Worker(threading.Thread):
 
 
 def check_equal(scenario, group, what, alarmed=False):
-    said = group.rest()
+    said = h.at_rest(group)
     scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
     same = {(s["clock"], s["schedule_hash"]) for s in said.values()}
     scenario.check(len(same) == 1, f"{what}: schedules are equal", repr(group.brief()))

@@ -51,7 +51,7 @@ def check_writes(scenario, group, clients, what):
     problems = [p for c in clients for p in c.verify(group.port, group.addresses[leader])]
     scenario.check(not problems, f"{what}: no acknowledged write of "
                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
-    said = group.rest(count=HOSTS)
+    said = h.at_rest(group, count=HOSTS)
     same = {(s["outputs_digest"], s["schedule_hash"]) for s in said.values()}
     scenario.check(len(same) == 1 and not any(s["verified"]["alarm"] for s in said.values()),
                    f"{what}: the replicas are equal", group.brief())
