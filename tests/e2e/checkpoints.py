@@ -261,6 +261,23 @@ def found_within_a_period(scenario, flipped, log):
                    f"{before} {at} {cut}")
 
 
+def beside_another(scenario):
+    """Asked for while the same replica takes one: crane-ctl asks again until it is taken."""
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
+        follower, said = (group.leader() + 1) % 3, []
+        asking = [threading.Thread(target=lambda: said.append(control(
+            group, "checkpoint", "now", group.name, "--replica", str(follower))))
+            for _ in range(3)]
+        for one in asking:
+            one.start()
+        for one in asking:
+            one.join()
+        scenario.check([status for status, _ in said] == [0] * 3 and
+                       group.status(follower)["checkpoint"]["taken"] == 3,
+                       "three at once: each is taken", repr(said))
+
+
 def pages(scenario):
     """Files that are replaced all the time keep what a restored server knows of them."""
     port = h.free_port()
@@ -371,6 +388,7 @@ def body(scenario):
     same_names(scenario)
     by_themselves(scenario)
     lost_early(scenario)
+    beside_another(scenario)
     h.need("apache2")
     pages(scenario)
     chosen = os.environ.get("CRANE_KIND", "")

@@ -23,6 +23,12 @@ constexpr std::int64_t kNoLook = std::numeric_limits<std::int64_t>::max();
 void Checkpointer::enter(State state, std::int64_t now_ns) {
   state_ = state;
   since_ns_ = now_ns;
+  status_.under_way = at_;
+}
+
+void Checkpointer::end() {
+  state_ = State::kIdle;
+  status_.under_way = Index{0};
 }
 
 void Checkpointer::refuse(Index at, const std::string& why) {
@@ -30,6 +36,12 @@ void Checkpointer::refuse(Index at, const std::string& why) {
   ++status_.failed;
   status_.gave_up = at;
   status_.why = why;
+  status_.busy = false;
+}
+
+void Checkpointer::refuse_for_now(Index at) {
+  refuse(at, "the one before was not finished");
+  status_.busy = true;
 }
 
 void Checkpointer::restarted(Index at, std::int64_t pack_ns) {
@@ -43,7 +55,7 @@ void Checkpointer::restarted(Index at, std::int64_t pack_ns) {
 
 void Checkpointer::asked(std::int64_t now_ns, Index at) {
   if (state_ != State::kIdle) {
-    refuse(at, "the one before was not finished");
+    refuse_for_now(at);
     return;
   }
   at_ = at;
@@ -67,8 +79,9 @@ void Checkpointer::give_up(const std::string& why) {
   ++status_.failed;
   status_.gave_up = at_;
   status_.why = why;
+  status_.busy = false;
   const bool held = holds();
-  state_ = State::kIdle;
+  end();
   actions_.discard();
   if (held) actions_.release();  // TAKE-1
 }
@@ -129,7 +142,7 @@ void Checkpointer::published(std::int64_t now_ns, const std::string& why_not) {
   status_.rest_ns = rest_ns_;
   status_.held_ns = held_ns_;
   status_.pack_ns = now_ns - since_ns_;
-  state_ = State::kIdle;
+  end();
   constexpr std::int64_t kMs = 1'000'000;
   spdlog::info(
       "checkpoint at entry {}: prepared in {} ms, quiescent after {} ms, held for {} ms, packed in "

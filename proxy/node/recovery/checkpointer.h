@@ -62,8 +62,10 @@ struct CheckpointStatus {
   std::uint64_t taken = 0;      // published by this node
   std::uint64_t failed = 0;     // given up
   Index last{};                 // the entry of the last published one; 0: none
+  Index under_way{};            // the entry of the one that is taken now; 0: none
   Index gave_up{};              // the entry of the last one that was given up; 0: none
   std::string why;              // the last one that was given up was so because of this
+  bool busy = false;            // it was so because another one was not finished: ask again
   std::int64_t prepare_ns = 0;  // of the last published one: from the entry until it was prepared,
   std::int64_t rest_ns = 0;     // from the place's admission until it was quiescent,
   std::int64_t held_ns = 0;     // from there until the log went on,
@@ -80,6 +82,8 @@ class Checkpointer {
   void asked(std::int64_t now_ns, Index at);
   // It is not even tried.
   void refuse(Index at, const std::string& why);
+  // .. since another one is not finished; the status says that it may be asked for again.
+  void refuse_for_now(Index at);
   void prepared(std::int64_t now_ns);
   // One without processes is there (restarter.h), which this machine has no part in.
   void restarted(Index at, std::int64_t pack_ns);
@@ -100,6 +104,7 @@ class Checkpointer {
   void give_up(const std::string& why);
   void slide();
   void enter(State state, std::int64_t now_ns);
+  void end();
 
   const CheckpointActions actions_;
   State state_ = State::kIdle;

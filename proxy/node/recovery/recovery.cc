@@ -146,7 +146,7 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
     return dump_->refuse(at, "this replica recovered after it was asked");
   }
   if (restart_->busy() || !packer_->idle()) {  // RECOVERY-1
-    return dump_->refuse(at, "the one before was not finished");
+    return dump_->refuse_for_now(at);
   }
   dump_->asked(now_ns, at);
 }

@@ -31,6 +31,7 @@ class ServerDump {
   // A CHECKPOINT entry for this replica was handed to the server.
   void asked(std::int64_t now_ns, Index at);
   void refuse(Index at, const std::string& why) { machine_.refuse(at, why); }
+  void refuse_for_now(Index at) { machine_.refuse_for_now(at); }
   // What the guard tells; `why_not` is empty when the dump is there.
   void prepared();
   void dumped(const std::string& why_not);

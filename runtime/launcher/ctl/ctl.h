@@ -29,6 +29,7 @@ inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8;
 // Of an upgrade: besides what the operator gives the next server, for the end of the one before,
 // its files, and a roll back.
 inline constexpr std::int64_t kOtherStepsMs = 90'000;
+inline constexpr int kAskAgainMs = 500;  // what a node refused for now
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/checkpoints.h"
 #include "runtime/launcher/ctl/ctl.h"
@@ -28,44 +29,66 @@ std::string times_of(const Json& told_of, const std::string& tier) {
          ", packed in " + ms("pack_us");
 }
 
+// What became of the checkpoint that `taken` names.
+struct Ended {
+  int status = 0;
+  std::string message;  // of a failure; else how long its parts took, "": it is on another host
+  bool busy = false;    // not tried, since another one was not finished
+};
+
+Ended wait_for_end(const Request& request, const std::string& group, Taken& taken) {
+  const std::string replica = "replica " + std::to_string(taken.replica);
+  const bool restarts = request.tier == "restart";  // waits for what is under way
+  for (;; poll(nullptr, 0, kLookEveryMs)) {
+    const auto answers = ask_all(request, group);
+    const auto found = answers.find(taken.replica);
+    taken.here = found != answers.end() || is_here(request, group, taken.replica);
+    if (!taken.here) return {};
+    if (found == answers.end() || found->second.reply != Reply::kAnswer) {
+      return {static_cast<int>(Health::kDegraded),
+              "no answer: " + group + ": " + replica + "; see its node.log"};
+    }
+    const Json told_of = control::object_in(found->second.status, "checkpoint");
+    if (control::number_in(told_of, "last") >= taken.index) {
+      return {0, times_of(told_of, request.tier)};
+    }
+    // One behind that entry does as well.
+    if (control::number_in(told_of, "under_way") >= taken.index) continue;
+    const bool busy = control::flag_in(told_of, "busy");
+    if (control::number_in(told_of, "gave_up") >= taken.index && !(busy && restarts)) {
+      const std::string why = control::text_in(told_of, "why_not");
+      return {kRefused, "no checkpoint: " + group + ": " + replica + ": " + why, busy};
+    }
+  }
+}
+
 }  // namespace
 
 int take_checkpoint(const Request& request, Taken& taken,
                     const std::function<void(const std::string&)>& progress) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const Json summary = summary_of(request, group);
   Json what{{"do", "checkpoint"}};
   if (request.replica >= 0) what["replica"] = request.replica;
   if (!request.tier.empty()) what["tier"] = request.tier;
-  const Told told = tell_leader(request, group, summary, what);
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
-  }
-  progress(told.message);
-  const int who = control::replica_in(told.answer);
-  const auto at = control::number_in(told.answer, "index");
-  taken = {who, static_cast<std::uint64_t>(at), true};
-  for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const auto answers = ask_all(request, group);
-    const auto found = answers.find(who);
-    taken.here = found != answers.end() || is_here(request, group, who);
-    if (!taken.here) return 0;
-    if (found == answers.end() || found->second.reply != Reply::kAnswer) {
-      say("no answer: " + group + ": replica " + std::to_string(who) + "; see its node.log");
-      return static_cast<int>(Health::kDegraded);
+  const auto deadline = now_ms() + kOtherStepsMs;
+  for (;; poll(nullptr, 0, kAskAgainMs)) {
+    const Told told = tell_leader(request, group, summary_of(request, group), what);
+    if (told.status != 0) {
+      say(told.message);
+      return told.status;
     }
-    const Json told_of = control::object_in(found->second.status, "checkpoint");
-    if (control::number_in(told_of, "last") >= at) {
-      progress(times_of(told_of, request.tier));
-      return 0;
+    progress(told.message);
+    taken = {control::replica_in(told.answer), control::number_in(told.answer, "index"), true};
+    const Ended ended = wait_for_end(request, group, taken);
+    if (ended.busy && now_ms() < deadline) {  // the group takes one by itself
+      progress("replica " + std::to_string(taken.replica) +
+               " has not finished the one before: asks again");
+      continue;
     }
-    if (control::number_in(told_of, "gave_up") >= at) {
-      say("no checkpoint: " + group + ": replica " + std::to_string(who) + ": " +
-          control::text_in(told_of, "why_not"));
-      return kRefused;
-    }
+    if (ended.status != 0) say(ended.message);
+    if (ended.status == 0 && !ended.message.empty()) progress(ended.message);
+    return ended.status;
   }
 }
 

@@ -14,7 +14,6 @@ using control::list_in, control::number_in, control::replica_in, control::text_i
 namespace {
 
 constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds; a loaded machine more
-constexpr std::int64_t kAskAgainMs = 500;
 
 // The summary names a leader, and the leader's own word, where it can be had here, is that it
 // leads.

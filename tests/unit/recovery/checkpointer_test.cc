@@ -259,10 +259,15 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE
   f.c.asked(3, Index{8});
   REQUIRE(f.prepares == 1);
   REQUIRE(f.c.status().why == "the one before was not finished");
+  REQUIRE(f.c.status().busy);
+  REQUIRE(f.c.status().under_way == Index{7});
   REQUIRE_FALSE(f.c.holds());
   REQUIRE(f.releases == 1);
   f.c.published(4, "");
   REQUIRE(f.c.status().last == Index{7});
+  REQUIRE(f.c.status().under_way == Index{0});
+  f.c.refuse(Index{9}, "why not");  // for good
+  REQUIRE_FALSE(f.c.status().busy);
 }
 
 TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
