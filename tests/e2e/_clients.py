@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers' configurations and the clients that load them, for scenarios, demo and benchmark."""
+import contextlib
 import pathlib
 import re
 import socket
@@ -221,15 +222,13 @@ class Counter(threading.Thread):
     def mark(self, since, fresh):
         self.fresh, self.first_after, self.since = fresh, None, since
 
-    def verify(self, port, address="127.0.0.1"):
+    def verify(self, client):
         """After stop: what the server holds is what was acknowledged, and at most what was sent."""
-        client = Redis(port, 10, address)
         held = int(client("GET", self.key) or 0)
-        client.close()
-        if not self.acknowledged <= held <= self.acknowledged + self.broken_off:
-            self.problems.append(f"{self.key}: the server holds {held}, acknowledged "
-                                 f"{self.acknowledged}, broken off {self.broken_off}")
-        return self.problems
+        if self.acknowledged <= held <= self.acknowledged + self.broken_off:
+            return self.problems
+        return self.problems + [f"{self.key}: the server holds {held}, acknowledged "
+                                f"{self.acknowledged}, broken off {self.broken_off}"]
 
 
 class Load:
@@ -272,10 +271,8 @@ class Load:
         return sum(c.answers for c in self.clients)
 
     def problems(self):
-        found = []
-        for c in self.clients:
-            found += c.verify(self.port)
-        return found
+        with contextlib.closing(Redis(self.port, 10)) as client:
+            return [p for c in self.clients for p in c.verify(client)]
 
     def __exit__(self, *_):
         self.stop()

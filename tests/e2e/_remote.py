@@ -11,6 +11,7 @@ import stat
 import subprocess
 
 import _harness as h
+from _hosts import Hosts
 
 START_SECONDS = 90
 STOP_SECONDS = 60
@@ -105,13 +106,8 @@ class Remote:
     settle = h.Group.settle
     brief = h.Group.brief
     diff = h.Group.diff
-
-    def leader(self, others_than=()):
-        def found():
-            said = [(s["view"], n) for n, s in self.statuses().items()
-                    if s and s["role"] == "leader" and n not in others_than]
-            return [max(said)[1]] if said else None
-        return h.wait_until(found, 30, f"{self.name} has a leader")[0]
+    leader = Hosts.leader
+    asked = Hosts.asked
 
     def incr(self, host, seconds=30):
         """INCR through a host, until it answers."""

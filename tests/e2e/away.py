@@ -60,15 +60,7 @@ def has_all(group, number, end):
 
 
 def digest_at_leader(group):
-    def digest():
-        try:
-            client = h.Redis(group.port, 30, group.addresses[group.leader()])
-        except OSError:
-            return None
-        with contextlib.closing(client):
-            with contextlib.suppress(OSError):
-                return client("DEBUG", "DIGEST")
-    return h.wait_until(digest, 30, "the leader's server tells its digest")
+    return group.asked(lambda client: client("DEBUG", "DIGEST"))
 
 
 def away(scenario, group, fill, megabytes, lost):

@@ -52,11 +52,8 @@ class Pusher(threading.Thread):
 
 
 def held(group):
-    client = h.Redis(group.port, 30, group.addresses[group.leader()])
-    try:
-        return collections.Counter(i.decode() for i in client("LRANGE", KEY, "0", "-1"))
-    finally:
-        client.close()
+    return collections.Counter(
+        i.decode() for i in group.asked(lambda client: client("LRANGE", KEY, "0", "-1")))
 
 
 def one_round(scenario, group, number, forget):

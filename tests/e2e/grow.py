@@ -173,28 +173,12 @@ def check_breaks(scenario, load, change, elections):
                  f"changed {elections} times by itself (load average {os.getloadavg()[0]:.1f})")
 
 
-def asked(group, questions):
-    """The answer of questions(client), asked again when the lead changed meanwhile."""
-    def answer():
-        try:
-            client = h.Redis(group.port, 30, group.addresses[group.leader()])
-        except OSError:
-            return None
-        try:
-            return [questions(client)]
-        except OSError:
-            return None
-        finally:
-            client.close()
-    return h.wait_until(answer, 120, "the group answers whole questions")[0]
-
-
 def verify(scenario, group, load, members):
-    wrong = asked(group, load.verify)
+    wrong = group.asked(load.verify, 120)
     acknowledged = sum(len(p.acknowledged) for p in load.pushers)
     scenario.check(not wrong, f"{acknowledged} acknowledged ids exactly once, others at most once",
                    "; ".join(wrong[:3]))
-    digest = asked(group, lambda client: client("DEBUG", "DIGEST"))
+    digest = group.asked(lambda client: client("DEBUG", "DIGEST"), 120)
     scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
     group.settle(60, members)
     # SIGINT: what is committed is carried out first.

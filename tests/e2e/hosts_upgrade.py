@@ -41,14 +41,12 @@ def upgrade_server(scenario, group, clients):
         run(scenario, group, f"crane-ctl upgrade: {says}", group.leader(), "upgrade", group.name,
             "--yes", "--seconds", "4", "--", *words, status=status, says=[says])
         served(clients)
-    client = h.Redis(group.port, 10, group.addresses[group.leader()])
-    scenario.check(client("CONFIG", "GET", "maxmemory")[1] == b"20971520", "it is in force")
-    client.close()
+    limit = group.asked(lambda client: client("CONFIG", "GET", "maxmemory")[1])
+    scenario.check(limit == b"20971520", "it is in force", limit)
 
 
 def check_writes(scenario, group, clients, what):
-    leader = group.leader()
-    problems = [p for c in clients for p in c.verify(group.port, group.addresses[leader])]
+    problems = group.asked(lambda client: [p for c in clients for p in c.verify(client)])
     scenario.check(not problems, f"{what}: no acknowledged write of "
                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
     said = h.at_rest(group, count=HOSTS)

@@ -95,16 +95,6 @@ def no_huge_pages(scenario, group, number):
                    "status 78: huge pages are required and not to be had", f"{status}: {said}")
 
 
-def patiently(ask):
-    """Its answer: the lead may change at any time in an emulated machine that gets little time."""
-    def answered():
-        try:
-            return [ask()]
-        except OSError:
-            return None
-    return h.wait_until(answered, 60, "the group answers")[0]
-
-
 def run_benchmark(scenario, group, count):
     """redis-benchmark, and once more if the lead changed meanwhile."""
     for _ in range(3):
@@ -128,7 +118,7 @@ def benchmark(scenario, group, count):
         scenario.say(f"{name:<40} {float(rate):9.0f} requests/s")
     scenario.check(done.returncode == 0 and len(rows) >= 4, f"redis-benchmark -n {count} -c 4",
                    done.stdout)
-    digest = patiently(lambda: ask(group, "DEBUG", "DIGEST"))
+    digest = group.asked(lambda client: client("DEBUG", "DIGEST"))
     scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
     group.settle()
     scenario.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
@@ -140,10 +130,9 @@ def lose_leader(scenario, group):
     with under_way(clients):
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
-        following = group.leader(others_than=[leader])
+        group.leader(others_than=[leader])
         served(clients)
-    address = group.addresses[following]
-    problems = [p for c in clients for p in patiently(lambda c=c: c.verify(group.port, address))]
+    problems = group.asked(lambda client: [p for c in clients for p in c.verify(client)])
     scenario.check(not problems, "crane-run: the leader's SIGKILL under load: clients are served "
                    "again, no acknowledged write is lost", "; ".join(problems[:3]))
     return leader
