@@ -55,11 +55,10 @@ std::uint64_t mixed(std::uint64_t x) {
 
 // The processor of a replica: the first to the likely first leader, the rest to the others
 // (DESIGN D10). -1: none.
-int processor_of(const Options& options, const Profile& profile, int replica) {
+int processor_of(const Options& options, int replica) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (!options.pin || mode_of(options, profile) != "serial" ||
-      sched_getaffinity(0, sizeof set, &set) != 0) {
+  if (!options.pin || mode_of(options) != "serial" || sched_getaffinity(0, sizeof set, &set) != 0) {
     return -1;
   }
   std::vector<int> cpus;
@@ -110,7 +109,7 @@ Json http_pages_of(const Options& options) {
 
 Json soft_barriers_of(const NodeSetup& s) {
   Json all = Json::array();
-  const bool parallel = mode_of(s.options, s.profile) == "parallel";
+  const bool parallel = mode_of(s.options) == "parallel";
   for (const auto& l : setup::chosen_soft_barriers(s.options.soft_barriers, s.profile, parallel)) {
     all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
   }
@@ -127,15 +126,15 @@ Json begin_of(const Begin& begin) {
 std::vector<int> processors_of(const NodeSetup& s) {
   std::vector<int> all;
   for (int replica = 0; replica < s.options.replicas; ++replica) {
-    all.push_back(processor_of(s.options, s.profile, replica));
+    all.push_back(processor_of(s.options, replica));
   }
   return all;
 }
 
 }  // namespace
 
-std::string mode_of(const Options& options, const Profile& profile) {
-  return options.mode.empty() ? profile.mode : options.mode;
+std::string mode_of(const Options& options) {
+  return options.mode.empty() ? "serial" : options.mode;
 }
 
 std::string node_configuration(const NodeSetup& s) {
@@ -162,7 +161,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"args", args},
             {"env", environment(s.profile)},
             {"dirs", s.profile.directories},
-            {"mode", mode_of(s.options, s.profile)},
+            {"mode", mode_of(s.options)},
             {"detach", detach},
             {"line_ups", soft_barriers_of(s)},
             {"trace", s.options.trace},
@@ -179,7 +178,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"leaves_files", s.options.container && !s.options.on_disk()},
             {"libcrane", s.parts.library},
             {"perturb", perturb},
-            {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
+            {"cpu", analyses ? -1 : processor_of(s.options, s.replica)},
             {"server_cpus", processors_of(s)},
             {"log_id", std::stoull(s.log_id)},
             {"secret", s.secret},

@@ -134,7 +134,7 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
        "the same"},
       {"--mode",
        &o.mode,
-       "serial or parallel (default: the profile's)",
+       "serial (default) or parallel",
        {.choices = {"serial", "parallel"}}},
   };
 }

@@ -129,12 +129,11 @@ std::string nginx_directives(const Words& args) {
   return *(flag + 1) + " ";
 }
 
-constexpr int kIncludesMax = 8;        // files within files, as deep as anybody nests them
-constexpr char kNotRead[] = " zone ";  // of a file that cannot be read: it may hold anything
+constexpr int kIncludesMax = 8;  // files within files, as deep as anybody nests them
 
 // What nginx reads: the file and all that it includes.
 std::string nginx_text(const std::string& path, int depth = 0) {
-  if (depth > kIncludesMax || access(path.c_str(), R_OK) != 0) return kNotRead;
+  if (depth > kIncludesMax) return {};
   std::string all = text_of(path);
   for (const Words& statement : statements_of(all)) {
     if (statement.size() < 2 || statement[0] != "include") continue;
@@ -152,20 +151,6 @@ std::string nginx_text(const std::string& path, int depth = 0) {
   return all;
 }
 
-// Threads, and memory that workers share, are synchronised by nginx's own spin locks: parallel
-// mode is sound without them only (rule 12).
-bool nginx_shares_memory(const std::string& text) {
-  const auto all = statements_of(text);
-  return std::any_of(all.begin(), all.end(), [](const Words& s) {
-    if (s.size() > 1 && s[0] == "accept_mutex" && s[1] == "on") return true;
-    return std::any_of(s.begin(), s.end(), [](const std::string& word) {
-      constexpr const char* kShared[] = {"shared", "zone", "thread", "stub_status", "lua_", "perl"};
-      return std::any_of(std::begin(kShared), std::end(kShared),
-                         [&](const char* part) { return word.find(part) != std::string::npos; });
-    });
-  });
-}
-
 // It goes to the background unless a directive says no. The last -g is the one that counts.
 Profile nginx(const Words& args) {
   Profile p{.name = "nginx"};
@@ -173,7 +158,6 @@ Profile nginx(const Words& args) {
   const auto flag = std::find(args.begin(), args.end(), "-c");
   const bool has_file = flag != args.end() && flag + 1 != args.end();
   const std::string text = nginx_text(has_file ? *(flag + 1) : "/etc/nginx/nginx.conf");
-  if (!nginx_shares_memory(given + text)) p.mode = "parallel";
   const bool told = says_daemon(given) || says_daemon(text);
   if (!told && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
     p.args = {"-g", given + "daemon off;"};

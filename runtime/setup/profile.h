@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What Crane knows about particular servers, so that `crane-run -- apache2` needs no more words:
-// arguments that keep them in the foreground, environment, directories, mode.
+// arguments that keep them in the foreground, environment, directories.
 //
 // Threads: plain values.
 
@@ -21,7 +21,6 @@ struct Profile {
   std::vector<std::string> environment = {};  // "NAME=value", over the caller's
   // Made before the server starts, links resolved; "USER:/path": that user's.
   std::vector<std::string> directories = {};
-  std::string mode = "serial";
   std::uint32_t quantum = 0;  // 0: the scheduler's default
   // Its threads wait for each other in loops without calls: the stall rule (dmt/stall.h).
   bool spins = false;

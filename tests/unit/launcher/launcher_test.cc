@@ -300,7 +300,6 @@ TEST_CASE("profile: stock servers stay in the foreground without being told", "[
   REQUIRE(find_profile("", "/usr/sbin/apache2", {}, p));
   CHECK(p.name == "apache2");
   CHECK(contains(p.args, "FOREGROUND"));
-  CHECK(p.mode == "serial");
   REQUIRE(find_profile("", "/usr/sbin/apache2", {"-DFOREGROUND"}, p));
   CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/bin/redis-server", {"--port", "7000"}, p));
@@ -331,11 +330,15 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   Scratch scratch;
   scratch.file("off.conf", "user nobody;\n daemon off;\n", fs::perms(0644));
   scratch.file("on.conf", "# no daemon here\nuser nobody;\n", fs::perms(0644));
-  const std::string off = scratch.path + "/off.conf", on = scratch.path + "/on.conf";
+  scratch.file("includes.conf", "user nobody;\ninclude\tof*.conf;\n", fs::perms(0644));
+  const std::string off = scratch.path + "/off.conf", on = scratch.path + "/on.conf",
+                    includes = scratch.path + "/includes.conf";
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> rows = {
       {{"-c", on}, {"-g", "daemon off;"}},
       {{"-c", off}, {}},
+      {{"-c", includes}, {}},
+      {{"-c", scratch.path + "/absent.conf"}, {"-g", "daemon off;"}},
       {{"-c", on, "-g", "pid /x;"}, {"-g", "pid /x; daemon off;"}},
       {{"-c", on, "-g", "pid /x; daemon off;"}, {}},
       {{"-c", on, "-t"}, {}}};
@@ -378,25 +381,6 @@ TEST_CASE("profile: php-fpm stays in the foreground", "[launcher]") {
   CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/bin/civetweb", {}, p));
   CHECK(p.name == "civetweb");
-}
-
-TEST_CASE("profile: nginx runs parallel unless threads or workers share memory", "[launcher]") {
-  Scratch scratch;
-  scratch.file("extra-a.conf", "location / { }\n", fs::perms(0644));
-  scratch.file("zone-a.conf", "limit_req_zone $x zone=one:1m rate=1r/s;\n", fs::perms(0644));
-  const std::vector<std::pair<std::string, std::string>> rows = {
-      {"worker_processes 2;  # no zone here\ninclude extra-*.conf;\n", "parallel"},
-      {"include none-*.conf;\n", "parallel"},
-      {"include absent.conf;\n", "serial"},
-      {"http {\n include\tzone-*.conf; }\n", "serial"},
-      {"aio threads;\n", "serial"},
-      {"events { accept_mutex on; }\n", "serial"}};
-  for (const auto& [text, mode] : rows) {
-    scratch.file("nginx.conf", text, fs::perms(0644));
-    Profile p;
-    REQUIRE(find_profile("", "/usr/sbin/nginx", {"-c", scratch.path + "/nginx.conf"}, p));
-    CHECK(p.mode == mode);
-  }
 }
 
 TEST_CASE("profile: a server that refuses to be root starts as another user", "[launcher]") {
