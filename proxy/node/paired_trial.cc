@@ -16,6 +16,8 @@ constexpr double kClearly = 0.95;        // the winner's cost over the other's, 
 // A window that took longer than this had pauses in it.
 constexpr std::int64_t kWindowMaxNs = 2 * PairedTrial::kWindowNs;
 
+constexpr std::size_t index(Way way) noexcept { return static_cast<std::size_t>(way); }
+
 constexpr Way A = Way::kFirst, B = Way::kSecond;
 constexpr Way kOrder[PairedTrial::kWindows] = {A, B, B, A, A, B, B, A};
 
@@ -28,47 +30,67 @@ Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begi
   window_end_ns_ = now_ns + kWindowNs;
   if (window.ns > kWindowMaxNs || window.answers < kBusyAnswers) {
     confirms_ = false;
+    busy_ = 0;
     if (std::exchange(done_, -1) >= 0) next_trial_ns_ = now_ns + kAgainMinNs;
     return way_ = settled_;
   }
+  busy_ = std::min(busy_ + 1, kBusyBefore);
   if (done_ < 0) {
-    if (now_ns < next_trial_ns_ || !may_begin) return way_;
+    if (now_ns < next_trial_ns_ || !may_begin || busy_ < kBusyBefore) return way_;  // TRIAL-3
     done_ = 0;
     return way_ = kOrder[0];
   }
   windows_[static_cast<std::size_t>(done_++)] = window;
-  return done_ == kWindows ? decide(now_ns) : way_ = kOrder[done_];
+  if (done_ == kWindows) return end_trial(better_way(), now_ns);
+  if (done_ % 2 == 0 && is_much_worse()) return end_trial(settled_, now_ns);
+  return way_ = kOrder[done_];
 }
 
-// By cost(window): the way whose windows cost clearly less in all, and in most pairs.
-template <typename Cost>
-std::optional<Way> PairedTrial::winner(Cost cost) const noexcept {
-  double all[2] = {};
-  int ahead[2] = {};
-  for (std::size_t i = 0; i < kWindows; i += 2) {
+double PairedTrial::time_of(const Window& w) noexcept {
+  return static_cast<double>(w.ns) / static_cast<double>(w.answers);
+}
+
+double PairedTrial::cpu_of(const Window& w) noexcept {
+  return static_cast<double>(w.cpu_ns) / static_cast<double>(w.answers);
+}
+
+PairedTrial::Score PairedTrial::score(double (*cost)(const Window&)) const noexcept {
+  CRANE_ASSERT(done_ % 2 == 0);
+  Score score;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(done_); i += 2) {
     const double one = cost(windows_[i]), other = cost(windows_[i + 1]);
-    const auto first = static_cast<std::size_t>(kOrder[i]), second = 1 - first;
-    all[first] += one;
-    all[second] += other;
-    if (one != other) ++ahead[one < other ? first : second];
+    const std::size_t first = index(kOrder[i]), second = 1 - first;
+    score.cost[first] += one;
+    score.cost[second] += other;
+    if (one != other) ++score.ahead[one < other ? first : second];
   }
-  for (const Way way : {A, B}) {
-    const auto own = static_cast<std::size_t>(way);
-    if (ahead[own] >= kPairsAhead && all[own] < kClearly * all[1 - own]) return way;
-  }
-  return std::nullopt;
+  return score;
 }
 
-Way PairedTrial::decide(std::int64_t now_ns) noexcept {
-  CRANE_ASSERT(done_ == kWindows);
+// Whether the way that is tried has lost every pair so far, and by much.
+bool PairedTrial::is_much_worse() const noexcept {
+  const Score times = score(time_of);
+  const std::size_t own = index(settled_);
+  return times.ahead[own] == done_ / 2 && times.cost[1 - own] > kMuchWorse * times.cost[own];
+}
+
+// The way whose windows cost clearly less in all, and in most pairs; else the settled one.
+Way PairedTrial::better_way() const noexcept {
+  CRANE_ASSERT(done_ == kWindows);  // TRIAL-1
+  for (const auto cost : {time_of, cpu_of}) {
+    const Score costs = score(cost);
+    for (const Way way : {A, B}) {
+      const std::size_t own = index(way);
+      const bool clearly = costs.cost[own] < kClearly * costs.cost[1 - own];
+      if (clearly && costs.ahead[own] >= kPairsAhead) return way;
+    }
+  }
+  return settled_;
+}
+
+Way PairedTrial::end_trial(Way better, std::int64_t now_ns) noexcept {
   done_ = -1;
   ++trials_;
-  const auto per_answer = [](auto what, const Window& w) {
-    return static_cast<double>(what) / static_cast<double>(w.answers);
-  };
-  std::optional<Way> won = winner([&](const Window& w) { return per_answer(w.ns, w); });
-  if (!won) won = winner([&](const Window& w) { return per_answer(w.cpu_ns, w); });
-  const Way better = won.value_or(settled_);
   const bool confirmed = better != settled_ && std::exchange(confirms_, true);
   if (better == settled_ || confirmed) {
     confirms_ = false;

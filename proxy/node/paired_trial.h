@@ -7,16 +7,19 @@
 // A trial runs while the server answers: kWindows windows, in an order in which a load that grows
 // or falls favours neither way.  The way with more answers per second wins, or, where both give the
 // same, the one with less of the node's processor time per answer.  What is not clear changes
-// nothing.  Trials come less often while they find nothing new.
+// nothing.  Trials come less often while they find nothing new.  A short load gains nothing from a
+// trial, and must not pay for one (TRIAL-3).
 //
 // Shapes: pure; times are CLOCK_MONOTONIC in ns.  Threads: one.
 // INVARIANT TRIAL-1  The way changes for good only behind two whole trials, one after the other.
 //                    All windows of both were busy, and in both the same way was clearly ahead in
 //                    all and ahead in most pairs of windows.
+// INVARIANT TRIAL-3  A trial begins only behind kBusyBefore busy windows in a row.  Where the way
+//                    that it tries has lost every pair of windows so far, and has taken more than
+//                    kMuchWorse times as long per answer, it ends with that pair.
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 namespace crane::node {
 
@@ -29,6 +32,8 @@ class PairedTrial {
   static constexpr int kWindows = 8;
   // Answers of a window below which nothing is tried.
   static constexpr std::uint64_t kBusyAnswers = 10;
+  static constexpr int kBusyBefore = 8;
+  static constexpr double kMuchWorse = 1.5;
   static constexpr std::int64_t kAgainMinNs = 5'000'000'000;
   static constexpr std::int64_t kAgainMaxNs = 80'000'000'000;
 
@@ -47,7 +52,7 @@ class PairedTrial {
   // As the last trial left it.
   Way settled() const noexcept { return settled_; }
   bool trying() const noexcept { return done_ >= 0; }
-  // Trials that were carried through.
+  // Trials that no pause ended.
   std::uint64_t trials() const noexcept { return trials_; }
 
  private:
@@ -56,11 +61,18 @@ class PairedTrial {
     std::uint64_t answers = 0;
     std::int64_t cpu_ns = 0;
   };
+  struct Score {  // of each way, in the pairs so far
+    double cost[2] = {};
+    int ahead[2] = {};  // pairs in which it cost less
+  };
+  // Per answer.
+  static double time_of(const Window& w) noexcept;
+  static double cpu_of(const Window& w) noexcept;
+  Score score(double (*cost)(const Window&)) const noexcept;
+  bool is_much_worse() const noexcept;
+  Way better_way() const noexcept;
   Way end_window(const Work& work, std::int64_t now_ns, bool may_begin) noexcept;
-  Way decide(std::int64_t now_ns) noexcept;
-  // None: what is not clear.
-  template <typename Cost>
-  std::optional<Way> winner(Cost cost) const noexcept;
+  Way end_trial(Way better, std::int64_t now_ns) noexcept;
 
   Way settled_ = Way::kFirst;
   Way way_ = Way::kFirst;
@@ -71,6 +83,7 @@ class PairedTrial {
   std::int64_t again_ns_ = kAgainMinNs;
   std::array<Window, kWindows> windows_{};
   int done_ = -1;          // windows of the trial; -1: none is under way
+  int busy_ = 0;           // busy windows in a row, at most kBusyBefore
   bool confirms_ = false;  // the last trial was for a change, and the next one decides
   std::uint64_t trials_ = 0;
 };

@@ -3,7 +3,7 @@
 //         it has when nothing tells which is better.
 // METHOD  a load whose answers and cost depend on the way, in steps of a millisecond of virtual
 //         time; with noise, growing, with pauses.
-// CHECKS  TRIAL-1; the way that the trials settle for, and how often they are made.
+// CHECKS  TRIAL-1, TRIAL-3; the way that the trials settle for, and how often they are made.
 #include "proxy/node/paired_trial.h"
 
 #include <catch2/catch.hpp>
@@ -23,6 +23,11 @@ struct Load {
   std::function<double(std::int64_t now_ns, Way way)> answers;
   std::function<double(Way way)> cost = [](Way) { return 10'000.0; };
 };
+
+// Since a node began to run.
+std::int64_t window_at(std::int64_t now_ns) {
+  return (now_ns - kMs - 1000 * kSecond) / PairedTrial::kWindowNs;
+}
 
 class Node {
  public:
@@ -100,8 +105,8 @@ TEST_CASE("paired trial: what is not clear changes nothing", "[trial]") {
 TEST_CASE("paired trial: windows that stand out decide nothing", "[trial][TRIAL-1]") {
   // In two of the four windows of the second way, in the first trial and in one that confirmed it.
   const auto bursts = [](std::int64_t now_ns, Way) {
-    const std::int64_t window = (now_ns - kMs - 1000 * kSecond) / PairedTrial::kWindowNs;
-    return window == 3 || window == 7 || window == 12 || window == 16 ? 100.0 : 10.0;
+    const std::int64_t window = window_at(now_ns);
+    return window == 10 || window == 14 || window == 19 || window == 23 ? 100.0 : 10.0;
   };
   Node node({bursts});
   node.run(3 * kSecond);
@@ -112,7 +117,7 @@ TEST_CASE("paired trial: windows that stand out decide nothing", "[trial][TRIAL-
 TEST_CASE("paired trial: what a second trial does not say again changes nothing",
           "[trial][TRIAL-1]") {
   const auto once = [](std::int64_t now_ns, Way way) {
-    const bool in_first = now_ns - 1000 * kSecond < 9 * PairedTrial::kWindowNs;
+    const bool in_first = now_ns - 1000 * kSecond < 16 * PairedTrial::kWindowNs;
     return in_first && way == Way::kSecond ? 20.0 : 10.0;
   };
   Node node({once});
@@ -140,19 +145,33 @@ TEST_CASE("paired trial: an idle node tries nothing", "[trial]") {
 }
 
 TEST_CASE("paired trial: a pause ends a trial where the node had settled", "[trial]") {
-  // Busy for five windows of ten: no trial is ever whole.
+  // Busy for twelve windows of twenty: trials begin, and none is ever whole.
   const auto bursts = [](std::int64_t now_ns, Way way) {
-    return now_ns % (10 * PairedTrial::kWindowNs) < 5 * PairedTrial::kWindowNs
+    return now_ns % (20 * PairedTrial::kWindowNs) < 12 * PairedTrial::kWindowNs
                ? (way == Way::kSecond ? 50.0 : 10.0)
                : 0.0;
   };
   Node node({bursts});
-  node.run(20 * kSecond + 6 * PairedTrial::kWindowNs);
+  node.run(20 * kSecond + 13 * PairedTrial::kWindowNs);
   CHECK(node.trial().trials() == 0);
   CHECK(node.trial().settled() == Way::kFirst);
   // Nor is it begun again at once.
   CHECK(node.away() > 0);
   CHECK(node.away() < 20'000 / 50);
+}
+
+TEST_CASE("paired trial: a load shorter than eight windows is left alone", "[trial][TRIAL-3]") {
+  const auto busy_for = [](int windows) {
+    Node node({[=](std::int64_t now_ns, Way) {
+      const std::int64_t window = window_at(now_ns);
+      return window % 20 < windows ? 10.0 : 0.0;
+    }});
+    node.run(20 * kSecond);
+    return node.away();
+  };
+  CHECK(busy_for(1) == 0);
+  CHECK(busy_for(PairedTrial::kBusyBefore) == 0);
+  CHECK(busy_for(PairedTrial::kBusyBefore + 3) > 0);
 }
 
 TEST_CASE("paired trial: they come less often, and follow a load that changes", "[trial]") {
@@ -169,4 +188,73 @@ TEST_CASE("paired trial: they come less often, and follow a load that changes", 
   node.run(PairedTrial::kAgainMaxNs + 3 * kSecond);
   CHECK(node.trial().settled() == Way::kFirst);
   CHECK(node.trial().trials() > before);
+}
+
+TEST_CASE("paired trial: a way that is much worse serves one window of a trial",
+          "[trial][TRIAL-3]") {
+  // Until the only trial of these two seconds is over.
+  const auto away = [](Load load) {
+    Node node(std::move(load));
+    node.run(2 * kSecond);
+    CHECK(node.trial().trials() == 1);
+    CHECK(node.trial().settled() == Way::kFirst);
+    return node.away();
+  };
+  const int window = PairedTrial::kWindowNs / kMs, whole = 4 * window;
+  CHECK(away(steady(48, 30)) == window);  // 1.6 times as long
+  CHECK(away(steady(42, 30)) == whole);
+  CHECK(away(steady(10, 10)) == whole);
+  // Only the time counts: it costs no client anything.
+  Load load = steady(10, 10);
+  load.cost = [](Way way) { return way == Way::kSecond ? 40'000.0 : 10'000.0; };
+  CHECK(away(load) == whole);
+}
+
+TEST_CASE("paired trial: all pairs so far say whether a way is much worse", "[trial][TRIAL-3]") {
+  // How long it is tried, by its answers in the first pair and later.
+  const auto away = [](double in_first, double later) {
+    Node node({[=](std::int64_t now_ns, Way way) {
+      const bool first_pair = window_at(now_ns) < PairedTrial::kBusyBefore + 2;
+      return way == Way::kFirst ? 10.0 : first_pair ? in_first : later;
+    }});
+    node.run(2 * kSecond);
+    CHECK(node.trial().trials() == 1);
+    return node.away();
+  };
+  const int window = PairedTrial::kWindowNs / kMs;
+  CHECK(away(8, 2) == 2 * window);
+  CHECK(away(11, 2) == 4 * window);  // it has won one
+}
+
+TEST_CASE("paired trial: a trial that ended early confirms nothing", "[trial][TRIAL-1]") {
+  Node node({[](std::int64_t now_ns, Way way) {
+    const std::int64_t window = window_at(now_ns);
+    const bool second_trial = window >= 16 && window < 20;
+    return way == Way::kFirst ? 10.0 : second_trial ? 2.0 : 20.0;
+  }});
+  node.run(2 * kSecond);
+  CHECK(node.trial().trials() == 2);
+  for (int i = 0; i < 600 && node.trial().settled() == Way::kFirst; ++i) {
+    node.run(PairedTrial::kWindowNs);
+  }
+  CHECK(node.trial().settled() == Way::kSecond);
+  CHECK(node.trial().trials() == 4);
+}
+
+TEST_CASE("paired trial: a way that is much better is tried whole, twice", "[trial][TRIAL-1]") {
+  Node node(steady(10, 40));
+  node.run(2 * kSecond);
+  CHECK(node.trial().trials() == 2);
+  CHECK(node.trial().settled() == Way::kSecond);
+  CHECK(node.away() == 8 * PairedTrial::kWindowNs / kMs);
+}
+
+TEST_CASE("paired trial: the first way is given up as soon, once the second is settled for",
+          "[trial][TRIAL-3]") {
+  Node node(steady(10, 40));
+  node.run(2 * kSecond);
+  const int away = node.away();
+  node.run(PairedTrial::kAgainMinNs);
+  CHECK(node.trial().trials() == 3);
+  CHECK(node.away() - away == PairedTrial::kWindowNs / kMs);
 }
