@@ -87,34 +87,37 @@ std::uint64_t Urgency::used_ns() const noexcept { return clock_ns(clock_); }
 
 void Urgency::run() noexcept {
   if (!set_policy(0, SCHED_RR, kWatchPriority)) return;
+  std::optional<std::uint64_t> pause_ns = kLateNs;
   for (;;) {
-    const timespec pause{0, kLookNs};
+    const timespec pause{0, static_cast<long>(pause_ns.value_or(kLookNs))};
     ::nanosleep(&pause, nullptr);
-    bool idle = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (stopped_) return;
-      idle = look(clock_ns(CLOCK_MONOTONIC));
-      if (idle) parked_.store(1);
+      pause_ns = look(clock_ns(CLOCK_MONOTONIC));
+      if (!pause_ns) parked_.store(1);
     }
-    if (idle) futex_wait_for(&parked_, 1, kParkedNs);
+    if (!pause_ns) futex_wait_for(&parked_, 1, kParkedNs);
   }
 }
 
-bool Urgency::look(std::uint64_t now_ns) noexcept {
+std::optional<std::uint64_t> Urgency::look(std::uint64_t now_ns) noexcept {
   if (!raised_) {
-    if (now_ns >= turned_ns_.load(std::memory_order_relaxed) + kLateNs) raise(0);
-    return false;
+    const std::uint64_t until_late =
+        until_late_ns(now_ns, turned_ns_.load(std::memory_order_relaxed));
+    if (until_late > 0) return until_late;  // URGENCY-1
+    raise(0);
+    return kLookNs;
   }
-  if (now_ns < until_ns_) return false;
+  if (now_ns < until_ns_) return kLookNs;
   const std::uint64_t used = used_ns();
   if (used - raised_used_ >= kLentNs) {
     lower();
-    return false;
+    return kLookNs;
   }
   idle_looks_ = used == seen_used_ ? idle_looks_ + 1 : 0;
   seen_used_ = used;
-  return idle_looks_ >= kIdleLooks;
+  return idle_looks_ >= kIdleLooks ? std::nullopt : std::optional(kLookNs);
 }
 
 void Urgency::always() noexcept { set_policy(0, SCHED_RR, kLoopPriority); }

@@ -8,10 +8,10 @@
 //    replicas that have to elect a leader wait: half of a fail-over on a busy machine.
 // 2. When it starves.  A loop that uses more of a crowded machine than its fair share is kept
 //    waiting for tens of milliseconds, now and then; no process reads its heartbeat meanwhile, and
-//    it would be replaced though it is well.  A thread that does nothing else looks every kLookNs
-//    whether the loop has turned within kLateNs, and if not lends it the priority until it has used
-//    kLentNs of a processor.  The loop must turn itself: one that hangs or is stopped is late for
-//    its peers as before (fate sharing, Mu 5.1).
+//    it would be replaced though it is well.  A thread that does nothing else looks when the loop
+//    has not turned for kLateNs, and lends it the priority until it has used kLentNs of a
+//    processor.  The loop must turn itself: one that hangs or is stopped is late for its peers as
+//    before (fate sharing, Mu 5.1).
 //
 // A loop that sleeps looks like one that starves, and keeps the priority while there is nothing to
 // do; the thread then sleeps too, until the loop has turned kTurnsIdle times.  So an idle group is
@@ -19,6 +19,8 @@
 // Without the privilege (CAP_SYS_NICE) nothing changes.
 //
 // Threads: the constructor and turn() by the loop's; the rest by any.
+// INVARIANT URGENCY-1  While the loop has not been lent the priority, the thread sleeps until the
+//                      loop would be late if it did not turn again, and no longer.
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -27,6 +29,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace crane::consensus {
@@ -34,8 +37,8 @@ namespace crane::consensus {
 class Urgency {
  public:
   static constexpr std::uint64_t kDeathNs = 20'000'000;  // for as long as a fail-over takes
-  static constexpr std::uint64_t kLookNs = 2'000'000;
-  static constexpr std::uint64_t kLateNs = 4'000'000;
+  static constexpr std::uint64_t kLookNs = 2'000'000;    // at a loop that has been lent it
+  static constexpr std::uint64_t kLateNs = 5'000'000;
   static constexpr std::uint64_t kLentNs = 2'000'000;
   static constexpr std::uint32_t kTurnsIdle = 32;
 
@@ -58,12 +61,19 @@ class Urgency {
     turns_ = 0;
     wake();
   }
+  // How long a loop that turned at `turned_ns` is not late; 0: it is (URGENCY-1).
+  static constexpr std::uint64_t until_late_ns(std::uint64_t now_ns,
+                                               std::uint64_t turned_ns) noexcept {
+    const std::uint64_t late_ns = turned_ns + kLateNs;
+    return late_ns > now_ns ? late_ns - now_ns : 0;
+  }
   // For a thread that does nothing but wait for what is urgent.
   static void always() noexcept;
 
  private:
   void run() noexcept;
-  bool look(std::uint64_t now_ns) noexcept;  // true: there is nothing to do, for a while
+  // When to look again; none: there is nothing to do, for a while.
+  std::optional<std::uint64_t> look(std::uint64_t now_ns) noexcept;
   void raise(std::uint64_t until_ns) noexcept;
   void lower() noexcept;
   void wake() noexcept;

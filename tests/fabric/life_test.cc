@@ -124,6 +124,25 @@ TEST_CASE("urgency: a loop that does not turn is lent the priority, and gives it
   }
 }
 
+TEST_CASE("urgency: a loop is looked at when it would be late, and not before",
+          "[fabric][life][URGENCY-1]") {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  // A loop that turns every so often, looked at for a second.
+  const auto looks = [](std::uint64_t every_ns) {
+    int n = 0;
+    for (std::uint64_t now = kSecond, pause = 0; now < 2 * kSecond; now += pause, ++n) {
+      const std::uint64_t turned = now - now % every_ns;
+      pause = Urgency::until_late_ns(now, turned);
+      CHECK(now + pause == turned + Urgency::kLateNs);
+    }
+    return n;
+  };
+  CHECK(looks(10'000) <= 201);
+  CHECK(looks(2'000'000) <= 334);
+  CHECK(Urgency::until_late_ns(kSecond + Urgency::kLateNs, kSecond) == 0);
+  CHECK(Urgency::until_late_ns(2 * kSecond, kSecond) == 0);
+}
+
 TEST_CASE("urgency: what was stopped leaves an ordinary thread", "[fabric][life]") {
   Urgency urgency;
   urgency.watch();
