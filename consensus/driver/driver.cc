@@ -226,8 +226,10 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   advance_clock(now_ns);
   // What arrived while the reader was away comes before the judgement that nothing arrived.
   pump();
-  if (core_.deadline_ns() <= now_ns_) step(core::Tick{});
-  pump();
+  if (core_.deadline_ns() <= now_ns_) {
+    step(core::Tick{});
+    pump();
+  }
   told_deadline_ns_ = deadline();
   return told_deadline_ns_;
 }

@@ -112,7 +112,12 @@ struct LinkCallbacks {
   static int read(BIO* bio, char* data, int size) {
     auto* const link = static_cast<SecureLink*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
+    if (link->drained_) {
+      BIO_set_retry_read(bio);
+      return -1;
+    }
     const ssize_t got = ::recv(link->fd_, data, static_cast<std::size_t>(size), 0);
+    link->drained_ = got > 0 && got < size;
     if (got > 0) return static_cast<int>(got);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
       BIO_set_retry_read(bio);
@@ -334,6 +339,7 @@ void SecureLink::fail_handshake() noexcept {
 SecureLink::State SecureLink::progress() noexcept {
   if (state_ == State::kConnecting && !finish_connect()) return state_;
   if (state_ != State::kHandshaking) return state_;
+  drained_ = false;
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_);
   if (done == 1) {
@@ -413,6 +419,7 @@ void SecureLink::make_room() {
 
 bool SecureLink::fill(std::size_t bytes_max) noexcept {
   std::size_t taken = 0;
+  drained_ = false;
   while (state_ == State::kOpen && taken < bytes_max) {
     make_room();
     std::size_t got = 0;

@@ -139,7 +139,8 @@ class SecureLink {
   void set_user_timeout(unsigned ms) noexcept;
 
   // Reads and decrypts about `bytes_max` bytes at most; true when there may be more.  What came
-  // before a failure is still in in().
+  // before a failure is still in in().  A read that the socket does not fill is the last one: no
+  // further call asks what it has just told, and what comes later makes the socket readable.
   bool fill(std::size_t bytes_max) noexcept;
   std::span<const std::byte> in() const noexcept { return {in_.data() + in_at_, in_end_ - in_at_}; }
   void consume(std::size_t bytes) noexcept { in_at_ += bytes; }
@@ -161,6 +162,8 @@ class SecureLink {
   Failure failure_ = Failure::kNone;
   bool accepting_ = false;
   bool ended_ = false;  // the other side closed, or the socket failed
+  bool drained_ =
+      false;  // the socket gave less than it was asked for, in this progress() or fill()
   bool handed_over_ = false;
   LinkName name_;
   std::string identity_;        // what a dialler sends

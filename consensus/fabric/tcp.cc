@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace crane::consensus {
 
@@ -421,15 +422,18 @@ std::size_t TcpFabric::poll(std::span<FabricEvent> out) noexcept {
     arena_.clear();
   }
   flush_all();
-  if (waiting_.size() - next_waiting_ < kEventsWaitingMax) {
+  const bool drained = std::exchange(drained_, false);
+  if (!drained && waiting_.size() - next_waiting_ < kEventsWaitingMax) {
     const bool late = was_late();
-    take_socket_events();
+    const bool took = take_socket_events();
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       Connection& connection = *connections_[i];
       if (!connection.dead &&
           (connection.more || connection.link->state() == SecureLink::State::kFailed))
         pump(connection);
     }
+    const auto has_more = [](const std::unique_ptr<Connection>& c) { return c->more; };
+    drained_ = took && std::none_of(connections_.begin(), connections_.end(), has_more);
     probe_late_answers();
     if (late || now_ns_ >= quiet_due_ns()) look_for_quiet_links(late);
     if (now_ns_ >= due_ns_) housekeeping();

@@ -194,7 +194,7 @@ class TcpFabric final : public Fabric {
   Outcome add_to_epoll(int fd, void* tag) noexcept;
 
   // tcp_links.cc
-  void take_socket_events() noexcept;
+  bool take_socket_events() noexcept;
   void accept_links() noexcept;
   void dial(ReplicaId id, tcp::Plane plane) noexcept;
   void add_connection(std::unique_ptr<Connection> connection) noexcept;
@@ -265,6 +265,9 @@ class TcpFabric final : public Fabric {
   std::uint64_t stranger_told_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;
+  // All that the sockets had was taken in: the next poll(), with which the owner makes sure that
+  // nothing is left, does not ask the kernel.  The one after it does.
+  bool drained_ = false;
   bool ops_ready_ = false;  // some operation was settled since the last collect_ops()
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Connection>> connections_;

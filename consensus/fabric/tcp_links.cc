@@ -117,7 +117,8 @@ Outcome TcpFabric::start() {
 
 // --- sockets ------------------------------------------------------------------------------------
 
-void TcpFabric::take_socket_events() noexcept {
+// True when there was something, and that was all.
+bool TcpFabric::take_socket_events() noexcept {
   epoll_event events[kEventsPerWait];
   const int n = ::epoll_wait(epoll_fd_, events, kEventsPerWait, 0);
   for (int i = 0; i < n; ++i) {
@@ -133,6 +134,7 @@ void TcpFabric::take_socket_events() noexcept {
       pump(*connection);
     }
   }
+  return n > 0 && n < static_cast<int>(kEventsPerWait);
 }
 
 void TcpFabric::add_connection(std::unique_ptr<Connection> connection) noexcept {
@@ -532,6 +534,7 @@ void TcpFabric::arm_timer() noexcept {
 }
 
 bool TcpFabric::prepare_to_sleep() noexcept {
+  drained_ = false;
   flush_all();
   if (next_waiting_ < waiting_.size() || ops_ready_) return false;
   for (const auto& connection : connections_) {
