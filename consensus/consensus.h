@@ -198,6 +198,9 @@ struct Options {
   // wake-up costs the leader's machine more than an entry does); the first entry after a pause
   // wakes at once.
   std::uint64_t bell_spacing_ns = 300'000;
+  // kTcp: what is committed waits so long for an entry that carries it to the followers, before a
+  // write of its own tells them (driver/bell_clock.h).
+  std::uint64_t commit_hold_ns = 1'000'000;
   // Where the privilege is there (CAP_SYS_NICE), the thread that calls open() and poll() gets a
   // real-time priority for a moment when a peer dies (kShm) and when it starves (fabric/urgency.h).
   bool urgent = false;

@@ -128,7 +128,9 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
       event_fd_(event_fd),
       core_(config, fabric_->log_memory()),
       now_ns_(monotonic_ns()),
-      random_(options_.seed | 1) {
+      random_(options_.seed | 1),
+      bells_(options_.bell_spacing_ns,
+             options_.fabric == FabricKind::kTcp ? options_.commit_hold_ns : 0) {
   actions_.reserve(256);
   step(start);
   take_own_events();  // the fences of a restart: from here on it is known whether it can start
@@ -159,8 +161,10 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
                               std::span<const std::byte> payload) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
   advance_clock(recent_ns());  // good enough for time-outs; stamp_ns is the caller's
+  const Index committed = core_.committed();
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
   carry_out();
+  if (index.ok()) carried_ = committed;
   return index;
 }
 
@@ -234,20 +238,20 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   return told_deadline_ns_;
 }
 
-std::uint64_t Driver::deadline() const noexcept {
-  const std::uint64_t core = core_.deadline_ns();
-  return unflushed_ && bell_due_ns_ > now_ns_ ? std::min(core, bell_due_ns_) : core;
+std::uint64_t Driver::deadline() noexcept {
+  bells_.look(carried_, core_.committed(), now_ns_);
+  const std::uint64_t bell = bells_.due_ns(leads());
+  return bell > now_ns_ ? std::min(core_.deadline_ns(), bell) : core_.deadline_ns();
 }
 
 void Driver::flush_doorbells() {
   if (fatal_told_) return;
-  if (unflushed_) {
+  if (bells_.due_ns(leads()) != BellClock::kNever) {
     advance_clock(monotonic_ns());
-    if (now_ns_ >= bell_due_ns_ || core_.role() != core::Role::kLeader) {
-      unflushed_ = false;
-      bell_due_ns_ = now_ns_ + options_.bell_spacing_ns;
+    if (now_ns_ >= bells_.due_ns(leads())) {
       step(core::Flush{});
-      unflushed_ = false;  // what the flush itself wrote goes with this bell
+      bells_.rang(now_ns_);  // what the flush itself wrote goes with this bell
+      carried_ = core_.committed();
       urgent_ = true;
     }
   }
@@ -418,7 +422,7 @@ void Driver::deliver() {
     if (replaying()) return carry_out();
   }
   while (const auto e = core_.deliver()) {
-    unflushed_ = true;
+    bells_.moved();
     carry_out();
     const std::uint64_t end_pos = e->pos + core::entry_bytes(e->payload.size());
     hand_out({e->at, e->type, e->stamp_ns, e->grant, e->payload, end_pos});
@@ -433,7 +437,8 @@ void Driver::hand_out(const EntryView& entry) {
 // --- actions ------------------------------------------------------------------------------------
 
 void Driver::carry_out(const core::WriteLog& a) {
-  unflushed_ = true;
+  bells_.moved();
+  carried_ = Index{0};  // unless it is a proposal's: it may be somebody who is brought up
   fabric_->write(a.peer, Key{static_cast<std::uint64_t>(a.key)}, a.offset,
                  fabric_->log_memory().subspan(a.offset, a.size),
                  Token{static_cast<std::uint64_t>(a.token)});
@@ -476,7 +481,7 @@ void Driver::carry_out(const core::RevokeWrites& a) {
   own_events_.emplace_back(core::Revoked{a.peer});
 }
 
-void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
+void Driver::carry_out(const core::Committed&) { bells_.moved(); }
 
 void Driver::carry_out(const core::RoleChange& a) {
   roles_.push_back(a);

@@ -20,6 +20,7 @@
 #include "consensus/consensus.h"
 #include "consensus/core/replica.h"
 #include "consensus/core/step.h"
+#include "consensus/driver/bell_clock.h"
 #include "consensus/driver/store_side.h"
 #include "consensus/fabric/fabric.h"
 #include "consensus/fabric/urgency.h"
@@ -79,7 +80,8 @@ class Driver final : public Consensus {
   void deliver();
   void populate_ahead();
   void ring_all();
-  std::uint64_t deadline() const noexcept;
+  std::uint64_t deadline() noexcept;
+  bool leads() const noexcept { return core_.role() == core::Role::kLeader; }
   bool take_stored();
   bool replaying() const noexcept { return store_ && store_->replaying(); }
   void hand_out(const EntryView& entry);
@@ -114,11 +116,11 @@ class Driver final : public Consensus {
   std::uint64_t random_;
   bool members_changed_ = false;     // to be told
   std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
-  bool pumping_ = false;    // a callback is being made: its propose() leaves the rest to us
-  bool unflushed_ = false;  // something was committed or written since the last bell
-  bool urgent_ = false;     // a message was sent since the last bell
+  bool pumping_ = false;  // a callback is being made: its propose() leaves the rest to us
+  bool urgent_ = false;   // a message was sent since the last bell
   std::uint64_t told_deadline_ns_ = 0;
-  std::uint64_t bell_due_ns_ = 0;  // not earlier, unless urgent
+  BellClock bells_;
+  Index carried_{};  // entries, or the last Flush, tell all followers that so much is committed
   const char* fatal_ = nullptr;
   bool fatal_told_ = false;
   core::ActionList actions_;
