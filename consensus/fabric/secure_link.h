@@ -161,9 +161,8 @@ class SecureLink {
   State state_ = State::kHandshaking;
   Failure failure_ = Failure::kNone;
   bool accepting_ = false;
-  bool ended_ = false;  // the other side closed, or the socket failed
-  bool drained_ =
-      false;  // the socket gave less than it was asked for, in this progress() or fill()
+  bool ended_ = false;    // the other side closed, or the socket failed
+  bool drained_ = false;  // in this progress() or fill() the socket gave less than it was asked for
   bool handed_over_ = false;
   LinkName name_;
   std::string identity_;        // what a dialler sends
