@@ -132,10 +132,7 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
        "replica 0, on 127.0.0.1 unless an address is given; replica i answers at PORT + i, hosts "
        "at "
        "the same"},
-      {"--mode",
-       &o.mode,
-       "serial (default) or parallel",
-       {.choices = {"serial", "parallel"}}},
+      {"--mode", &o.mode, "serial (default) or parallel", {.choices = {"serial", "parallel"}}},
   };
 }
 
