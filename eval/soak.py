@@ -27,6 +27,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+from _clients import problems_of  # noqa: E402
 from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages  # noqa: E402
 from dav_race import dav_configuration  # noqa: E402
 from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
@@ -59,7 +60,7 @@ class Counters(Pages):
         self.port = port
 
     def problems(self):
-        return [p for c in self.clients for p in c.verify(self.port)]
+        return problems_of(self.clients, self.port)
 
 
 # --- what is noted ------------------------------------------------------------------------------

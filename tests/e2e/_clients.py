@@ -231,6 +231,11 @@ class Counter(threading.Thread):
                                 f"{self.acknowledged}, broken off {self.broken_off}"]
 
 
+def problems_of(counters, port):
+    with contextlib.closing(Redis(port, 10)) as client:
+        return [p for c in counters for p in c.verify(client)]
+
+
 class Load:
     """Several Counters that keep their connections, and one that opens a new one each time."""
 
@@ -271,8 +276,7 @@ class Load:
         return sum(c.answers for c in self.clients)
 
     def problems(self):
-        with contextlib.closing(Redis(self.port, 10)) as client:
-            return [p for c in self.clients for p in c.verify(client)]
+        return problems_of(self.clients, self.port)
 
     def __exit__(self, *_):
         self.stop()
