@@ -126,8 +126,7 @@ def counting(group, count):
     clients = [RoamingCounter(group, i) for i in range(count)]
     with under_way(clients):
         yield clients
-    # Of whatever kind the group is.
-    problems = Hosts.asked(group, lambda client: [p for c in clients for p in c.verify(client)])
+    problems = group.problems_of(clients)
     if problems:
         raise h.Failure(f"{problems[:3]}")
 
@@ -165,9 +164,7 @@ def steady_group(place, fabric):
     program = h.redis_program(port)
     if fabric != "shm":
         return Hosts(place, program, port=port, fabric=fabric)
-    group = h.Group(place, program, port=port)
-    group.addresses = ["127.0.0.1"] * 3
-    return group
+    return h.Group(place, program, port=port)
 
 
 def busy_and_idle(place, fabric, minutes, idle_seconds):

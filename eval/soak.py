@@ -60,7 +60,8 @@ class Counters(Pages):
         self.port = port
 
     def problems(self):
-        return problems_of(self.clients, self.port)
+        with contextlib.closing(h.Redis(self.port, 10)) as client:
+            return problems_of(self.clients, client)
 
 
 # --- what is noted ------------------------------------------------------------------------------

@@ -231,9 +231,8 @@ class Counter(threading.Thread):
                                 f"{self.acknowledged}, broken off {self.broken_off}"]
 
 
-def problems_of(counters, port):
-    with contextlib.closing(Redis(port, 10)) as client:
-        return [p for c in counters for p in c.verify(client)]
+def problems_of(counters, client):
+    return [p for c in counters for p in c.verify(client)]
 
 
 class Load:
@@ -276,7 +275,8 @@ class Load:
         return sum(c.answers for c in self.clients)
 
     def problems(self):
-        return problems_of(self.clients, self.port)
+        with contextlib.closing(Redis(self.port, 10)) as client:
+            return problems_of(self.clients, client)
 
     def __exit__(self, *_):
         self.stop()

@@ -23,7 +23,7 @@ import time
 import traceback
 
 from _checks import CannotRun, Failure, wait_until
-from _clients import (Counter, Load, Redis, ab, ab_good, apache_configuration, http,
+from _clients import (Counter, Load, Redis, ab, ab_good, apache_configuration, http, problems_of,
                       redis_answers, redis_program)
 
 __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenario", "ab", "ab_good",
@@ -233,6 +233,31 @@ class Group:
             pid = state["replicas"][state["leader"]]["node_pid"]
             return [state["leader"]] if pid and alive(pid) else None
         return wait_until(found, 20, f"group {self.name} has a leader")[0]
+
+    @property
+    def addresses(self):
+        """Where each replica's clients are served."""
+        return ["127.0.0.1"] * self.replicas
+
+    def asked(self, questions, seconds=60):
+        """What questions(client) returns of the leader's server, which must be the same however
+        often it is asked: it is asked again where the lead changed meanwhile."""
+        def answer():
+            try:
+                client = Redis(self.port, 30, self.addresses[self.leader()])
+            except OSError:
+                return None
+            try:
+                return [questions(client)]
+            except OSError:
+                return None
+            finally:
+                client.close()
+        return wait_until(answer, seconds, f"{self.name} answers whole questions")[0]
+
+    def problems_of(self, counters):
+        """Of Counters that have stopped, by what the leader's server holds."""
+        return self.asked(lambda client: problems_of(counters, client))
 
     def status(self, number):
         """What a node says about itself, or None."""

@@ -175,6 +175,8 @@ class Hosts:
     settle = h.Group.settle
     brief = h.Group.brief
     diff = h.Group.diff
+    asked = h.Group.asked
+    problems_of = h.Group.problems_of
 
     def leader(self, others_than=()):
         def found():
@@ -182,22 +184,6 @@ class Hosts:
                      if s and s["role"] == "leader" and i not in others_than]
             return [max(known)[1]] if known else None
         return h.wait_until(found, 30, f"{self.name} has a leader")[0]
-
-    def asked(self, questions, seconds=60):
-        """What questions(client) returns of the leader's server, which must be the same however
-        often it is asked: it is asked again where the lead changed meanwhile."""
-        def answer():
-            try:
-                client = h.Redis(self.port, 30, self.addresses[self.leader()])
-            except OSError:
-                return None
-            try:
-                return [questions(client)]
-            except OSError:
-                return None
-            finally:
-                client.close()
-        return h.wait_until(answer, seconds, f"{self.name} answers whole questions")[0]
 
     def lead(self, number, seconds=30):
         """Hands it the lead, until it has it: who has not caught up does not take it."""

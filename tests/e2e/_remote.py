@@ -107,7 +107,8 @@ class Remote:
     brief = h.Group.brief
     diff = h.Group.diff
     leader = Hosts.leader
-    asked = Hosts.asked
+    asked = h.Group.asked
+    problems_of = h.Group.problems_of
 
     def incr(self, host, seconds=30):
         """INCR through a host, until it answers."""

@@ -46,7 +46,7 @@ def upgrade_server(scenario, group, clients):
 
 
 def check_writes(scenario, group, clients, what):
-    problems = group.asked(lambda client: [p for c in clients for p in c.verify(client)])
+    problems = group.problems_of(clients)
     scenario.check(not problems, f"{what}: no acknowledged write of "
                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
     said = h.at_rest(group, count=HOSTS)

@@ -59,7 +59,7 @@ def body(scenario):
             for _ in range(rounds):
                 gaps.append(cut_and_mend(scenario, group, network))
                 served(clients)
-        problems = group.asked(lambda client: [p for c in clients for p in c.verify(client)])
+        problems = group.problems_of(clients)
         scenario.say(f"{rounds} cuts of the leader, {sum(c.answers for c in clients)} answers")
         for place, ms in zip(("another host", "the virtual address"), zip(*gaps)):
             scenario.say(f"without service at {place}: median {statistics.median(ms):.1f} ms, "

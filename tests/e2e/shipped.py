@@ -268,7 +268,7 @@ def in_memory(scenario):
                 interrupted(scenario, group, clients, receiver_dies)
             far_behind(scenario, group, clients)
             nobody_has_any(scenario, group, clients)
-        problems = group.asked(lambda client: [p for c in clients for p in c.verify(client)])
+        problems = group.problems_of(clients)
         scenario.check(not problems, f"no acknowledged increment of "
                        f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:5]))
         check_equal(scenario, group, "in memory")
