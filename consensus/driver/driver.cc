@@ -438,7 +438,7 @@ void Driver::hand_out(const EntryView& entry) {
 
 void Driver::carry_out(const core::WriteLog& a) {
   bells_.moved();
-  carried_ = Index{0};  // unless it is a proposal's: it may be somebody who is brought up
+  carried_ = Index{0};  // it may bring a follower up; propose() knows better
   fabric_->write(a.peer, Key{static_cast<std::uint64_t>(a.key)}, a.offset,
                  fabric_->log_memory().subspan(a.offset, a.size),
                  Token{static_cast<std::uint64_t>(a.token)});

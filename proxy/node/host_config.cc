@@ -94,7 +94,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   std::sort(c.env.begin(), c.env.end());
   c.dirs = profile.directories;
   // The group's file was read with a mode's words only.
-  CRANE_ASSERT(mode_of(f.mode.empty() ? "serial" : f.mode, c.mode));
+  CRANE_ASSERT(mode_of(f.mode, c.mode));
   c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
   c.soft_barriers =
       setup::chosen_soft_barriers(f.soft_barriers, profile, c.mode == dmt::Mode::kParallel);

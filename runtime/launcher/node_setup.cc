@@ -58,7 +58,7 @@ std::uint64_t mixed(std::uint64_t x) {
 int processor_of(const Options& options, int replica) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (!options.pin || mode_of(options) != "serial" || sched_getaffinity(0, sizeof set, &set) != 0) {
+  if (!options.pin || options.mode != "serial" || sched_getaffinity(0, sizeof set, &set) != 0) {
     return -1;
   }
   std::vector<int> cpus;
@@ -109,7 +109,7 @@ Json http_pages_of(const Options& options) {
 
 Json soft_barriers_of(const NodeSetup& s) {
   Json all = Json::array();
-  const bool parallel = mode_of(s.options) == "parallel";
+  const bool parallel = s.options.mode == "parallel";
   for (const auto& l : setup::chosen_soft_barriers(s.options.soft_barriers, s.profile, parallel)) {
     all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
   }
@@ -132,10 +132,6 @@ std::vector<int> processors_of(const NodeSetup& s) {
 }
 
 }  // namespace
-
-std::string mode_of(const Options& options) {
-  return options.mode.empty() ? "serial" : options.mode;
-}
 
 std::string node_configuration(const NodeSetup& s) {
   std::vector<std::string> args(s.options.program.begin() + 1, s.options.program.end());
@@ -161,7 +157,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"args", args},
             {"env", environment(s.profile)},
             {"dirs", s.profile.directories},
-            {"mode", mode_of(s.options)},
+            {"mode", s.options.mode},
             {"detach", detach},
             {"line_ups", soft_barriers_of(s)},
             {"trace", s.options.trace},

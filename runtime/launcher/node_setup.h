@@ -45,9 +45,6 @@ struct NodeSetup {
 
 std::string node_configuration(const NodeSetup& setup);
 
-// "serial" or "parallel": the user's word, else serial.
-std::string mode_of(const Options& options);
-
 std::string random_log_id();
 std::string random_secret();
 

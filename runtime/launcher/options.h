@@ -56,7 +56,7 @@ struct Options : setup::NodeOptions {
   std::string name;           // default: the program's base name
   std::string profile;        // empty: by the program's name
   setup::Ports publish;
-  std::string mode;                        // empty: serial
+  std::string mode = "serial";             // or parallel
   std::vector<std::string> detach;         // and the profile's
   std::vector<std::string> soft_barriers;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
   std::string dir;                         // empty: /run/crane or $XDG_RUNTIME_DIR/crane

@@ -488,7 +488,7 @@ std::string to_toml(const GroupFile& f) {
   toml::table server{{"command", list(f.command)}, {"working_directory", f.working_directory}};
   insert_options(OptionRow::Section::kServer, f, server);
   if (!f.profile.empty()) server.insert("profile", f.profile);
-  if (!f.mode.empty()) server.insert("mode", f.mode);
+  if (f.mode != "serial") server.insert("mode", f.mode);
   if (!f.detach.empty()) server.insert("detach", list(f.detach));
   if (!f.soft_barriers.empty()) server.insert("soft_barriers", list(f.soft_barriers));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));

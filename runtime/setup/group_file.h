@@ -97,7 +97,7 @@ struct GroupFile : NodeOptions {
   std::vector<HostReplica> replicas;
 
   std::vector<std::string> command;
-  std::string profile, mode, working_directory = "/";
+  std::string profile, mode = "serial", working_directory = "/";
   std::vector<std::string> env;  // "NAME=value"
   std::vector<std::string> detach;
   std::vector<std::string> soft_barriers;  // FUNCTION:COUNT:TIMEOUT_US

@@ -74,7 +74,7 @@ std::string plan_text(const Plan& p) {
                   {"begins", beginning(p)},
                   {"program", p.program},
                   {"command", fmt::format("{}", fmt::join(command, " "))},
-                  {"profile", p.profile.name + ", " + mode_of(o)},
+                  {"profile", p.profile.name + ", " + o.mode},
                   {"containers", o.container ? "LXC, one per replica" : "none"},
                   {"durability", o.durability},
                   {"lasts", lasting_text(o)},

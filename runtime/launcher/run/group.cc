@@ -140,7 +140,7 @@ Outcome Group::start() {
 int Group::run() {
   say("starting " + std::to_string(options_.replicas) +
       (options_.replicas == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
-      options_.name + ", profile " + profile_.name + ", " + mode_of(options_) +
+      options_.name + ", profile " + profile_.name + ", " + options_.mode +
       (options_.container ? ", in containers)" : ", without containers)"));
   if (auto p = start(); !p) end_with(p.error());
   return conclude();

@@ -78,6 +78,7 @@ TEST_CASE("options: everything after -- belongs to the server", "[launcher]") {
   CHECK(o.program == std::vector<std::string>{"apache2", "-n", "7", "--", "-v"});
   CHECK(o.name == "apache2");
   CHECK(o.container);
+  CHECK(Options{}.mode == "serial");
   CHECK_FALSE(o.verbose);
 }
 

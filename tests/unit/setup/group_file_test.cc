@@ -138,6 +138,7 @@ TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") 
   CHECK(f.fabric == "tcp");
   CHECK(f.fence == "deregister");
   CHECK(f.durability == "memory");
+  CHECK(f.mode == "serial");
   CHECK(f.forward);
   CHECK(f.listen_any);
   CHECK(f.container);
