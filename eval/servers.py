@@ -9,9 +9,9 @@ and a plot; `--readme` puts the table between the marks of RESULTS.md. A server 
 installed, or does not run, is left out by name: then nothing is put into RESULTS.md. Nor is it when
 the machine was not quiet, before the start or beside a row, or when repeats lie far apart: exit
 status 75; --anyway writes the table, marked. The comparison and the measurement may be two runs
-(--proof; --speed --compared): then the table says of which commits they are. --costs counts
-wake-ups, system calls and copies per request instead. Every run is a line of
-<out>/bench/servers-runs.jsonl.
+(--proof; --speed --compared), and either may be made in parts (--only NAMES --keep): the table
+says of which commits they are. --costs counts wake-ups, system calls and copies per request
+instead. Every run is a line of <out>/bench/servers-runs.jsonl.
 """
 import argparse
 import functools
@@ -33,6 +33,7 @@ import _matrix as m  # noqa: E402
 import costs  # noqa: E402
 import ground  # noqa: E402
 import quiet  # noqa: E402
+from parts import commits_text  # noqa: E402
 from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
 from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
@@ -133,9 +134,31 @@ def package_version(package):
     return re.split(r"[-+]", version)[0] if version else ""
 
 
-def said_of(about, earlier):
-    text = f"\n\nMeasured at commit {about['commit']}"
-    return text + (f", compared at {earlier['machine']['commit']}." if earlier else ".")
+def said_of(rows, earlier):
+    return commits_text(rows) + (
+        commits_text(earlier["rows"]).replace("\n\nMeasured", " Compared") if earlier else "")
+
+
+def in_order(earlier, rows):
+    """These rows and those of earlier parts that are not among them, in the matrix' order."""
+    found = {row["name"]: row for row in earlier + rows}
+    return [found[kind.name] for kind in all_kinds("") if kind.name in found]
+
+
+def earlier_rows(file, options):
+    """With --keep: the rows that earlier parts left."""
+    return json.loads(file.read_text())["rows"] if options.keep and file.exists() else []
+
+
+def with_proof(rows, compared):
+    """Rows beside what a later comparison found of them."""
+    return [{**row, "proof": compared.get(row["name"], row["proof"])} for row in rows]
+
+
+def not_there(rows):
+    """{name: reason} of the matrix' rows that neither this part nor an earlier one has."""
+    names = {row["name"] for row in rows}
+    return {kind.name: "not in this part" for kind in all_kinds("") if kind.name not in names}
 
 
 def plot(rows, path):
@@ -177,7 +200,15 @@ def is_judged(name):
     return name.rsplit(", ", 1)[1] in JUDGED
 
 
-def measure(out, work, options, compared, save, log):
+def doubts(runs, start, options):
+    """All that speaks against a row's figures: of the machine before the start, and of the runs."""
+    if options.proof:
+        return []
+    before = [] if start.quiet else [f"before the start: {start.text()}"]
+    return before + problems(runs, options.repeats, options.spread / 100)
+
+
+def measure(out, work, options, compared, start, save, log):
     """Rows, and {what could not be measured: reason}; save() gets the rows so far."""
     rows, left_out = [], {}
     for kind in all_kinds(options.only):
@@ -194,12 +225,13 @@ def measure(out, work, options, compared, save, log):
             continue
         lost = failures(kind.name, failed, options.repeats)
         left_out.update({name: lost.pop(name) for name in list(lost) if is_judged(name)})
-        found = [] if options.proof else problems(runs, options.repeats, options.spread / 100)
+        found = doubts(runs, start, options)
         if not options.proof:
             print("\n  ".join([f"{kind.name}: " + ("not to be trusted:" if found else
                                                    "quiet, and repeats lie together"), *found]))
         rows.append({"name": kind.name, "version": package_version(kind.version_of),
                      "limits": kind.differs, "runs": runs, "problems": found,
+                     "commit": log.about["commit"],
                      "not_measured": lost, "proof": told or
                      {"equal": 0, "of": 0, "bytes": 0, "failures": []}})
         save(rows)
@@ -230,10 +262,8 @@ def count_costs(out, work, options, about):
     return 0 if rows and not left_out else 1
 
 
-def unsteady(rows, start):
-    """All that speaks against the figures, of the machine before the start and of rows."""
-    return ([] if start.quiet else [f"before the start: {start.text()}"]) + [
-        f"{row['name']}: {reason}" for row in rows for reason in row["problems"]]
+def unsteady(rows):
+    return [f"{row['name']}: {reason}" for row in rows for reason in row["problems"]]
 
 
 def refusal(reasons):
@@ -247,9 +277,8 @@ def refusal(reasons):
 def put_away(text, reasons, left_out, options):
     """Writes the table into RESULTS.md if nothing speaks against it; the exit status. `reasons`:
     why its figures cannot be trusted."""
-    if left_out or options.only:
-        print("RESULTS.md is not written: the table has not all rows"
-              + (f" (--only {options.only})" if options.only else "") + missing_text(left_out))
+    if left_out:
+        print("RESULTS.md is not written: the table has not all rows" + missing_text(left_out))
         return 1
     if reasons and not options.anyway:
         print(refusal(reasons))
@@ -264,6 +293,8 @@ def arguments():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="",
                         help="a regular expression: the kinds whose name it finds")
+    parser.add_argument("--keep", action="store_true",
+                        help="rows of earlier parts that are not measured now stay in the table")
     parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")
     parser.add_argument("--proof", action="store_true", help="compare only, no speed")
     parser.add_argument("--file-systems", metavar="KIND,...", default="",
@@ -286,13 +317,12 @@ def arguments():
     return parser.parse_args()
 
 
-def tell(rows, left_out, about, start, options, earlier, results):
+def tell(rows, left_out, about, options, earlier, results):
     """Prints the table, keeps it, puts it into RESULTS.md if that is wanted; the exit status."""
-    text = table(rows) + said_of(about, earlier)
-    reasons = [] if options.proof else unsteady(rows, start)
+    text = table(rows) + said_of(rows, earlier)
+    reasons = unsteady(rows)
     if reasons:
-        text += ("\n\n**Measured on a busy machine, or with repeats far apart**: "
-                 + (start.text() if not start.quiet else "see (!)") + ".")
+        text += "\n\n**Measured on a busy machine, or with repeats far apart**: see (!)."
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
           f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
           f"{text}{missing_text(left_out)}")
@@ -305,7 +335,7 @@ def tell(rows, left_out, about, start, options, earlier, results):
     else:
         status = 0
     if options.readme:
-        status = max(status, put_away(text, reasons, left_out, options))
+        status = max(status, put_away(text, reasons, {**not_there(rows), **left_out}, options))
     return status
 
 
@@ -327,18 +357,21 @@ def main():
               + refusal([start.text()]))
         return quiet.EXIT_NOT_QUIET
 
+    file = results / f"{name}.json"
+    kept = earlier_rows(file, options)
+
     def save(rows):
-        (results / f"{name}.json").write_text(json.dumps({"machine": about, "rows": rows},
-                                                         indent=1))
+        file.write_text(json.dumps({"machine": about, "rows": in_order(kept, rows)}, indent=1))
 
     with tempfile.TemporaryDirectory(prefix="crane-servers-", dir="/var/tmp") as work:
         path = pathlib.Path(work)
         path.chmod(0o755)
         if options.costs:
             return count_costs(out, path, options, about)
-        rows, left_out = measure(out, path, options, compared, save,
+        rows, left_out = measure(out, path, options, compared, start, save,
                                  RawLog(results / "servers-runs.jsonl", about))
-    return tell(rows, left_out, about, start, options, earlier, results)
+    rows = with_proof(in_order(kept, rows), compared)
+    return tell(rows, left_out, about, options, earlier, results)
 
 
 if __name__ == "__main__":

@@ -166,20 +166,21 @@ class Repeats(unittest.TestCase):
 
 
 class Writing(unittest.TestCase):
-    def put(self, rows, left_out=(), start=QUIET, only="", anyway=False):
-        options = argparse.Namespace(only=only, anyway=anyway)
+    def put(self, rows, left_out=(), anyway=False):
+        options = argparse.Namespace(anyway=anyway)
         said = io.StringIO()
         with mock.patch.object(servers, "into_readme") as written, \
                 contextlib.redirect_stdout(said):
-            reasons = servers.unsteady(rows, start)
-            status = servers.put_away("text", reasons, dict(left_out), options)
+            status = servers.put_away("text", servers.unsteady(rows), dict(left_out), options)
         return status, written.called, said.getvalue()
 
     def test_a_table_that_can_be_trusted_is_written(self):
         self.assertEqual(self.put([row([])]), (0, True, ""))
 
     def test_a_busy_machine_before_the_start_refuses(self):
-        status, written, said = self.put([row([])], start=BUSY)
+        options = argparse.Namespace(proof=False, repeats=0, spread=25)
+        found = servers.doubts([], BUSY, options)
+        status, written, said = self.put([row([], problems=found)])
         self.assertEqual((status, written), (75, False))
         self.assertIn("before the start: not quiet: load average 5", said)
         self.assertIn("--anyway", said)
@@ -190,14 +191,49 @@ class Writing(unittest.TestCase):
         self.assertIn("redis: n=1, GET: spread 60 %", said)
 
     def test_anyway_writes_it(self):
-        self.assertEqual(self.put([row([], problems=["x"])], start=BUSY, anyway=True)[:2],
-                         (0, True))
+        self.assertEqual(self.put([row([], problems=["x"])], anyway=True)[:2], (0, True))
 
     def test_a_missing_row_refuses_by_name_also_with_anyway(self):
         status, written, said = self.put([row([])], {"apache2 event": "no ab"}, anyway=True)
         self.assertEqual((status, written), (1, False))
         self.assertIn("not measured: apache2 event: no ab", said)
-        self.assertEqual(self.put([row([])], only="redis")[:2], (1, False))
+
+
+class Parts(unittest.TestCase):
+    """A long table is measured in parts of minutes."""
+
+    def of_kinds(self, *names):
+        kinds = [argparse.Namespace(name=name) for name in names]
+        return mock.patch.object(servers, "all_kinds", lambda _only: iter(kinds))
+
+    def test_rows_of_earlier_parts_stay_and_new_ones_take_their_place(self):
+        with self.of_kinds("apache2", "nginx", "redis"):
+            found = servers.in_order([{"name": "redis", "at": 1}, {"name": "nginx", "at": 1}],
+                                     [{"name": "redis", "at": 2}, {"name": "apache2", "at": 2}])
+        self.assertEqual([(each["name"], each["at"]) for each in found],
+                         [("apache2", 2), ("nginx", 1), ("redis", 2)])
+
+    def test_rows_of_no_part_are_missing(self):
+        with self.of_kinds("apache2", "redis"):
+            self.assertEqual(servers.not_there([{"name": "redis"}]),
+                             {"apache2": "not in this part"})
+
+    def test_a_comparison_that_came_later_is_told_with_the_row(self):
+        rows = servers.with_proof([{"name": "redis", "proof": 1}, {"name": "nginx", "proof": 2}],
+                                  {"redis": 3})
+        self.assertEqual([row["proof"] for row in rows], [3, 2])
+        self.assertEqual(servers.said_of([{"commit": "b"}, {"commit": "a"}],
+                                         {"rows": [{"commit": "c"}]}),
+                         "\n\nMeasured at commit a, b. Compared at commit c.")
+
+    def test_earlier_rows_are_read_with_keep_alone(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = pathlib.Path(place) / "servers.json"
+            keep = argparse.Namespace(keep=True)
+            self.assertEqual(servers.earlier_rows(file, keep), [])
+            file.write_text('{"rows": [1]}')
+            self.assertEqual(servers.earlier_rows(file, keep), [1])
+            self.assertEqual(servers.earlier_rows(file, argparse.Namespace(keep=False)), [])
 
 
 class RequestsMade(unittest.TestCase):
