@@ -39,6 +39,8 @@ void LoadTrials::end_windows(std::uint64_t answers, std::int64_t now_ns) {
                                                   ? "polls before it sleeps"
                                                   : "sleeps without polling");
   }
+  const bool fast = place_.processors() > 1 && polling_.answers() >= kManyAnswers;
+  polling_.guess(fast ? Way::kSecond : Way::kFirst);
 }
 
 std::optional<NodePlace> LoadTrials::place() const noexcept {

@@ -6,7 +6,9 @@
 // Sharing: where a request is cheap one wake-up serves a batch and the caches are warm on one core;
 // where the server works long between turns the node reads and sends meanwhile, elsewhere.
 // Polling: a node that is awake needs no wake-up by its server or its clients, each of which costs
-// more than a short wait; but the processor is one that they may need.
+// more than a short wait; but the processor is one that they may need.  Until a trial has found
+// out, a node polls while answers follow each other so fast that wake-ups are much of what they
+// cost, if there is more than one processor.
 //
 // Threads: the node's only one.
 // INVARIANT TRIAL-2  While one trial is under way no other begins.
@@ -22,6 +24,9 @@ namespace crane::node {
 
 class LoadTrials {
  public:
+  // Answers of a window from which on a node polls unless a trial has said otherwise: 10,000/s.
+  static constexpr std::uint64_t kManyAnswers = 250;
+
   explicit LoadTrials(const Config& config) : place_(config) {}
 
   // At every turn of the event loop; `answers`: that the server has written since the node's start.

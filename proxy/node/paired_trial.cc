@@ -28,7 +28,9 @@ Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begi
   const Window window{now_ns - std::exchange(begin_ns_, now_ns), work.answers - before.answers,
                       work.node_cpu_ns - before.node_cpu_ns};
   window_end_ns_ = now_ns + kWindowNs;
-  if (window.ns > kWindowMaxNs || window.answers < kBusyAnswers) {
+  const bool busy = window.ns <= kWindowMaxNs && window.answers >= kBusyAnswers;
+  answers_ = busy ? window.answers : 0;
+  if (!busy) {
     confirms_ = false;
     busy_ = 0;
     if (std::exchange(done_, -1) >= 0) next_trial_ns_ = now_ns + kAgainMinNs;
@@ -44,6 +46,10 @@ Way PairedTrial::end_window(const Work& work, std::int64_t now_ns, bool may_begi
   if (done_ == kWindows) return end_trial(better_way(), now_ns);
   if (done_ % 2 == 0 && is_much_worse()) return end_trial(settled_, now_ns);
   return way_ = kOrder[done_];
+}
+
+void PairedTrial::guess(Way way) noexcept {
+  if (!found_ && !confirms_ && !trying()) way_ = settled_ = way;
 }
 
 double PairedTrial::time_of(const Window& w) noexcept {
@@ -98,6 +104,7 @@ Way PairedTrial::end_trial(Way better, std::int64_t now_ns) noexcept {
     next_trial_ns_ = now_ns + again_ns_;
   }
   if (confirmed) settled_ = better;  // TRIAL-1
+  found_ = found_ || confirmed;
   return way_ = settled_;
 }
 

@@ -8,12 +8,13 @@
 // or falls favours neither way.  The way with more answers per second wins, or, where both give the
 // same, the one with less of the node's processor time per answer.  What is not clear changes
 // nothing.  Trials come less often while they find nothing new.  A short load gains nothing from a
-// trial, and must not pay for one (TRIAL-3).
+// trial, and must not pay for one (TRIAL-3): it goes on in the way that the caller guesses.
 //
 // Shapes: pure; times are CLOCK_MONOTONIC in ns.  Threads: one.
 // INVARIANT TRIAL-1  The way changes for good only behind two whole trials, one after the other.
 //                    All windows of both were busy, and in both the same way was clearly ahead in
 //                    all and ahead in most pairs of windows.
+//                    Until it has, the caller's guess counts.
 // INVARIANT TRIAL-3  A trial begins only behind kBusyBefore busy windows in a row.  Where the way
 //                    that it tries has lost every pair of windows so far, and has taken more than
 //                    kMuchWorse times as long per answer, it ends with that pair.
@@ -49,9 +50,14 @@ class PairedTrial {
     return due(now_ns) ? end_window(work, now_ns, may_begin) : way_;
   }
   Way way() const noexcept { return way_; }
-  // As the last trial left it.
+  // The way to go in, and to try the other one against, until a trial has changed it (TRIAL-1).
+  // Nothing while a trial is under way.
+  void guess(Way way) noexcept;
+  // As the last trial, or else the guess, left it.
   Way settled() const noexcept { return settled_; }
   bool trying() const noexcept { return done_ >= 0; }
+  // Of the last window; 0: it was not busy.
+  std::uint64_t answers() const noexcept { return answers_; }
   // Trials that no pause ended.
   std::uint64_t trials() const noexcept { return trials_; }
 
@@ -85,6 +91,8 @@ class PairedTrial {
   int done_ = -1;          // windows of the trial; -1: none is under way
   int busy_ = 0;           // busy windows in a row, at most kBusyBefore
   bool confirms_ = false;  // the last trial was for a change, and the next one decides
+  bool found_ = false;     // a trial has changed the way
+  std::uint64_t answers_ = 0;
   std::uint64_t trials_ = 0;
 };
 

@@ -48,11 +48,13 @@ class NodePlacement {
 
   // False: the server has no core of its own.
   bool has_choice() const noexcept { return cpu_ >= 0; }
+  // Over which it roams; 0: the kernel does not tell.
+  int processors() const noexcept { return CPU_COUNT(&all_); }
   // REQUIRES has_choice(), or kRoams.
   void move_to(NodePlace place) noexcept;
 
  private:
-  cpu_set_t all_;
+  cpu_set_t all_{};
   const int cpu_;  // -1: there is no choice
   NodePlace place_ = NodePlace::kRoams;
 };

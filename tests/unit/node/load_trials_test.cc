@@ -48,6 +48,24 @@ TEST_CASE("load trials: placement and polling are tried", "[trial]") {
   }));
 }
 
+TEST_CASE("load trials: before any trial a node polls from many answers on", "[trial]") {
+  std::vector<int> mine;
+  REQUIRE(crane::setup::parse_cpus(own_processors(), mine));
+  if (mine.size() < 2) return;  // one processor leaves none to wait on
+  LoadTrials trials{Config{}};
+  std::uint64_t answers = 0;
+  std::int64_t now_ns = 0;
+  const auto window = [&](std::uint64_t more) {
+    trials.step(answers += more, now_ns += PairedTrial::kWindowNs);
+    return trials.polls();
+  };
+  CHECK_FALSE(trials.polls());
+  CHECK_FALSE(window(LoadTrials::kManyAnswers - 1));
+  CHECK(window(LoadTrials::kManyAnswers));
+  CHECK_FALSE(window(20));
+  CHECK_FALSE(window(0));
+}
+
 TEST_CASE("load trials: without a processor of the server's own a node stays", "[trial]") {
   CHECK(holds_in_child([] {
     const std::string all = own_processors();

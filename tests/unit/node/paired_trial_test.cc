@@ -114,6 +114,43 @@ TEST_CASE("paired trial: windows that stand out decide nothing", "[trial][TRIAL-
   CHECK(node.trial().settled() == Way::kFirst);
 }
 
+TEST_CASE("paired trial: a guess counts until a trial has found the better way",
+          "[trial][TRIAL-1]") {
+  PairedTrial trial;
+  trial.guess(Way::kSecond);
+  CHECK(trial.way() == Way::kSecond);
+  CHECK(trial.settled() == Way::kSecond);
+  trial.guess(Way::kFirst);
+  CHECK(trial.way() == Way::kFirst);
+
+  // `guessed`: before every window.
+  const auto settles_with = [](Way guessed, double first, double second) {
+    PairedTrial asked;
+    std::uint64_t answers = 0;
+    for (int window = 1; window <= 40; ++window) {
+      asked.guess(guessed);
+      CHECK((asked.trying() || asked.trials() > 0 || asked.way() == guessed));
+      answers += static_cast<std::uint64_t>(asked.way() == Way::kFirst ? first : second);
+      asked.step({answers, 0}, window * PairedTrial::kWindowNs);
+    }
+    CHECK(asked.trials() >= 1);
+    return asked.settled();
+  };
+  CHECK(settles_with(Way::kSecond, 100, 100) == Way::kSecond);
+  CHECK(settles_with(Way::kSecond, 130, 100) == Way::kFirst);
+  CHECK(settles_with(Way::kSecond, 100, 130) == Way::kSecond);
+  CHECK(settles_with(Way::kFirst, 100, 130) == Way::kSecond);
+}
+
+TEST_CASE("paired trial: it tells how much the last window served", "[trial]") {
+  PairedTrial trial;
+  trial.step({50, 0}, 1000 * kSecond);
+  trial.step({350, 0}, 1000 * kSecond + PairedTrial::kWindowNs);
+  CHECK(trial.answers() == 300);
+  trial.step({400, 0}, 1001 * kSecond);  // with a pause in it
+  CHECK(trial.answers() == 0);
+}
+
 TEST_CASE("paired trial: what a second trial does not say again changes nothing",
           "[trial][TRIAL-1]") {
   const auto once = [](std::int64_t now_ns, Way way) {
