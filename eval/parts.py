@@ -37,12 +37,17 @@ def merged(earlier, new):
     return [row for row in earlier if point_of(row) not in points] + new
 
 
+def earlier_rows(file, keep):
+    """What earlier parts left in a file, if it is to stay."""
+    return json.loads(file.read_text())["rows"] if keep and file.exists() else []
+
+
 class Part:
     """The rows of a file, those of this part and, with --keep, of earlier ones."""
 
     def __init__(self, file, keep, about=None):
         self.file, self.about = file, about or machine()
-        self.earlier = json.loads(file.read_text())["rows"] if keep and file.exists() else []
+        self.earlier = earlier_rows(file, keep)
         self.new = []
 
     @property
@@ -100,8 +105,12 @@ def busy_text(rows, most=5):
             + "\n".join(lines))
 
 
+def commits_of(rows):
+    return ", ".join(sorted({row["commit"] for row in rows}))
+
+
 def commits_text(rows):
-    return "\n\nMeasured at commit " + ", ".join(sorted({row["commit"] for row in rows})) + "."
+    return f"\n\nMeasured at commit {commits_of(rows)}."
 
 
 def status_of(rows, left_out, options):

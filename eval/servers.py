@@ -33,7 +33,7 @@ import _matrix as m  # noqa: E402
 import costs  # noqa: E402
 import ground  # noqa: E402
 import quiet  # noqa: E402
-from parts import commits_text  # noqa: E402
+from parts import commits_of, commits_text, earlier_rows  # noqa: E402
 from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
 from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
@@ -135,19 +135,14 @@ def package_version(package):
 
 
 def said_of(rows, earlier):
-    return commits_text(rows) + (
-        commits_text(earlier["rows"]).replace("\n\nMeasured", " Compared") if earlier else "")
+    compared = f" Compared at commit {commits_of(earlier['rows'])}." if earlier else ""
+    return commits_text(rows) + compared
 
 
 def in_order(earlier, rows):
     """These rows and those of earlier parts that are not among them, in the matrix' order."""
     found = {row["name"]: row for row in earlier + rows}
     return [found[kind.name] for kind in all_kinds("") if kind.name in found]
-
-
-def earlier_rows(file, options):
-    """With --keep: the rows that earlier parts left."""
-    return json.loads(file.read_text())["rows"] if options.keep and file.exists() else []
 
 
 def with_proof(rows, compared):
@@ -274,11 +269,11 @@ def refusal(reasons):
             "--anyway writes the table, marked as measured on a busy machine.")
 
 
-def put_away(text, reasons, left_out, options):
-    """Writes the table into RESULTS.md if nothing speaks against it; the exit status. `reasons`:
-    why its figures cannot be trusted."""
-    if left_out:
-        print("RESULTS.md is not written: the table has not all rows" + missing_text(left_out))
+def put_away(text, rows, left_out, options):
+    """Writes the table into RESULTS.md if nothing speaks against it; the exit status."""
+    missing, reasons = {**not_there(rows), **left_out}, unsteady(rows)
+    if missing:
+        print("RESULTS.md is not written: the table has not all rows" + missing_text(missing))
         return 1
     if reasons and not options.anyway:
         print(refusal(reasons))
@@ -320,8 +315,7 @@ def arguments():
 def tell(rows, left_out, about, options, earlier, results):
     """Prints the table, keeps it, puts it into RESULTS.md if that is wanted; the exit status."""
     text = table(rows) + said_of(rows, earlier)
-    reasons = unsteady(rows)
-    if reasons:
+    if unsteady(rows):
         text += "\n\n**Measured on a busy machine, or with repeats far apart**: see (!)."
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
           f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
@@ -335,7 +329,7 @@ def tell(rows, left_out, about, options, earlier, results):
     else:
         status = 0
     if options.readme:
-        status = max(status, put_away(text, reasons, {**not_there(rows), **left_out}, options))
+        status = max(status, put_away(text, rows, left_out, options))
     return status
 
 
@@ -358,7 +352,7 @@ def main():
         return quiet.EXIT_NOT_QUIET
 
     file = results / f"{name}.json"
-    kept = earlier_rows(file, options)
+    kept = earlier_rows(file, options.keep)
 
     def save(rows):
         file.write_text(json.dumps({"machine": about, "rows": in_order(kept, rows)}, indent=1))

@@ -165,13 +165,19 @@ class Repeats(unittest.TestCase):
                          {"apache2, native": "1 of 5 repeats failed: no /run/apache2"})
 
 
+def of_kinds(*names):
+    """A matrix of these rows."""
+    kinds = [argparse.Namespace(name=name) for name in names]
+    return mock.patch.object(servers, "all_kinds", lambda _only: iter(kinds))
+
+
 class Writing(unittest.TestCase):
-    def put(self, rows, left_out=(), anyway=False):
+    def put(self, rows, left_out=(), anyway=False, kinds=("redis",)):
         options = argparse.Namespace(anyway=anyway)
         said = io.StringIO()
         with mock.patch.object(servers, "into_readme") as written, \
-                contextlib.redirect_stdout(said):
-            status = servers.put_away("text", servers.unsteady(rows), dict(left_out), options)
+                of_kinds(*kinds), contextlib.redirect_stdout(said):
+            status = servers.put_away("text", rows, dict(left_out), options)
         return status, written.called, said.getvalue()
 
     def test_a_table_that_can_be_trusted_is_written(self):
@@ -197,24 +203,23 @@ class Writing(unittest.TestCase):
         status, written, said = self.put([row([])], {"apache2 event": "no ab"}, anyway=True)
         self.assertEqual((status, written), (1, False))
         self.assertIn("not measured: apache2 event: no ab", said)
+        status, written, said = self.put([row([])], kinds=("nginx", "redis"), anyway=True)
+        self.assertEqual((status, written), (1, False))
+        self.assertIn("not measured: nginx: not in this part", said)
 
 
 class Parts(unittest.TestCase):
     """A long table is measured in parts of minutes."""
 
-    def of_kinds(self, *names):
-        kinds = [argparse.Namespace(name=name) for name in names]
-        return mock.patch.object(servers, "all_kinds", lambda _only: iter(kinds))
-
     def test_rows_of_earlier_parts_stay_and_new_ones_take_their_place(self):
-        with self.of_kinds("apache2", "nginx", "redis"):
+        with of_kinds("apache2", "nginx", "redis"):
             found = servers.in_order([{"name": "redis", "at": 1}, {"name": "nginx", "at": 1}],
                                      [{"name": "redis", "at": 2}, {"name": "apache2", "at": 2}])
         self.assertEqual([(each["name"], each["at"]) for each in found],
                          [("apache2", 2), ("nginx", 1), ("redis", 2)])
 
     def test_rows_of_no_part_are_missing(self):
-        with self.of_kinds("apache2", "redis"):
+        with of_kinds("apache2", "redis"):
             self.assertEqual(servers.not_there([{"name": "redis"}]),
                              {"apache2": "not in this part"})
 
@@ -229,11 +234,10 @@ class Parts(unittest.TestCase):
     def test_earlier_rows_are_read_with_keep_alone(self):
         with tempfile.TemporaryDirectory() as place:
             file = pathlib.Path(place) / "servers.json"
-            keep = argparse.Namespace(keep=True)
-            self.assertEqual(servers.earlier_rows(file, keep), [])
+            self.assertEqual(servers.earlier_rows(file, True), [])
             file.write_text('{"rows": [1]}')
-            self.assertEqual(servers.earlier_rows(file, keep), [1])
-            self.assertEqual(servers.earlier_rows(file, argparse.Namespace(keep=False)), [])
+            self.assertEqual(servers.earlier_rows(file, True), [1])
+            self.assertEqual(servers.earlier_rows(file, False), [])
 
 
 class RequestsMade(unittest.TestCase):
