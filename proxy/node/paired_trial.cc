@@ -103,8 +103,10 @@ Way PairedTrial::end_trial(Way better, std::int64_t now_ns) noexcept {
     again_ns_ = confirmed || trials_ == 1 ? kAgainMinNs : std::min(2 * again_ns_, kAgainMaxNs);
     next_trial_ns_ = now_ns + again_ns_;
   }
-  if (confirmed) settled_ = better;  // TRIAL-1
-  found_ = found_ || confirmed;
+  if (confirmed) {  // TRIAL-1
+    settled_ = better;
+    found_ = true;
+  }
   return way_ = settled_;
 }
 

@@ -142,6 +142,28 @@ TEST_CASE("paired trial: a guess counts until a trial has found the better way",
   CHECK(settles_with(Way::kFirst, 100, 130) == Way::kSecond);
 }
 
+TEST_CASE("paired trial: a guess between two trials does not make one of what they say",
+          "[trial][TRIAL-1]") {
+  PairedTrial trial;
+  std::uint64_t answers = 0;
+  std::int64_t now_ns = 0;
+  const auto run_until = [&](std::uint64_t trials, double first, double second) {
+    for (int window = 0; window < 40 && trial.trials() < trials; ++window) {
+      answers += static_cast<std::uint64_t>(trial.way() == Way::kFirst ? first : second);
+      trial.step({answers, 0}, now_ns += PairedTrial::kWindowNs);
+    }
+    REQUIRE(trial.trials() == trials);
+  };
+  trial.guess(Way::kSecond);
+  run_until(1, 130, 100);
+  trial.guess(Way::kFirst);
+  run_until(2, 100, 130);
+  // The two said different things: nothing is found, and the guess counts.
+  CHECK(trial.settled() == Way::kSecond);
+  trial.guess(Way::kFirst);
+  CHECK(trial.settled() == Way::kFirst);
+}
+
 TEST_CASE("paired trial: it tells how much the last window served", "[trial]") {
   PairedTrial trial;
   trial.step({50, 0}, 1000 * kSecond);
