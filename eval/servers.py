@@ -108,12 +108,17 @@ def prepared_server(place, kind):
     return work, kind(work, h.free_port())
 
 
+def asked(server, options):
+    """Requests of one load."""
+    return server.requests[0] if options.quick else server.measured
+
+
 def speed(place, kind, options, log):
     """(runs, {configuration: [reason]} of those that did not run)."""
     failed = {}
     with ground.prepared(kind.native_directories, kind.native_users):
         work, server = prepared_server(place, kind)
-        runs = repeated(place, server, CONFIGURATIONS, server.requests[not options.quick],
+        runs = repeated(place, server, options.configurations, asked(server, options),
                         options.repeats, log, failed)
     shutil.rmtree(work)
     return runs, failed
@@ -122,7 +127,7 @@ def speed(place, kind, options, log):
 def costs_row(place, kind, options, counter):
     with ground.prepared(kind.native_directories, kind.native_users):
         work, server = prepared_server(place, kind)
-        rows = costs.costs_of(place, server, server.requests[not options.quick], counter)
+        rows = costs.costs_of(place, server, asked(server, options), counter)
     shutil.rmtree(work)
     return rows
 
@@ -282,12 +287,25 @@ def put_away(text, rows, left_out, options):
     return 0
 
 
+def labels(text):
+    """Of --configurations."""
+    found = text.split(",")
+    unknown = [label for label in found if label not in CONFIGURATIONS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no configuration {unknown[0]!r}: they are "
+                                         + ", ".join(CONFIGURATIONS))
+    return found
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default=str(HERE.parent / "out/release"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="",
                         help="a regular expression: the kinds whose name it finds")
+    parser.add_argument("--configurations", type=labels, default=list(CONFIGURATIONS),
+                        metavar="LABEL,...", help="how each server runs in a repeat (default: "
+                        f"{','.join(CONFIGURATIONS)}; the last one only counts bubbles)")
     parser.add_argument("--keep", action="store_true",
                         help="rows of earlier parts that are not measured now stay in the table")
     parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")

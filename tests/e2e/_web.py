@@ -38,9 +38,10 @@ def get(port, path, more=""):
 class Web(m.Server):
     """A web server: `root` has its pages, `pages` is ab's load: (path, share, keep alive)."""
 
-    pages = (("1k.html", 1.0, False), ("1k.html", 1.0, True), ("1m.bin", 0.05, False),
-             ("1m.bin", 0.05, True))
-    requests = (400, 10000)
+    pages = (("1k.html", 1.0, False), ("1k.html", 4.0, True), ("1m.bin", 0.1, False),
+             ("1m.bin", 0.15, True))
+    requests = (200, 4000)
+    measured = 20000
     scheme = "http"
 
     def prepare(self):

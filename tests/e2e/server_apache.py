@@ -37,6 +37,7 @@ class Cgid(_apache.Apache):
     modules = ("cgid",)
     pages = (("cgi/script", 0.2, False),)
     requests = (320, 2500)
+    measured = 4000
 
     def prepare(self):
         scripts = self.work / "cgi"

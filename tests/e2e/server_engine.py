@@ -15,6 +15,7 @@ import _matrix as m
 class Engine(m.Server):
     name = "matching engine"
     requests = (4000, 80000)
+    measured = 80000
     clients = m.CLIENTS
     more = ()   # of the command line
 

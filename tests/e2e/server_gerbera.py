@@ -44,6 +44,7 @@ class Gerbera(m.Server):
     version_of = "gerbera"
     programs = ("gerbera",)
     requests = (96, 1600)
+    measured = 1600
     native_users = ("gerbera",)
 
     def prepare(self):

@@ -18,6 +18,7 @@ class Mariadb(m.Server):
     version_of = "mariadb-server"
     programs = ("mariadbd", "mariadb-install-db", "mariadb", "sysbench")
     requests = (160, 2400)
+    measured = 4000
     native_users = ("mysql",)
 
     def prepare(self):

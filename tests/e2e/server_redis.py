@@ -13,6 +13,7 @@ class Redis(m.Server):
     version_of = "redis-server"
     programs = ("redis-server", "redis-benchmark")
     requests = (2000, 40000)
+    measured = 100000
 
     def program(self):
         return h.redis_program(self.port)
@@ -42,6 +43,7 @@ class RedisThreads(Redis):
     """Its main thread waits for the others in loops without calls: the stall rule."""
     name = "redis-server, io-threads"
     requests = (400, 4000)
+    measured = 4000
 
     def program(self):
         return [*super().program(), "--io-threads", "4", "--io-threads-do-reads", "yes"]
@@ -51,6 +53,7 @@ class RedisDurable(Redis):
     """Every write is synced to the disk before it is answered: nobody waits for fdatasync."""
     name = "redis-server, appendfsync always"
     requests = (400, 4000)
+    measured = 30000
     options = ("--detach", "fsync")
 
     def prepare(self):

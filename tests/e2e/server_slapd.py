@@ -44,6 +44,7 @@ class Slapd(m.Server):
     version_of = "slapd"
     programs = ("slapd", "slapadd")
     requests = (320, 8000)
+    measured = 16000
     native_users = ("openldap",)
 
     def prepare(self):

@@ -240,13 +240,30 @@ class Parts(unittest.TestCase):
             self.assertEqual(servers.earlier_rows(file, False), [])
 
 
+class Loads(unittest.TestCase):
+    def test_a_measured_load_is_longer_than_a_scenarios_but_for_quick(self):
+        server = argparse.Namespace(requests=(10, 100), measured=1000)
+        self.assertEqual([servers.asked(server, argparse.Namespace(quick=quick))
+                          for quick in (False, True)], [1000, 10])
+
+    def test_configurations_are_those_that_there_are(self):
+        self.assertEqual(servers.labels("native,n=3 classic"), ["native", "n=3 classic"])
+        with self.assertRaisesRegex(argparse.ArgumentTypeError, "no configuration 'n=2': they "
+                                    "are native, n=1"):
+            servers.labels("native,n=2")
+
+    def test_a_row_without_a_judged_configuration_is_not_trusted(self):
+        runs_of_two = [run(label, 0, {"GET": 1}) for label in ("native", "n=1")]
+        self.assertEqual(tables.problems(runs_of_two, 1), ["n=3: 0 of 1 repeats ran"])
+
+
 class RequestsMade(unittest.TestCase):
     """Figures per request divide by what the load really asked."""
 
     def test_a_web_load_asks_less_often_for_large_pages(self):
         web = object.__new__(servers.importlib.import_module("_web").Web)
-        self.assertEqual(web.requests_made(10000, [()] * 4), 10000 + 10000 + 500 + 500)
-        self.assertEqual(web.requests_made(400, [()] * 4), 400 + 400 + 64 + 64)
+        self.assertEqual(web.requests_made(10000, [()] * 4), 10000 + 40000 + 1000 + 1500)
+        self.assertEqual(web.requests_made(400, [()] * 4), 400 + 1600 + 64 + 64)
 
     def test_a_small_load_is_warmed_by_no_smaller_one_than_servers_need(self):
         self.assertEqual([runs.warm_requests(n) for n in (40000, 240, 64, 20)],
