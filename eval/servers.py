@@ -33,7 +33,7 @@ import _matrix as m  # noqa: E402
 import costs  # noqa: E402
 import ground  # noqa: E402
 import quiet  # noqa: E402
-from parts import commits_of, commits_text, earlier_rows  # noqa: E402
+from parts import add_options, commits_of, commits_text, earlier_rows  # noqa: E402
 from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
 from runs import CONFIGURATIONS, RawLog, repeated  # noqa: E402
 from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table  # noqa: E402
@@ -299,15 +299,11 @@ def labels(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    add_options(parser)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default="",
-                        help="a regular expression: the kinds whose name it finds")
     parser.add_argument("--configurations", type=labels, default=list(CONFIGURATIONS),
                         metavar="LABEL,...", help="how each server runs in a repeat (default: "
                         f"{','.join(CONFIGURATIONS)}; the last one only counts bubbles)")
-    parser.add_argument("--keep", action="store_true",
-                        help="rows of earlier parts that are not measured now stay in the table")
     parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")
     parser.add_argument("--proof", action="store_true", help="compare only, no speed")
     parser.add_argument("--file-systems", metavar="KIND,...", default="",
@@ -317,10 +313,6 @@ def arguments():
     parser.add_argument("--costs", action="store_true",
                         help="only count wake-ups, system calls and copies per request")
     parser.add_argument("--readme", action="store_true", help="put the table into RESULTS.md")
-    parser.add_argument("--anyway", action="store_true",
-                        help="also when the machine is busy; the table says so")
-    parser.add_argument("--wait", type=int, default=120, metavar="SECONDS",
-                        help="how long to wait for a quiet machine before the start (default 120)")
     parser.add_argument("--spread", type=float, default=100 * SPREAD_LIMIT, metavar="PERCENT",
                         help="(highest - lowest) / median of a row's repeats above which it is "
                         f"not trusted (default {100 * SPREAD_LIMIT:.0f})")
