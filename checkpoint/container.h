@@ -95,7 +95,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Returns the host pid of the server's first process once it was started.
+  // Returns the host pid of the server's first process once it was started; -1: it had ended before
+  // anybody saw it, and wait() tells how.
   // Errors: kDenied no root privilege; kUnsupported LXC is not installed; kBadArgument; kFull;
   // kExists a container of this name runs; kSystem. REQUIRES: not started before.
   Result<pid_t> start();

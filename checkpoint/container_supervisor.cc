@@ -21,6 +21,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "checkpoint/fault_points.h"
 #include "dmt/base/process_stat.h"
 
 namespace crane::checkpoint {
@@ -162,6 +163,7 @@ Outcome ContainerSupervisor::start() {
   auto launched = server_.launch();
   if (!launched) return launched.error();
   server_.direct_child_ = launched.value();
+  fault_point(kLaunched);
   return wait_for_first();
 }
 

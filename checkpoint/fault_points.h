@@ -51,6 +51,9 @@ inline constexpr std::array kReplicaFaultPoints = {
     "restore.done",     // supervisor: CRIU has ended, the node does not know
 };
 
+// And one at which a test waits: a server may end before its supervisor has seen it.
+inline constexpr const char* kLaunched = "start.launched";
+
 // And those of a node that ends its server and starts another one on its files.
 inline constexpr std::array kRestartFaultPoints = {
     "restart.noted",    // it is over for the log, and not for the kernel

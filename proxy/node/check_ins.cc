@@ -26,7 +26,7 @@ CheckIns::Connection::~Connection() {
 }
 
 CheckIns::CheckIns(event_base* base, int listener, Take take)
-    : base_(base), take_(std::move(take)) {
+    : base_(base), listener_(listener), take_(std::move(take)) {
   event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
   event_add(&listener_event_, nullptr);
 }
@@ -35,18 +35,26 @@ CheckIns::~CheckIns() { event_del(&listener_event_); }
 
 void CheckIns::forget() { silent_.clear(); }
 
-void CheckIns::on_connection(int fd, short, void* argument) {
-  CheckIns& all = *static_cast<CheckIns*>(argument);
+void CheckIns::on_connection(int, short, void* argument) {
+  static_cast<CheckIns*>(argument)->take_connections();
+}
+
+void CheckIns::take_connections() {
   for (int taken = 0; taken < kTakenAtOnce; ++taken) {
-    const int connection = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection < 0) return;
-    all.hear_silent();  // the same process may have sent there before it connected here
-    if (all.read(connection)) {
+    hear_silent();  // the same process may have sent there before it connected here
+    if (read(connection)) {
       ::close(connection);
     } else {
-      all.wait_for(connection);
+      wait_for(connection);
     }
   }
+}
+
+void CheckIns::take_waiting() {
+  hear_silent();
+  take_connections();
 }
 
 void CheckIns::hear_silent() {

@@ -36,6 +36,8 @@ class CheckIns {
   CheckIns(const CheckIns&) = delete;
   CheckIns& operator=(const CheckIns&) = delete;
 
+  // What was sent by now, without waiting for the loop to come by.
+  void take_waiting();
   // Of those that are connected now nothing follows: their server has ended.
   void forget();
   std::size_t silent() const noexcept { return silent_.size(); }
@@ -51,11 +53,13 @@ class CheckIns {
 
   static void on_connection(int fd, short what, void* check_ins);
   static void on_message(int fd, short what, void* connection);
+  void take_connections();
   bool read(int fd);  // false: there is nothing to read yet
   void hear_silent();
   void wait_for(int fd);
 
   event_base* base_;
+  int listener_;
   Take take_;
   event listener_event_{};
   std::list<std::unique_ptr<Connection>> silent_;  // the oldest first

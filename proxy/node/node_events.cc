@@ -106,7 +106,8 @@ void Node::on_output(const OutputHeader& header, proxy::Pieces pieces, bool last
 }
 
 void Node::server_started(pid_t pid) {
-  spdlog::info("server started, pid {}", pid);
+  spdlog::info("server started, {}",
+               pid > 0 ? fmt::format("pid {}", pid) : "and has ended already");
   server_->started();
   std::string why;
   const Result<bool> revived = recovery_->server_started(why);

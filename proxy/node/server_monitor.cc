@@ -232,6 +232,7 @@ void ServerMonitor::watch_all() {
 void ServerMonitor::started() {
   const Result<pid_t> pid = server_->started(0);
   if (pid.ok()) {
+    started_ = true;
     pid_ = pid.value();
     if (!checked_in_) {
       event_add(&timeout_event_, config_.replays ? &kReplaysCheckinTimeout : &kCheckinTimeout);
@@ -270,7 +271,7 @@ void ServerMonitor::stop() {
   if (log_ >= 0) ::close(log_);
   log_ = -1;
   pid_ = -1;
-  checked_in_ = restored_ = end_expected_ = false;
+  started_ = checked_in_ = restored_ = end_expected_ = false;
   dumping_ = Dumping::kNo;
   kept_.clear();
 }
@@ -369,7 +370,7 @@ void ServerMonitor::on_process(int, short, void* argument) {
 void ServerMonitor::on_server(int, short, void* argument) {
   ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);
   monitor.callbacks_.on_event();
-  if (monitor.pid_ < 0) {
+  if (!monitor.started_) {
     monitor.started();
     return;
   }
@@ -377,6 +378,7 @@ void ServerMonitor::on_server(int, short, void* argument) {
   monitor.take_dump();
   if (!status.ok() && status.error().code == Code::kBusy) return;
   event_del(&monitor.server_event_);
+  monitor.check_ins_.take_waiting();  // of a server that ended as soon as it had checked in
   monitor.callbacks_.drain();
   if (!monitor.checked_in_) {
     event_del(&monitor.timeout_event_);

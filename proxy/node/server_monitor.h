@@ -33,7 +33,7 @@ namespace crane::node {
 
 struct ServerMonitorCallbacks {
   std::function<void()> on_event;  // before whatever an event brings
-  // The server's first process runs; host pid.
+  // The server was started; host pid of its first process, -1: it had ended before anybody saw it.
   std::function<void(pid_t pid)> on_started;
   // The whole server is gone; `status` as wait(2) gives it.
   std::function<void(int status)> on_ended;
@@ -90,6 +90,7 @@ class ServerMonitor {
   bool running() const noexcept { return server_ != nullptr; }
   // True after the first process checked in.
   bool checked_in() const noexcept { return checked_in_; }
+  // As on_started had it.
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
@@ -139,6 +140,7 @@ class ServerMonitor {
   int log_ = -1;
   std::string upper_, kept_;  // of start() and keep_files()
   std::vector<std::string> command_;
+  bool started_ = false;  // on_started was called
   bool checked_in_ = false;
   bool restored_ = false;
   pid_t behind_ = 0;  // whose container gets only what others leave of the processors

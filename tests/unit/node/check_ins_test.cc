@@ -79,6 +79,18 @@ TEST_CASE("who has not sent yet holds up nobody, and is heard when it sends", "[
   REQUIRE(node.check_ins->silent() == 0);
 }
 
+TEST_CASE("what was sent is heard at once when it is asked for", "[check_ins]") {
+  Node node;
+  const int first = node.connect();
+  node.turn();
+  node.send(first, 2);
+  node.send(node.connect(), 3);
+  node.check_ins->take_waiting();
+  REQUIRE(node.taken.size() == 2);
+  CHECK(node.taken[0].first == 2);
+  CHECK(node.taken[1].first == 3);
+}
+
 TEST_CASE("a process is heard in the order of its sending", "[check_ins]") {
   Node node;
   const int first = node.connect();
