@@ -13,6 +13,7 @@ What it plays is told by variables in the configured environment:
   FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
                  "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k> appears
 """
+import contextlib
 import fcntl
 import json
 import os
@@ -41,7 +42,8 @@ def main():
 
     def say(**message):
         if control:
-            control.send(json.dumps(message).encode())
+            with contextlib.suppress(ConnectionError):   # crane-run is gone: the loop sees it
+                control.send(json.dumps(message).encode())
 
     def introduce():
         say(t="role", role="leader" if me == 0 else "follower", view=1)
@@ -87,7 +89,10 @@ def main():
             continue
         if not control or control not in readable:
             continue
-        data, fds, _, _ = socket.recv_fds(control, 65536, 1)
+        try:
+            data, fds, _, _ = socket.recv_fds(control, 65536, 1)
+        except ConnectionResetError:   # it was killed before it had read all
+            data = b""
         if not data:   # crane-run is gone
             control = None
             continue
