@@ -161,14 +161,22 @@ def not_there(rows):
     return {kind.name: "not in this part" for kind in all_kinds("") if kind.name not in names}
 
 
+PLOTTED_MOST = 200   # percent; a bar that is cut off there has its value above it
+
+
 def plot(rows, path):
     pyplot = pyplot_or_none()
     if not pyplot:
         return
-    figure, axis = pyplot.subplots(figsize=(1.2 + 0.9 * len(rows), 4.2))
+    figure, axis = pyplot.subplots(figsize=(1.5 + 0.55 * len(rows), 4.2))
     for offset, label in ((-0.2, "n=1"), (0.2, "n=3")):
         values = [100 / (1 + (overhead(row["runs"], label) or 0) / 100) for row in rows]
         axis.bar([i + offset for i in range(len(rows))], values, 0.4, label=label)
+        for i, value in enumerate(values):
+            if value > PLOTTED_MOST:
+                axis.text(i + offset, PLOTTED_MOST, f"{value:.0f}", ha="center", va="bottom")
+    axis.set_ylim(0, PLOTTED_MOST)
+    axis.set_xlim(-0.6, len(rows) - 0.4)
     axis.axhline(100, color="grey", linewidth=0.8)
     axis.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=30, ha="right")
     axis.set_ylabel("requests/s, % of native (measured)")
