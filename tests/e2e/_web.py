@@ -40,7 +40,7 @@ class Web(m.Server):
 
     pages = (("1k.html", 1.0, False), ("1k.html", 4.0, True), ("1m.bin", 0.1, False),
              ("1m.bin", 0.15, True))
-    requests = (200, 4000)
+    requests = (400, 10000)
     measured = 20000
     scheme = "http"
 

@@ -25,7 +25,7 @@ class Apache(_apache.Apache):
     programs = ("apache2", "ab", "curl", "openssl")
     modules = ("ssl", "socache_shmcb")
     scheme = "https"
-    requests = (100, 2000)
+    requests = (100, 4000)
     measured = 4000
 
     def prepare(self):
