@@ -40,6 +40,7 @@ from tables import JUDGED, SPREAD_LIMIT, missing_text, overhead, problems, table
 
 CAUSES = (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError)
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
+PLOTTED_MOST = 200   # percent; a bar that is cut off there has its value above it
 
 
 def all_kinds(only):
@@ -109,8 +110,8 @@ def prepared_server(place, kind):
 
 
 def asked(server, options):
-    """Requests of one load."""
-    return server.requests[0] if options.quick else server.measured
+    """Requests of one load whose rates are told."""
+    return server.requests[0] if options.quick else server.measured or server.requests[1]
 
 
 def speed(place, kind, options, log):
@@ -127,7 +128,7 @@ def speed(place, kind, options, log):
 def costs_row(place, kind, options, counter):
     with ground.prepared(kind.native_directories, kind.native_users):
         work, server = prepared_server(place, kind)
-        rows = costs.costs_of(place, server, asked(server, options), counter)
+        rows = costs.costs_of(place, server, server.requests[not options.quick], counter)
     shutil.rmtree(work)
     return rows
 
@@ -159,9 +160,6 @@ def not_there(rows):
     """{name: reason} of the matrix' rows that neither this part nor an earlier one has."""
     names = {row["name"] for row in rows}
     return {kind.name: "not in this part" for kind in all_kinds("") if kind.name not in names}
-
-
-PLOTTED_MOST = 200   # percent; a bar that is cut off there has its value above it
 
 
 def plot(rows, path):

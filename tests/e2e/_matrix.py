@@ -28,7 +28,7 @@ class Server:
     programs = ()        # what must be installed
     options = ()         # for crane-run, beyond the profile
     requests = (200, 4000)   # one load in a scenario: quick, --full
-    measured = 4000          # one load whose rates are told: natively a second or more per kind
+    measured = 0   # the load whose rates are told, a second or more per kind natively; 0: --full
     needs_container = True
     differs = ""         # what of the outputs may differ, and why; "" = nothing
     out = None           # where our own programs lie; place_of() sets it

@@ -76,7 +76,6 @@ class Clamd(m.Server):
     version_of = "clamav-daemon"
     programs = ("clamd", "clamdscan")
     requests = (64, 800)
-    measured = 800
     native_users = ("clamav",)
 
     def prepare(self):

@@ -15,7 +15,6 @@ import _matrix as m
 class Engine(m.Server):
     name = "matching engine"
     requests = (4000, 80000)
-    measured = 80000
     clients = m.CLIENTS
     more = ()   # of the command line
 

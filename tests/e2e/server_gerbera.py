@@ -44,7 +44,6 @@ class Gerbera(m.Server):
     version_of = "gerbera"
     programs = ("gerbera",)
     requests = (96, 1600)
-    measured = 1600
     native_users = ("gerbera",)
 
     def prepare(self):

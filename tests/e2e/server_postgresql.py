@@ -29,7 +29,6 @@ class Postgres(m.Server):
     native_directories = (("/run/postgresql", "postgres"),)
     native_users = ("postgres",)
     requests = (240, 2400)
-    measured = 2400
 
     def prepare(self):
         """A fresh cluster, filled before the group is there."""

@@ -245,6 +245,9 @@ class Loads(unittest.TestCase):
         server = argparse.Namespace(requests=(10, 100), measured=1000)
         self.assertEqual([servers.asked(server, argparse.Namespace(quick=quick))
                           for quick in (False, True)], [1000, 10])
+        server.measured = 0
+        self.assertEqual([servers.asked(server, argparse.Namespace(quick=quick))
+                          for quick in (False, True)], [100, 10])
 
     def test_configurations_are_those_that_there_are(self):
         self.assertEqual(servers.labels("native,n=3 classic"), ["native", "n=3 classic"])
