@@ -26,7 +26,7 @@ CheckIns::Connection::~Connection() {
 }
 
 CheckIns::CheckIns(event_base* base, int listener, Take take)
-    : base_(base), listener_(listener), take_(std::move(take)) {
+    : base_(base), take_(std::move(take)) {
   event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
   event_add(&listener_event_, nullptr);
 }
@@ -41,7 +41,8 @@ void CheckIns::on_connection(int, short, void* argument) {
 
 void CheckIns::take_connections() {
   for (int taken = 0; taken < kTakenAtOnce; ++taken) {
-    const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int connection =
+        ::accept4(event_get_fd(&listener_event_), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection < 0) return;
     hear_silent();  // the same process may have sent there before it connected here
     if (read(connection)) {

@@ -59,7 +59,6 @@ class CheckIns {
   void wait_for(int fd);
 
   event_base* base_;
-  int listener_;
   Take take_;
   event listener_event_{};
   std::list<std::unique_ptr<Connection>> silent_;  // the oldest first

@@ -5,6 +5,7 @@
 //         isolation, errors told
 // apart.
 #include "checkpoint/container.h"
+#include "tests/unit/containers.h"
 #include "tests/unit/waiting.h"
 
 #include <fcntl.h>
@@ -34,15 +35,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using crane::test::containers_work;
 using crane::test::slurp;
 
 constexpr int kLimitMs = 20'000;
-
-bool containers_work(const char* test) {
-  auto can = Container::available();
-  if (!can) std::printf("SKIPPED: %s: %s\n", test, can.error().what);
-  return can.ok();
-}
 
 bool eventually(const std::function<bool()>& condition) {
   return crane::test::eventually(condition, kLimitMs);

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/node/check_in_client.h"
+
 using namespace crane;
 using namespace crane::node;
 
@@ -41,17 +43,11 @@ struct Node {
     ::close(listener);
   }
   int connect() {
-    sockaddr_un name{};
-    socklen_t size = sizeof name;
-    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size) == 0);
-    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&name), size) == 0);
-    clients.push_back(fd);
-    return fd;
+    clients.push_back(test::connect_to(listener));
+    return clients.back();
   }
   void send(int fd, std::uint16_t process, std::size_t bytes = sizeof(dmt::CheckIn)) {
-    const dmt::CheckIn in{dmt::kLayoutVersion, process, 1};
-    REQUIRE(::send(fd, &in, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));
+    test::send_check_in(fd, process, bytes);
   }
   void turn() { event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
 
@@ -84,6 +80,8 @@ TEST_CASE("what was sent is heard at once when it is asked for", "[check_ins]") 
   const int first = node.connect();
   node.turn();
   node.send(first, 2);
+  node.check_ins->take_waiting();
+  REQUIRE(node.taken.size() == 1);
   node.send(node.connect(), 3);
   node.check_ins->take_waiting();
   REQUIRE(node.taken.size() == 2);

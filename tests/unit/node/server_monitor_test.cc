@@ -5,13 +5,10 @@
 #include "proxy/node/server_monitor.h"
 
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +18,8 @@
 
 #include "checkpoint/fault_points.h"
 #include "dmt/processes.h"
-#include "dmt/segment.h"
+#include "tests/unit/containers.h"
+#include "tests/unit/node/check_in_client.h"
 
 using namespace crane;
 using namespace crane::node;
@@ -81,16 +79,9 @@ struct World {
     c.on_failed = [this](ExitStatus, const std::string& why) { heard.push_back(why); };
     return c;
   }
-  // As libcrane.so does it in the server.
   void check_in() {
-    sockaddr_un name{};
-    socklen_t size = sizeof name;
-    auto* const address = reinterpret_cast<sockaddr*>(&name);
-    REQUIRE(::getsockname(segment->checkin_fd(), address, &size) == 0);
-    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    REQUIRE(::connect(fd, address, size) == 0);
-    const dmt::CheckIn in{dmt::kLayoutVersion, dmt::kMainProcess, 1};
-    REQUIRE(::send(fd, &in, sizeof in, MSG_NOSIGNAL) == sizeof in);
+    const int fd = test::connect_to(segment->checkin_fd());
+    test::send_check_in(fd, dmt::kMainProcess);
     ::close(fd);
   }
   void run() {
@@ -99,16 +90,10 @@ struct World {
   }
 };
 
-bool containers_work(const char* test) {
-  const auto can = checkpoint::Container::available();
-  if (!can) std::printf("SKIPPED: %s: %s\n", test, can.error().what);
-  return can.ok();
-}
-
 }  // namespace
 
 TEST_CASE("the end of a server that ended before it was seen is told", "[server_monitor]") {
-  if (!containers_work("server_monitor")) return;
+  if (!test::containers_work("server_monitor")) return;
   World world;
   world.run();
   CHECK(world.heard[0] == "started -1");
@@ -118,7 +103,7 @@ TEST_CASE("the end of a server that ended before it was seen is told", "[server_
 }
 
 TEST_CASE("a server that ended as soon as it had checked in has checked in", "[server_monitor]") {
-  if (!containers_work("server_monitor")) return;
+  if (!test::containers_work("server_monitor")) return;
   World world;
   world.checks_in = true;
   world.run();
