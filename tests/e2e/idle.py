@@ -50,14 +50,19 @@ def body(scenario):
             return sum(s["checkpoint"]["taken"] for s in group.statuses().values() if s)
         able = every and not group.status(0)["checkpoint"]["none_because"]
         if able:
-            h.wait_until(lambda: taken() == 1, 60, "the request's checkpoint is taken")
+            h.wait_until(taken, 60, "the request's checkpoint is taken")
         group.settle()
-        pids = group.processes()
-        before, begin = ticks(pids), time.monotonic()
-        h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
-        after, took = ticks(group.processes()), time.monotonic() - begin
+        for _ in range(2):   # that may have been before its connection ended: one more is due then
+            pids, first = group.processes(), taken()
+            before, begin = ticks(pids), time.monotonic()
+            h.wait_until(lambda since=begin: time.monotonic() > since + seconds, seconds + 5,
+                         "the time is over")
+            after, took = ticks(group.processes()), time.monotonic() - begin
+            if taken() == first:
+                break
         if able:
-            scenario.check(taken() == 1, f"no checkpoint in {took:.0f} idle seconds", str(taken()))
+            scenario.check(taken() == first <= 2, f"no checkpoint in {took:.0f} idle seconds",
+                           str((first, taken())))
         per_second = os.sysconf("SC_CLK_TCK")
         used = {pid: (t - before.get(pid, 0)) / per_second for pid, t in after.items()}
         percent = 100 * sum(used.values()) / took
