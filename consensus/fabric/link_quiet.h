@@ -31,15 +31,17 @@ class LinkQuiet {
   static constexpr std::uint64_t kAskMinNs = 20'000'000, kAskMaxNs = 300'000'000;
   static constexpr std::uint64_t kQuietNs = 60'000'000;
   static constexpr std::uint64_t kLossMemoryNs = 60'000'000'000;
+  // Of short gaps, how long they are to last until they are what is usual: an idle peer's come in
+  // bursts, and it is not to be asked in every pause between two.
+  static constexpr std::uint64_t kUsualNs = 128'000'000;
   enum class Step : std::uint8_t { kNothing, kAsk, kLook };
 
-  // Something came from the peer.
-  void heard(std::uint64_t now_ns) noexcept {
-    if (heard_ns_ != 0) {
-      const std::uint64_t gap = std::min(now_ns - heard_ns_, kAskMaxNs);
-      usual_ns_ = gap > usual_ns_ ? usual_ns_ + (gap - usual_ns_ + 7) / 8
-                                  : usual_ns_ - (usual_ns_ - gap) / 8;
-    }
+  // Something came from the peer; `by_habit`: neither a question as this one asks, nor the answer
+  // to one.  Those show how long it may be silent, but else two peers would teach each other to
+  // ask.
+  void heard(std::uint64_t now_ns, bool by_habit = true) noexcept {
+    if (habit_ns_ != 0) note_gap(std::min(now_ns - habit_ns_, kAskMaxNs), by_habit);
+    if (by_habit || habit_ns_ == 0) habit_ns_ = now_ns;
     heard_ns_ = from_ns_ = now_ns;
     asked_ns_ = 0;
     quiet_ = false;
@@ -87,9 +89,18 @@ class LinkQuiet {
   bool quiet() const noexcept { return quiet_; }
 
  private:
+  void note_gap(std::uint64_t ns, bool is_over) noexcept {
+    if (ns > usual_ns_) {
+      usual_ns_ += (ns - usual_ns_ + 7) / 8;
+    } else if (is_over) {
+      usual_ns_ -= (usual_ns_ - ns) * std::min(ns, kUsualNs) / kUsualNs;
+    }
+  }
+
   std::uint64_t heard_ns_ = 0;  // 0: nothing yet
+  std::uint64_t habit_ns_ = 0;  // ... by habit, or at all
   std::uint64_t from_ns_ = 0;   // silence counts from here
-  std::uint64_t usual_ns_ = 0;  // between what is heard
+  std::uint64_t usual_ns_ = 0;  // between what is heard by habit
   std::uint64_t asked_ns_ = 0;  // 0: not since it was heard
   std::uint64_t round_trip_ns_ = 0;
   std::uint64_t resent_ = 0;

@@ -84,6 +84,11 @@ inline constexpr std::uint8_t kAlive = 0;  // of pings
 inline constexpr std::uint8_t kProbe = 1;
 inline constexpr std::uint8_t kProbed = 2;
 
+// Asks whether the peer is there, or says so.
+constexpr bool is_probe(const FrameHead& head) noexcept {
+  return head.kind == FrameKind::kPing && head.flag != kAlive;
+}
+
 struct Frame {
   FrameHead head{};
   std::span<const std::byte> body;

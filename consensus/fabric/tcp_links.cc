@@ -259,7 +259,7 @@ void TcpFabric::take_frames(Connection& connection) noexcept {
     }
     connection.link->consume(frame.bytes);
     peer(id).heard_ns = now_ns_;
-    peer(id).quiet.heard(now_ns_);
+    peer(id).quiet.heard(now_ns_, !tcp::is_probe(frame.head));
   }
 }
 
@@ -522,10 +522,14 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
   }
 }
 
-// Only earlier times are set again: most answers come long before a probe would be due.
+// Most answers come long before a probe would be due.  A timer that is left as it is wakes the loop
+// for nothing, one that is set later costs a system call: worth it for a loop that turns seldom.
 void TcpFabric::arm_timer() noexcept {
   const std::uint64_t due = std::min({due_ns_, probe_due_ns(), quiet_due_ns()});
-  if (armed_ns_ != 0 && armed_ns_ <= due) return;
+  if (armed_ns_ != 0 && armed_ns_ <= due) {
+    if (due - armed_ns_ < kMs || now_ns_ < set_later_ns_ + kMs / 2) return;
+    set_later_ns_ = now_ns_;
+  }
   armed_ns_ = std::max<std::uint64_t>(due, 1);
   itimerspec when{};
   when.it_value.tv_sec = static_cast<time_t>(armed_ns_ / 1'000'000'000);

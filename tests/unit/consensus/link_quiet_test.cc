@@ -50,6 +50,37 @@ TEST_CASE("link quiet: one that is seldom heard is asked later", "[fabric]") {
   CHECK(link.due_ns() <= last + LinkQuiet::kAskMaxNs);
 }
 
+TEST_CASE("link quiet: pauses between bursts are usual, until traffic flows", "[fabric]") {
+  LinkQuiet link;
+  std::uint64_t last = kMs;
+  for (int i = 0; i < 30; ++i) last = hear(link, kMs / 2, 2, hear(link, 98 * kMs, 1, last));
+  CHECK(link.due_ns() > last + 150 * kMs);
+  last = hear(link, kMs / 5, 2000, last);
+  CHECK(link.due_ns() == last + LinkQuiet::kAskMinNs);
+}
+
+TEST_CASE("link quiet: questions and their answers are no habit", "[fabric]") {
+  LinkQuiet link;
+  std::uint64_t now = hear(link, 100 * kMs, 50);
+  for (int i = 0; i < 50; ++i) {
+    for (int ms = 10; ms < 100; ms += 10) link.heard(now += 10 * kMs, false);
+    link.heard(now += 10 * kMs);
+  }
+  CHECK(link.due_ns() > now + 150 * kMs);
+}
+
+TEST_CASE("link quiet: one that only answers is asked ever more rarely", "[fabric]") {
+  LinkQuiet link;
+  std::uint64_t now = kMs, asked = 0;
+  for (link.heard(now, false); now < 3000 * kMs; ++asked) {
+    now = link.due_ns();
+    CHECK(link.step(now) == Step::kAsk);
+    link.heard(now + kMs, false);
+  }
+  CHECK(asked < 40);
+  CHECK(link.due_ns() - now > 250 * kMs);
+}
+
 TEST_CASE("link quiet: a process that waits for a processor is not the network", "[fabric]") {
   LinkQuiet link;
   hear(link, 2 * kMs, 50);
