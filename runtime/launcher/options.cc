@@ -211,7 +211,8 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
   const int count = static_cast<int>(o.remote.hosts.size());
   if (line.typed("--replicas") && o.replicas != count) {
     return failure(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
-                   std::to_string(count) + " hosts are named, with one replica each",
+                   std::to_string(count) + (count == 1 ? " host is" : " hosts are") +
+                       " named, with one replica each",
                    "leave -n out");
   }
   o.replicas = count;
