@@ -36,9 +36,9 @@ class LinkQuiet {
   static constexpr std::uint64_t kUsualNs = 128'000'000;
   enum class Step : std::uint8_t { kNothing, kAsk, kLook };
 
-  // Something came from the peer; `by_habit`: neither a question as this one asks, nor the answer
-  // to one.  Those show how long it may be silent, but else two peers would teach each other to
-  // ask.
+  // Something came from the peer.  A question whether this one is there, and the answer to one, are
+  // not `by_habit`: they tell how long the peer may be silent, but two peers must not teach each
+  // other to ask.
   void heard(std::uint64_t now_ns, bool by_habit = true) noexcept {
     if (habit_ns_ != 0) note_gap(std::min(now_ns - habit_ns_, kAskMaxNs), by_habit);
     if (by_habit || habit_ns_ == 0) habit_ns_ = now_ns;
