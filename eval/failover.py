@@ -10,9 +10,11 @@ One build, three redis replicas on this host (`make eval-failover`):
   2. --cuts times the leader's link is cut (network namespaces, fabric tcp), under the same
      load, and mended: from the cut to the first answer of another host.
   3. over shm, then over tcp: --idle seconds without any client: processor time of all processes of
-     the group; then --busy minutes with 4 busy loops beside an idle-to-light group: elections
-     counted, 0 expected; then --bursts minutes with 4 loops that come and go, beside a group that
-     uses all the processor time it gets (24 clients of redis-benchmark): the same.
+     the group, and how often its nodes' loops are run; then --busy minutes with 4 busy loops beside
+     an idle-to-light group: elections counted, 0 expected; then --bursts minutes with 4 loops that
+     come and go, beside a group that uses all the processor time it gets (24 clients of
+     redis-benchmark): the same.
+What is given as 0 is left out.
 Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
 """
 import argparse
@@ -87,7 +89,7 @@ def one_round(place, fault):
 
 def fail_over(place, rounds):
     """{fault: [milliseconds]}, the faults interleaved."""
-    gaps = {fault + kept: [] for fault in FAULTS for kept in ("", KEPT)}
+    gaps = {fault + kept: [] for fault in FAULTS for kept in ("", KEPT)} if rounds else {}
     for _ in range(rounds):
         for fault in FAULTS:
             for kept, gap in zip(("", KEPT), one_round(place, fault)):
@@ -131,17 +133,27 @@ def counting(group, count):
         raise h.Failure(f"{problems[:3]}")
 
 
-def ticks(group):
-    return {pid: stat[1] for pid in group.processes() if (stat := h.process_stat(pid))}
+def ran(pids):
+    """{pid: (nanoseconds of all of its threads, how often its first one was run)}."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):   # it has ended
+            tasks = {task.name: [int(word) for word in (task / "schedstat").read_text().split()]
+                     for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
+            found[pid] = sum(ns for ns, _, _ in tasks.values()), tasks[str(pid)][2]
+    return found
 
 
-def cpu_seconds(group, seconds):
-    """Processor time of the group's processes during `seconds`."""
-    before, begin = ticks(group), time.monotonic()
+def at_rest(group, seconds):
+    """What the group does for itself: processor time, and how often its nodes' loops are run."""
+    before, begin = ran(group.processes()), time.monotonic()
     h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
-    after = ticks(group)
-    used = sum(t - before.get(pid, 0) for pid, t in after.items()) / os.sysconf("SC_CLK_TCK")
-    return used, time.monotonic() - begin
+    after, took = ran(group.processes()), time.monotonic() - begin
+    used = sum(ns - before.get(pid, (0, 0))[0] for pid, (ns, _) in after.items())
+    leader, nodes = group.leader(), {n: said["pid"] for n, said in group.statuses().items()}
+    runs = {n: (after[pid][1] - before[pid][1]) / took for n, pid in nodes.items()}
+    return {"idle_cpu_percent": used / 1e7 / took, "idle_seconds": took,
+            "leader_runs": runs.pop(leader), "follower_runs": list(runs.values())}
 
 
 def views(group):
@@ -170,15 +182,15 @@ def steady_group(place, fabric):
 def busy_and_idle(place, fabric, minutes, idle_seconds):
     with steady_group(place, fabric) as group:
         group.settle()
-        used, took = cpu_seconds(group, idle_seconds)
-        before = views(group)
-        with loops_of("while True: pass"), counting(group, 1) as clients:
-            end = time.monotonic() + 60 * minutes
-            h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
-        return {"idle_cpu_percent": 100 * used / took, "idle_seconds": took,
-                "busy_minutes": minutes, "elections": max(views(group)) - max(before),
-                "views_before": before, "views_after": views(group),
-                "answers": clients[0].answers}
+        found = at_rest(group, idle_seconds)
+        before, answers = views(group), 0
+        if minutes:
+            with loops_of("while True: pass"), counting(group, 1) as clients:
+                end = time.monotonic() + 60 * minutes
+                h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
+            answers = clients[0].answers
+        return {**found, "busy_minutes": minutes, "elections": max(views(group)) - max(before),
+                "views_before": before, "views_after": views(group), "answers": answers}
 
 
 def among_bursts(place, fabric, minutes):
@@ -210,7 +222,7 @@ def percentile(values, share):
 
 def plot(path, gaps):
     pyplot = pyplot_or_none()
-    if not pyplot:
+    if not pyplot or not gaps:
         return
     figure, panes = pyplot.subplots(1, len(gaps), figsize=(4.5 * len(gaps), 3))
     for pane, (fault, values) in zip(panes, gaps.items()):
@@ -254,11 +266,14 @@ def main():
               f"p90 {percentile(values, 0.9):.2f}, p99 {percentile(values, 0.99):.2f}, "
               f"worst {max(values):.2f}")
     for fabric, found in steady.items():
-        print(f"{fabric}: {found['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on "
-              f"{os.cpu_count()} cores: {found['elections']} elections, "
-              f"{found['answers']} answers; "
-              f"idle: {found['idle_cpu_percent']:.2f} % of one core in "
-              f"{found['idle_seconds']:.0f} s")
+        if found["busy_minutes"]:
+            print(f"{fabric}: {found['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on "
+                  f"{os.cpu_count()} cores: {found['elections']} elections, "
+                  f"{found['answers']} answers")
+        print(f"{fabric}: idle: {found['idle_cpu_percent']:.2f} % of one core in "
+              f"{found['idle_seconds']:.0f} s, the leader's loop runs "
+              f"{found['leader_runs']:.0f} times a second, followers' "
+              f"{', '.join(f'{r:.0f}' for r in found['follower_runs'])}")
     for fabric, found in bursts.items():
         print(f"{fabric}: {found['minutes']:g} minutes of {BUSY_LOOPS} loops that come and go: "
               f"{found['elections']} elections, {found['answers']} answers to "
