@@ -224,8 +224,8 @@ def plot(path, gaps):
     pyplot = pyplot_or_none()
     if not pyplot or not gaps:
         return
-    figure, panes = pyplot.subplots(1, len(gaps), figsize=(4.5 * len(gaps), 3))
-    for pane, (fault, values) in zip(panes, gaps.items()):
+    figure, panes = pyplot.subplots(1, len(gaps), figsize=(4.5 * len(gaps), 3), squeeze=False)
+    for pane, (fault, values) in zip(panes[0], gaps.items()):
         pane.hist(values, bins=40, color="#3465a4")
         pane.axvline(statistics.median(values), color="#cc0000", linewidth=1)
         pane.set_title(f"{fault}: median {statistics.median(values):.2f} ms, "
