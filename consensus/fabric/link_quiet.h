@@ -42,14 +42,14 @@ class LinkQuiet {
   void heard(std::uint64_t now_ns, bool by_habit = true) noexcept {
     if (habit_ns_ != 0) note_gap(std::min(now_ns - habit_ns_, kAskMaxNs), by_habit);
     if (by_habit || habit_ns_ == 0) habit_ns_ = now_ns;
-    heard_ns_ = from_ns_ = now_ns;
+    from_ns_ = now_ns;
     asked_ns_ = 0;
     quiet_ = false;
   }
 
   // The own process was away: the silence until now says nothing of the peer.
   void resume(std::uint64_t now_ns) noexcept {
-    if (heard_ns_ == 0) return;
+    if (habit_ns_ == 0) return;
     from_ns_ = now_ns;
     asked_ns_ = 0;
   }
@@ -58,7 +58,7 @@ class LinkQuiet {
 
   // When step() has something to say, if nothing is heard until then.
   std::uint64_t due_ns() const noexcept {
-    if (heard_ns_ == 0 || quiet_) return kNever;
+    if (habit_ns_ == 0 || quiet_) return kNever;
     if (asked_ns_ == 0) return from_ns_ + std::clamp(2 * usual_ns_, kAskMinNs, kAskMaxNs);
     return asked_ns_ + kQuietNs + 2 * round_trip_ns_;
   }
@@ -97,8 +97,7 @@ class LinkQuiet {
     }
   }
 
-  std::uint64_t heard_ns_ = 0;  // 0: nothing yet
-  std::uint64_t habit_ns_ = 0;  // ... by habit, or at all
+  std::uint64_t habit_ns_ = 0;  // when it was last heard by habit, or first at all; 0: not yet
   std::uint64_t from_ns_ = 0;   // silence counts from here
   std::uint64_t usual_ns_ = 0;  // between what is heard by habit
   std::uint64_t asked_ns_ = 0;  // 0: not since it was heard
