@@ -48,6 +48,7 @@
 #include "consensus/consensus.h"
 #include "consensus/fabric/answer_clock.h"
 #include "consensus/fabric/fabric.h"
+#include "consensus/fabric/lazy_timer.h"
 #include "consensus/fabric/link_quiet.h"
 #include "consensus/fabric/secure_link.h"
 #include "consensus/fabric/tcp_frame.h"
@@ -259,10 +260,9 @@ class TcpFabric final : public Fabric {
   int timer_fd_ = -1;
   int wake_fd_ = -1;
   std::uint64_t now_ns_ = 0;
-  std::uint64_t due_ns_ = 0;        // next housekeeping
-  std::uint64_t armed_ns_ = 0;      // as the timer knows it
-  std::uint64_t set_later_ns_ = 0;  // when it last was
-  std::uint64_t kept_ns_ = 0;       // last housekeeping
+  LazyTimer timer_;
+  std::uint64_t due_ns_ = 0;   // next housekeeping
+  std::uint64_t kept_ns_ = 0;  // last housekeeping
   std::uint64_t stranger_told_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;

@@ -129,7 +129,7 @@ bool TcpFabric::take_socket_events() noexcept {
       std::uint64_t count = 0;
       [[maybe_unused]] const ssize_t got =
           ::read(*static_cast<const int*>(tag), &count, sizeof count);
-      if (tag == &timer_fd_) armed_ns_ = 0;
+      if (tag == &timer_fd_) timer_.fired();
     } else if (Connection* const connection = static_cast<Connection*>(tag); !connection->dead) {
       pump(*connection);
     }
@@ -522,18 +522,12 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
   }
 }
 
-// Most answers come long before a probe would be due.  A timer that is left as it is wakes the loop
-// for nothing, one that is set later costs a system call: worth it for a loop that turns seldom.
+// Most answers come long before a probe would be due.
 void TcpFabric::arm_timer() noexcept {
-  const std::uint64_t due = std::min({due_ns_, probe_due_ns(), quiet_due_ns()});
-  if (armed_ns_ != 0 && armed_ns_ <= due) {
-    if (due - armed_ns_ < kMs || now_ns_ < set_later_ns_ + kMs / 2) return;
-    set_later_ns_ = now_ns_;
-  }
-  armed_ns_ = std::max<std::uint64_t>(due, 1);
+  if (!timer_.due(std::min({due_ns_, probe_due_ns(), quiet_due_ns()}), now_ns_)) return;
   itimerspec when{};
-  when.it_value.tv_sec = static_cast<time_t>(armed_ns_ / 1'000'000'000);
-  when.it_value.tv_nsec = static_cast<long>(armed_ns_ % 1'000'000'000);
+  when.it_value.tv_sec = static_cast<time_t>(timer_.set_ns() / 1'000'000'000);
+  when.it_value.tv_nsec = static_cast<long>(timer_.set_ns() % 1'000'000'000);
   ::timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 

@@ -26,7 +26,7 @@ LinkState state_of(int fd) noexcept {
 }  // namespace
 
 bool TcpFabric::was_late() const noexcept {
-  return armed_ns_ != 0 && now_ns_ > armed_ns_ + kLateNs;
+  return timer_.set_ns() != 0 && now_ns_ > timer_.set_ns() + kLateNs;
 }
 
 // After what has arrived was taken in.
