@@ -10,11 +10,11 @@ One build, three redis replicas on this host (`make eval-failover`):
   2. --cuts times the leader's link is cut (network namespaces, fabric tcp), under the same
      load, and mended: from the cut to the first answer of another host.
   3. over shm, then over tcp: --idle seconds without any client: processor time of all processes of
-     the group, and how often its nodes' loops are run; then --busy minutes with 4 busy loops beside
-     an idle-to-light group: elections counted, 0 expected; then --bursts minutes with 4 loops that
+     the group, and how often its nodes are woken; then --busy minutes with 4 busy loops beside an
+     idle-to-light group: elections counted, 0 expected; then --bursts minutes with 4 loops that
      come and go, beside a group that uses all the processor time it gets (24 clients of
      redis-benchmark): the same.
-What is given as 0 is left out.
+The program leaves a part out if its number of rounds, cuts or minutes is 0.
 Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
 """
 import argparse
@@ -33,6 +33,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+import usage  # noqa: E402
 from _hosts import Hosts, RoamingCounter, first_answers, served, under_way  # noqa: E402
 from _network import Network  # noqa: E402
 from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
@@ -133,27 +134,18 @@ def counting(group, count):
         raise h.Failure(f"{problems[:3]}")
 
 
-def ran(pids):
-    """{pid: (nanoseconds of all of its threads, how often its first one was run)}."""
-    found = {}
-    for pid in pids:
-        with contextlib.suppress(OSError):   # it has ended
-            tasks = {task.name: [int(word) for word in (task / "schedstat").read_text().split()]
-                     for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
-            found[pid] = sum(ns for ns, _, _ in tasks.values()), tasks[str(pid)][2]
-    return found
-
-
 def at_rest(group, seconds):
-    """What the group does for itself: processor time, and how often its nodes' loops are run."""
-    before, begin = ran(group.processes()), time.monotonic()
+    """What the group does for itself: processor time, and how often its nodes are woken."""
+    pids, before, begin = group.processes(), group.statuses(), time.monotonic()
+    used = -usage.seconds_of(pids)
     h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
-    after, took = ran(group.processes()), time.monotonic() - begin
-    used = sum(ns - before.get(pid, (0, 0))[0] for pid, (ns, _) in after.items())
-    leader, nodes = group.leader(), {n: said["pid"] for n, said in group.statuses().items()}
-    runs = {n: (after[pid][1] - before[pid][1]) / took for n, pid in nodes.items()}
-    return {"idle_cpu_percent": used / 1e7 / took, "idle_seconds": took,
-            "leader_runs": runs.pop(leader), "follower_runs": list(runs.values())}
+    used += usage.seconds_of(pids)
+    after, took = group.statuses(), time.monotonic() - begin
+    woken = {said["role"]: [] for said in after.values()}
+    for n, said in after.items():
+        woken[said["role"]].append((said["wakeups"] - before[n]["wakeups"]) / took)
+    return {"idle_cpu_percent": 100 * used / took, "idle_seconds": took,
+            "wakeups_per_second": woken}
 
 
 def views(group):
@@ -271,9 +263,9 @@ def main():
                   f"{os.cpu_count()} cores: {found['elections']} elections, "
                   f"{found['answers']} answers")
         print(f"{fabric}: idle: {found['idle_cpu_percent']:.2f} % of one core in "
-              f"{found['idle_seconds']:.0f} s, the leader's loop runs "
-              f"{found['leader_runs']:.0f} times a second, followers' "
-              f"{', '.join(f'{r:.0f}' for r in found['follower_runs'])}")
+              f"{found['idle_seconds']:.0f} s, woken a second: "
+              + ", ".join(f"{role} {rate:.0f}" for role, rates
+                          in sorted(found["wakeups_per_second"].items()) for rate in rates))
     for fabric, found in bursts.items():
         print(f"{fabric}: {found['minutes']:g} minutes of {BUSY_LOOPS} loops that come and go: "
               f"{found['elections']} elections, {found['answers']} answers to "

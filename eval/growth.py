@@ -10,7 +10,6 @@ would give. Printed, and written to <out>/bench/growth.{json,md}, growth-costs.p
 growth-model.png (computed). In parts: --only, --threads, --clients, with --keep.
 """
 import argparse
-import contextlib
 import functools
 import json
 import os
@@ -83,16 +82,6 @@ def kind_of(name, threads, clients):
 
 # --- measuring ------------------------------------------------------------------------------------
 
-def seconds_of(pids, proc=pathlib.Path("/proc")):
-    """Processor time of all threads, to the nanosecond; without that of ended ones."""
-    total = 0
-    for pid in pids:
-        for task in (proc / str(pid) / "task").glob("*/schedstat"):
-            with contextlib.suppress(OSError, ValueError):
-                total += int(task.read_text().split()[0])
-    return total / 1e9
-
-
 class Counts:
     """What is counted of a server and its node, at one moment."""
 
@@ -101,7 +90,7 @@ class Counts:
         self.parts = costs.parts_of(running, number)
         self.switches = {part: costs.switches_of(pids) for part, pids in self.parts.items()}
         # A server that a control group counts is counted to the nanosecond; the node is not.
-        self.seconds = {part: seconds_of(pids) if part == "node" else usage.cpu_seconds(pids)
+        self.seconds = {part: usage.seconds_of(pids) if part == "node" else usage.cpu_seconds(pids)
                         for part, pids in self.parts.items()}
         self.status = (running.status(number) or {}) if isinstance(running, h.Group) else {}
 

@@ -96,6 +96,16 @@ def cpu_seconds(pids, own=None, root=pathlib.Path("/")):
     return sum(seconds or 0 for seconds in groups.values()) + ticks / quiet.TICK
 
 
+def seconds_of(pids, proc=pathlib.Path("/proc")):
+    """Of all threads of `pids`, to the nanosecond; without that of ended ones."""
+    total = 0
+    for pid in pids:
+        for task in (proc / str(pid) / "task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, ValueError):
+                total += int(task.read_text().split()[0])
+    return total / 1e9
+
+
 class Watch:
     """From its making on: what measured processes used, and what the machine did beside them."""
 

@@ -3,8 +3,6 @@
 """Counts per request, samples of perf, points and tables of growing servers, of figures that were
 made up here (eval/growth.py)."""
 import argparse
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
@@ -62,14 +60,6 @@ class PerRequest(unittest.TestCase):
         before, after = counts(0, 0, 0, 0), counts(0, 0, 7, 1)
         before.status = after.status = {}
         self.assertNotIn("turns", growth.per_request(before, after, 1))
-
-    def test_time_of_threads_is_read_to_the_nanosecond(self):
-        with tempfile.TemporaryDirectory() as place:
-            for task, text in (("7", "1500000000 3 9\n"), ("8", "250000001 1 2\n"), ("9", "")):
-                folder = pathlib.Path(place) / "7/task" / task
-                folder.mkdir(parents=True)
-                (folder / "schedstat").write_text(text) if text else None
-            self.assertEqual(growth.seconds_of([7, 99], pathlib.Path(place)), 1.750000001)
 
 
 class Samples(unittest.TestCase):

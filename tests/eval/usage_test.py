@@ -92,6 +92,13 @@ class Usage(unittest.TestCase):
         usage.enter_group(none)
         self.assertEqual((none, usage.remove_group(none)), (None, True))
 
+    def test_time_of_threads_is_read_to_the_nanosecond(self):
+        for task, text in (("7", "1500000000 3 9\n"), ("8", "250000001 1 2\n"), ("9", "")):
+            folder = self.root / "7/task" / task
+            folder.mkdir(parents=True)
+            (folder / "schedstat").write_text(text) if text else None
+        self.assertEqual(usage.seconds_of([7, 99], self.root), 1.750000001)
+
     def test_a_process_that_is_gone_counts_nothing(self):
         self.process(OWN, "0::/\n")
         self.assertEqual(self.seconds(99), 0)
