@@ -28,7 +28,7 @@ from _clients import (Counter, Load, Redis, ab, ab_good, apache_configuration, h
 
 __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenario", "ab", "ab_good",
            "alive", "apache_configuration", "can_contain", "descendants", "free_port", "http",
-           "need", "process_stat", "redis_answers", "redis_program", "tail", "tell",
+           "need", "process_stat", "redis_answers", "redis_program", "stopped", "tail", "tell",
            "wait_until"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
@@ -115,6 +115,16 @@ def name_of(pid):
 def alive(pid):
     stat = process_stat(pid)
     return stat is not None and stat[2] not in "ZX"
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """A process that does nothing meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 # --- a group ------------------------------------------------------------------------------------

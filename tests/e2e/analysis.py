@@ -202,11 +202,8 @@ def check_killed(scenario, group, load):
 def check_paused(scenario, group, load):
     """Stopped, it holds up nobody."""
     node = group.replica(PLACE)["node_pid"]
-    os.kill(node, signal.SIGSTOP)
-    try:
+    with h.stopped(node):
         load.progress(20)
-    finally:
-        os.kill(node, signal.SIGCONT)
     h.wait_until(lambda: analysis(group), 20, "it goes on")
     scenario.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
 
@@ -214,13 +211,10 @@ def check_paused(scenario, group, load):
 def check_leader_killed(scenario, group, load):
     """Nor is it missed: it stands still until two of the three serve again."""
     old, node = group.leader(), group.replica(PLACE)["node_pid"]
-    os.kill(node, signal.SIGSTOP)
-    try:
+    with h.stopped(node):
         group.signal_node(old, signal.SIGKILL)
         h.wait_until(lambda: group.state()["leader"] not in (None, old), 30, "another one leads")
         load.progress()
-    finally:
-        os.kill(node, signal.SIGCONT)
     scenario.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
                    and group.replica(PLACE)["role"] == "analysis",
                    "the leader is killed: a voter leads, the analysis replica is what it was",
@@ -269,17 +263,6 @@ def check_left(scenario, place, files):
                    repr(left))
 
 
-@contextlib.contextmanager
-def paused_engine(group):
-    """A server in valgrind that reads as fast as clients write never fills the spool."""
-    pid = engine(group)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def fill_spool(group, client, pieces=350):
     """Faster than the replica can fetch them they would leave the others' logs before it has them,
     and then that would be what it says."""
@@ -310,7 +293,7 @@ def redis(scenario):
         scenario.check(said["ended"] == "" and alarms == [""] * 3,
                        "redis runs on, and nobody is alarmed", repr((said, alarms)))
         # More than it may keep: it says so and the group goes on.
-        with paused_engine(group):
+        with h.stopped(engine(group)):   # one that reads as fast as clients write never fills it
             fill_spool(group, client)
             h.wait_until(lambda: "is not analysed: " in log(group), 60, "the spool's limit is said")
         scenario.check(re.search(r"what follows entry \d+ is not analysed: .* 64 MB .*"

@@ -5,7 +5,6 @@ prints, are refused by a living node; a mistyped command is guessed; answers are
 of status says."""
 import copy
 import json
-import os
 import signal
 import socket
 import sys
@@ -169,14 +168,10 @@ def as_the_schema_says(scenario, group, what):
 def status_has_a_schema(scenario, group):
     as_the_schema_says(scenario, group, "well")
     victim = next(n for n in range(3) if n != group.leader())
-    pids = [group.replica(n)["node_pid"] for n in range(3)]
-    group.signal_node(victim, signal.SIGSTOP)
-    try:
+    with h.stopped(group.replica(victim)["node_pid"]):
         _, rows = as_the_schema_says(scenario, group, "a node stopped")
         scenario.check(rows[victim]["state"] == "does not answer", "which status tells",
                        rows[victim])
-    finally:
-        os.kill(pids[victim], signal.SIGCONT)
 
 
 def what_happened(scenario, group):
