@@ -15,6 +15,15 @@ def ticks(pids):
     return {pid: h.process_stat(pid)[1] for pid in pids if h.process_stat(pid)}
 
 
+def used_in(group, seconds):
+    """({pid: seconds of processor time}, how long that was)."""
+    before, begin = ticks(group.processes()), time.monotonic()
+    h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
+    after, took = ticks(group.processes()), time.monotonic() - begin
+    per_second = os.sysconf("SC_CLK_TCK")
+    return {pid: (t - before.get(pid, 0)) / per_second for pid, t in after.items()}, took
+
+
 def policy(pid):
     return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
 
@@ -52,26 +61,21 @@ def body(scenario):
         if able:
             h.wait_until(taken, 60, "the request's checkpoint is taken")
         group.settle()
-        for _ in range(2):   # that may have been before its connection ended: one more is due then
-            pids, first = group.processes(), taken()
-            before, begin = ticks(pids), time.monotonic()
-            h.wait_until(lambda since=begin: time.monotonic() > since + seconds, seconds + 5,
-                         "the time is over")
-            after, took = ticks(group.processes()), time.monotonic() - begin
-            if taken() == first:
-                break
+        first = taken()
+        used, took = used_in(group, seconds)
+        if taken() != first:   # the first was taken before the connection ended: one more was due
+            first = taken()
+            used, took = used_in(group, seconds)
         if able:
             scenario.check(taken() == first <= 2, f"no checkpoint in {took:.0f} idle seconds",
                            str((first, taken())))
-        per_second = os.sysconf("SC_CLK_TCK")
-        used = {pid: (t - before.get(pid, 0)) / per_second for pid, t in after.items()}
         percent = 100 * sum(used.values()) / took
-        scenario.say(f"{len(after)} processes used {sum(used.values()):.2f} s in {took:.1f} s: "
+        scenario.say(f"{len(used)} processes used {sum(used.values()):.2f} s in {took:.1f} s: "
                      f"{percent:.2f} % of one core")
         worst = sorted(used, key=used.get)[-3:]
         names = {p: open(f"/proc/{p}/comm", encoding="utf8").read().strip() for p in worst}
         # The clock of these figures ticks every 10 ms: a short run cannot tell less.
-        allowed = max(AIM_PERCENT, 100 * 0.01 * len(after) / took if not scenario.full else 0)
+        allowed = max(AIM_PERCENT, 100 * 0.01 * len(used) / took if not scenario.full else 0)
         scenario.check(percent < allowed, f"idle: below {AIM_PERCENT} % of one core",
                        f"{percent:.2f} %, most by "
                        + ", ".join(f"{names[p]} {used[p]:.2f} s" for p in worst))
