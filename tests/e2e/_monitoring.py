@@ -99,6 +99,8 @@ class Prometheus:
 
     def __exit__(self, kind, error, trace):
         if kind is not None:
+            with contextlib.suppress(OSError, ValueError, h.Failure):
+                print(f"--- alerts\n{self.query('ALERTS')}", flush=True)
             print(f"--- prometheus\n{h.tail(self.log)}", flush=True)
         self.process.terminate()
         try:
