@@ -300,8 +300,9 @@ class Consensus {
   // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
-  // The own server is so far behind the log: others go first by as much when a leader is lost.
-  virtual void lags(std::uint64_t ns) = 0;
+  // The own server is so far behind the log, 0: near its end, and has run entries up to `ran`: when
+  // a leader is lost those whose servers are further go first (DESIGN C6).
+  virtual void lags(std::uint64_t ns, Index ran) = 0;
   // The own server's state at entry `at` is kept in files of this replica, whole and verified, and
   // stays until a newer one was told; also at a start, of the newest one there is.  In disk mode,
   // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose

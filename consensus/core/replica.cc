@@ -319,6 +319,8 @@ void Replica::on(const MessageArrived& e) {
       return on_grant(m);
     case MessageType::kRefuse:
       return on_refuse(m);
+    case MessageType::kYield:
+      return on_yield(m);
     case MessageType::kTransfer:
       return on_transfer(m);
     case MessageType::kDurable:
@@ -379,6 +381,7 @@ void Replica::on(const PeerUp& e) {
 
 void Replica::on(const Abdicate&) {
   fit_ = false;
+  seeking_.abdicated = true;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
   if (phase_ == Phase::kNone) return;
@@ -390,7 +393,13 @@ void Replica::on(const Abdicate&) {
 }
 
 void Replica::on(const Fit&) { fit_ = true; }
-void Replica::on(const Lags& e) { lag_ns_ = e.ns; }
+// A campaign that was planned while the server was thought to be near leaves others their head
+// start.
+void Replica::on(const Lags& e) {
+  const bool begins = lags_.ns == 0 && e.ns > 0;
+  lags_ = e;
+  if (begins && seeking_.campaign_at_ns != 0) plan_campaign(false);
+}
 
 // --- the log -------------------------------------------------------------------------------------
 

@@ -350,6 +350,12 @@ class Replica {
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
+  Lags lag_in_election() const;
+  Index ran_in_election() const;
+  static bool is_to_yield(const Message& candidate);
+  bool serves_sooner_than(const Message& candidate) const;
+  bool knows_a_further_one(const Message& candidate) const;
+  void on_yield(const Message& m);
   void on_refuse(const Message& m);
   void believe_leader();
   bool lost_majority() const;
@@ -473,7 +479,7 @@ class Replica {
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool fit_ = true;
-  std::uint64_t lag_ns_ = 0;  // of the own server
+  Lags lags_;  // the own server
   ReplicaId leader_ = kNoReplica;
   ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;

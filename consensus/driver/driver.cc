@@ -210,7 +210,7 @@ void Driver::abdicate(const char* reason) {
 
 void Driver::fit() { step(core::Fit{}); }
 
-void Driver::lags(std::uint64_t ns) { step(core::Lags{ns}); }
+void Driver::lags(std::uint64_t ns, Index ran) { step(core::Lags{ns, ran}); }
 
 void Driver::checkpointed(Index at) {
   if (fatal_ == nullptr) step(core::Checkpointed{at});

@@ -234,14 +234,10 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.drain = [this] { server_->drain(); };
   service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
   service.started = [this] { live_check_->lead(); };
-  service.followed = [this](bool another_leads) {
-    requests_->follow(another_leads);
-    status_->changed(now_ns_);
-  };
   service.changed = [this] { status_->changed(now_ns_); };
   service.supervised = [this] { return supervisor_.present(); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
-                                       config_.replicas, std::move(service));
+                                       std::move(service));
   listeners_ = std::make_unique<Listeners>(
       layout, *proxy_, host_.get(), supervisor_, [this](const PortBody& body) {
         return leadership_
@@ -339,6 +335,7 @@ bool Node::open_group() {
   };
   callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> note) {
     if (recovery_->heard(from, note) || proposals_->heard(from, note, now_ns_)) return;
+    if (heard_standing(from, note)) return;
     (void)live_check_->heard(from, note);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {

@@ -14,12 +14,18 @@
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/grants.h"
 #include "proxy/node/control.h"
+#include "proxy/node/lead_watch.h"
+#include "proxy/node/pacing.h"
 #include "proxy/record/verification.h"
 
 namespace crane::node {
 namespace {
 
 // Messages are told apart by their sizes.
+static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
+              sizeof(StandingMessage) != sizeof(proxy::ProgressMessage) &&
+              sizeof(StandingMessage) != sizeof(proxy::Digest) &&
+              sizeof(StandingMessage) <= consensus::kOutOfBandBytesMax);
 static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
               sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
               sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax);
@@ -119,12 +125,14 @@ bool Recovery::knows(ReplicaId who) const {
 
 void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
-  if (start_.at_checkpoint() || start_.runs_all_again()) {
-    catch_up_.begin(group_->status().last, config_.replicas > 1, monotonic_ns());
-    if (catch_up_.active()) group_->abdicate("its server recovers");
+  const Index last = group_->status().last;
+  const bool has_log = config_.on_disk() && value(last) > 0;
+  if (has_log && !start_.at_checkpoint()) start_.replays_log();
+  if (start_.at_checkpoint() || start_.runs_all_again() || has_log) {
+    catch_up_.begin(last, monotonic_ns());
+    group_->lags(ProgressReporter::kRecoversLagNs, start_.state().at.index);
   }
   if (!config_.on_disk()) return;
-  if (!start_.at_checkpoint() && value(group_->status().last) > 0) start_.replays_log();
   packer_->find_own();
 }
 
@@ -262,7 +270,7 @@ void Recovery::rely_on_checkpoints() {
   checkpoint::fault_point("truncate.told");
 }
 
-void Recovery::step_catch_up(std::int64_t now_ns) {
+void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   if (!catch_up_.active()) return;
   CatchUp::Seen seen;
   seen.leads = leadership_.leads();
@@ -275,15 +283,13 @@ void Recovery::step_catch_up(std::int64_t now_ns) {
     seen.applied = std::max(seen.applied, parts_->intake.last());
   }
   seen.committed = group_->status().committed;
+  seen.behind_ns = behind_ns;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
     (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));
   }
-  const CatchUp::Outcome outcome = catch_up_.step(seen, now_ns);
-  if (outcome == CatchUp::Outcome::kNothing) return;
-  const bool there = outcome == CatchUp::Outcome::kCaughtUp;
-  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(seen.applied));
-  if (there) actions_.caught_up();
-  group_->fit();
+  if (!catch_up_.step(seen, now_ns)) return;
+  spdlog::info("caught up at entry {}", value(seen.applied));
+  actions_.caught_up();
 }
 
 // --- operators ----------------------------------------------------------------------------------

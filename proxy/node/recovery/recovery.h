@@ -54,7 +54,7 @@ struct RecoveryActions {
   std::function<void(const OutputHeader& header)> let_in;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   std::function<void(const std::string& reason)> refusal_changed;
-  // The replica has run what it missed, or the time for that is over.
+  // The replica has run what it missed.
   std::function<void()> caught_up;
   // The replica cannot go on.
   std::function<void(ExitStatus status, const std::string& why)> failed;
@@ -117,8 +117,9 @@ class Recovery {
     bool stopping = false, done = false;
   };
   void step(const Seen& seen, std::int64_t now_ns);
-  // Whether the replica has caught up with the log.
-  void step_catch_up(std::int64_t now_ns);
+  // Whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry that its
+  // server has not run.
+  void step_catch_up(std::int64_t behind_ns, std::int64_t now_ns);
   bool catches_up() const noexcept { return catch_up_.active(); }
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
