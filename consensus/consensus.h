@@ -213,6 +213,9 @@ struct Options {
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member as MemberRole::kAnalysis only.
   bool analysis = false;
+  // kMemory: the log is kept whole from its beginning, or where this replica begins, until
+  // keep_log().
+  bool keeps_log = false;
   // What memory and store hold is given up: this replica recovers as one that lost its memory.
   bool forget = false;
   // A leader that is removed goes on for so long when that is committed, before it hands over.
@@ -308,6 +311,11 @@ class Consensus {
   // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose
   // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
   virtual void checkpointed(Index at) = 0;
+  // Memory mode, with Options::keeps_log: a server may have to begin behind this place, which
+  // on_committed() gave, so the log from there on stays whole, and inputs wait for room (kBusy)
+  // instead of taking it. An earlier place than before: nothing.  nullptr: the log is not kept any
+  // more.
+  virtual void keep_log(const LogPlace* from) = 0;
   // kDisk: writes the entries behind a place into a file, up to the last one that is committed and
   // in the own store when that reaches as far as is wanted; the store's thread does it, a piece at
   // a time.  To be asked again, the same, until it is done or failed.  kBusy: another copy is under

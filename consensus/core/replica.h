@@ -27,6 +27,8 @@
 //               replica is granted who leads in an older view than that was known in.
 // INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
 //               of it is whole there, up to the low-water mark, after the fence.
+// INVARIANT CORE-C7  what stands behind the place that Keep named last, or from which this replica
+//               began, leaves the ring neither of a leader nor by a leader.
 // INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
 //               or a later one, and a majority of the voters in force there held checkpoints at it
 //               or later.
@@ -316,6 +318,7 @@ class Replica {
 
   // truncation.cc
   void on(const Checkpointed& e);
+  void on(const Keep& e);
   void on_holds(const Message& m);
   void note_held(const Message& m);
   void tell_held();
@@ -453,7 +456,9 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;  // what is consumed, as others know it
+  Cursor published_;            // what is consumed, as others know it,
+  Index published_applied_{};   // and what was delivered
+  std::optional<Cursor> keep_;  // the log behind it is not consumed (CORE-C7)
   // Highest position the ring ever held; the log is in it from a ring's length before on, at most.
   std::uint64_t high_pos_ = 0;
   bool repaired_ = false;  // the log holds an entry of the promised view

@@ -38,6 +38,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -212,6 +213,11 @@ struct Lags {
 struct Checkpointed {
   Index at{};
 };
+// Memory mode: the log behind `from` stays whole in the ring, as if it were not consumed, because a
+// server may have to begin there.  Nothing: what is consumed may be overwritten.
+struct Keep {
+  std::optional<Cursor> from;
+};
 struct PromiseStored {
   View view{};
 };
@@ -232,7 +238,7 @@ struct StoreFailed {
 };
 
 using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
-                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed,
+                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed, Keep,
                            PromiseStored, Stored, Fetched, StoreFailed>;
 
 // --- actions -------------------------------------------------------------------------------------
@@ -469,7 +475,8 @@ struct Config {
   std::uint64_t retry_ns = 20'000'000;  // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
-  bool analysis = false;  // it never votes, and takes no place but an analysis replica's (CORE-M7)
+  bool analysis = false;   // it never votes, and takes no place but an analysis replica's (CORE-M7)
+  bool keeps_log = false;  // memory mode: the log stays whole from its beginning until Keep
 
   Mutant test_only_mutant = Mutant::kNone;
   MoveCounts* test_only_moves = nullptr;  // counts the moves of the state machines

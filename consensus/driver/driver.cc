@@ -212,6 +212,12 @@ void Driver::fit() { step(core::Fit{}); }
 
 void Driver::lags(std::uint64_t ns, Index ran) { step(core::Lags{ns, ran}); }
 
+void Driver::keep_log(const LogPlace* from) {
+  core::Keep keep;
+  if (from != nullptr) keep.from = core::Cursor{from->pos, from->at};
+  if (fatal_ == nullptr) step(keep);
+}
+
 void Driver::checkpointed(Index at) {
   if (fatal_ == nullptr) step(core::Checkpointed{at});
 }

@@ -50,6 +50,7 @@ class Driver final : public Consensus {
   void abdicate(const char* reason) override;
   void fit() override;
   void lags(std::uint64_t ns, Index ran) override;
+  void keep_log(const LogPlace* from) override;
   void checkpointed(Index at) override;
   Result<LogCopy> copy_log(const LogCopyRequest& request) override;
   Result<Index> change_members(const MemberChange& change) override;

@@ -69,7 +69,8 @@ ExitStatus Node::run() {
         if (!round()) break;
       }
       proxy_->tend();
-      proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(), now_ns_);
+      proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(),
+                       recovery_->log_is_full(), now_ns_);
       due_.progress = report_progress();
       due_.lead = watch_lead();
       status_->step(now_ns_);

@@ -24,7 +24,7 @@ class ClientPacing {
  public:
   struct Seen {
     bool leads = false;
-    bool busy = false;    // consensus took no more
+    bool busy = false;    // consensus took no more, or the log has no room
     bool paused = false;  // clients are
     Index applied{};
     Index proposed{};

@@ -13,6 +13,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/grants.h"
+#include "proxy/node/consensus_options.h"
 #include "proxy/node/control.h"
 #include "proxy/node/lead_watch.h"
 #include "proxy/node/pacing.h"
@@ -48,6 +49,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
              },
              actions_.refusal_changed}),
       missing_(config),
+      log_keeper_(keeps_whole_log(config) ? member_options(config).ring_bytes : 0),
       dump_due_ns_(proxy::kNever),
       due_ns_(proxy::kNever) {}
 
@@ -132,6 +134,7 @@ void Recovery::opened(consensus::Consensus& group) {
     catch_up_.begin(last, monotonic_ns());
     group_->lags(ProgressReporter::kRecoversLagNs, start_.state().at.index);
   }
+  log_keeper_.begin({start_.state().at, start_.state().position});
   if (!config_.on_disk()) return;
   packer_->find_own();
 }
@@ -229,6 +232,7 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   }
   if (!leadership_.leads() && !seen.stopping) look_for_newer(now_ns);
   rely_on_checkpoints();
+  keep_log(now_ns);
   if (shipping_ != nullptr) shipping_->step();
 }
 
@@ -258,12 +262,40 @@ void Recovery::look_for_newer(std::int64_t now_ns) {
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
 }
 
+// All is equal up to here, as far as this replica knows.
+Index Recovery::trusted() const {
+  const std::uint64_t equal = parts_->live_check.alarms().unbroken();
+  return Index{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
+}
+
+void Recovery::keep_log(std::int64_t now_ns) {
+  LogKeeper::Seen seen;
+  seen.log_end = parts_->intake.end();
+  seen.refused = !tier_.refusal().empty();
+  seen.asked = parts_->intake.counts()[static_cast<std::size_t>(EntryType::kCheckpoint)];
+  if (log_keeper_.looks(seen.log_end, now_ns)) {
+    const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+    if (const checkpoint::Listed* one = newest_.look(config_.dir, digest)) {
+      seen.newest = consensus::LogPlace{one->manifest.at, one->manifest.cursor};
+      seen.trusted = one->manifest.at.index <= trusted();
+    }
+  }
+  const LogKeeper::Actions actions = log_keeper_.step(seen, now_ns);
+  if (actions.keep) group_->keep_log(&*actions.keep);
+  if (actions.gives_up) {
+    spdlog::warn(
+        "the log since the newest checkpoint is not kept whole any more, because {}: until the "
+        "next checkpoint a replica that is lost depends on the others",
+        seen.refused ? tier_.refusal() : "no newer checkpoint came");
+    group_->keep_log(nullptr);
+  }
+  if (actions.asks && serves_) requests_->ask_if_wanted(leadership_.started());
+}
+
 // A checkpoint that this replica might have to distrust later is none to rely on: consensus hears
 // of it once the replica was compared with the others behind it.
 void Recovery::rely_on_checkpoints() {
-  const std::uint64_t equal = parts_->live_check.alarms().unbroken();
-  const Index trusted{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
-  const auto relied = packer_->take_relied(trusted);
+  const auto relied = packer_->take_relied(trusted());
   if (!relied) return;
   checkpoint::fault_point("truncate.holds");
   group_->checkpointed(*relied);

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 
+#include "checkpoint/kept.h"
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
@@ -30,6 +31,7 @@
 #include "proxy/node/recovery/catch_up.h"
 #include "proxy/node/recovery/checkpoint_packer.h"
 #include "proxy/node/recovery/checkpoint_requests.h"
+#include "proxy/node/recovery/log_keeper.h"
 #include "proxy/node/recovery/missing_entries.h"
 #include "proxy/node/recovery/recovery_tier.h"
 #include "proxy/node/recovery/server_dump.h"
@@ -122,6 +124,8 @@ class Recovery {
   void step_catch_up(std::int64_t behind_ns, std::int64_t now_ns);
   bool catches_up() const noexcept { return catch_up_.active(); }
   std::int64_t due_ns() const noexcept { return due_ns_; }
+  // Inputs wait for a checkpoint, because the log since the newest one fills the ring.
+  bool log_is_full() const noexcept { return log_keeper_.full(); }
 
   // --- operators
   std::string ask(const nlohmann::json& request);
@@ -149,6 +153,8 @@ class Recovery {
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
   void rely_on_checkpoints();
+  void keep_log(std::int64_t now_ns);
+  Index trusted() const;
   bool reaches_beginning() const;
 
   event_base* base_;
@@ -168,6 +174,8 @@ class Recovery {
   std::unique_ptr<CheckpointRequests> requests_;
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
+  LogKeeper log_keeper_;
+  checkpoint::Newest newest_;  // of this machine
   CatchUp catch_up_;
   bool serves_ = false;  // as of the last step
   std::int64_t dump_due_ns_;
