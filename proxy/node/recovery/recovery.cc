@@ -22,7 +22,10 @@ namespace {
 // Messages are told apart by their sizes.
 static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
               sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
-              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax);
+              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax &&
+              sizeof(CheckpointNote) != sizeof(CommittedMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::ProgressMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::Digest));
 
 }  // namespace
 
@@ -123,6 +126,13 @@ void Recovery::opened(consensus::Consensus& group) {
     catch_up_.begin(group_->status().last, config_.replicas > 1, monotonic_ns());
     if (catch_up_.active()) group_->abdicate("its server recovers");
   }
+  if (start_.at_checkpoint()) {
+    CheckpointNote note;
+    note.came = CheckpointNote::kTaken;
+    note.index = value(start_.state().at.index);
+    note.end = start_.state().position;
+    requests_->heard(note, monotonic_ns());
+  }
   if (!config_.on_disk()) return;
   if (!start_.at_checkpoint() && value(group_->status().last) > 0) start_.replays_log();
   packer_->find_own();
@@ -152,6 +162,11 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
 }
 
 bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
+  if (CheckpointNote made; message.size() == sizeof made && proxy::read_body(message, made) &&
+                           made.what == CheckpointNote::kWhat) {
+    take_note(made, monotonic_ns());
+    return true;
+  }
   CommittedMessage note;
   if (message.size() != sizeof note || !proxy::read_body(message, note)) {
     return tier_.heard(message);
@@ -216,6 +231,8 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   serves_ = seen.serves;
   if (dump_->holds_log()) step_dump(now_ns);
   step_restart(seen, now_ns);
+  watch_run_time(now_ns);
+  announce_checkpoints(now_ns);
   if (seen.serves) {
     requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients());
   }
@@ -240,6 +257,49 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   s.missed = catch_up_.missed();
   s.refusal = tier_.refusal();
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
+}
+
+void Recovery::watch_run_time(std::int64_t now_ns) {
+  if (!member_ || !run_time_.is_due(now_ns)) return;
+  requests_->ran(parts_->intake.end(), run_time_.look(parts_->monitor.processes()));
+  hurry_packing();
+}
+
+// A lost replica waits for the checkpoint, or the log must not grow much further.
+void Recovery::hurry_packing() {
+  if (!packer_->packs()) return;
+  const auto members = group_->members();
+  const bool lost = std::any_of(members.begin(), members.end(), [](const auto& m) {
+    return m.role == consensus::MemberRole::kVoter && !m.connected;
+  });
+  if (lost || requests_->is_urgent(parts_->intake.end())) packer_->hurry();
+}
+
+void Recovery::announce_checkpoints(std::int64_t now_ns) {
+  const CheckpointStatus& status = dump_->status();
+  CheckpointNote note;
+  if (std::exchange(failed_, status.failed) != status.failed) {
+    note.came = tier_.refusal().empty() ? CheckpointNote::kGivenUp : CheckpointNote::kRefused;
+    note.index = value(status.gave_up);
+    announce(note, now_ns);
+  }
+  if (std::exchange(taken_, status.taken) != status.taken) {
+    note.came = CheckpointNote::kTaken;
+    note.index = value(status.last);
+    note.end = packer_->end();
+    announce(note, now_ns);
+  }
+}
+
+void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (value(m.id) != config_.replica) (void)group_->send_message(m.id, proxy::bytes_of(note));
+  }
+  take_note(note, now_ns);
+}
+
+void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
+  requests_->heard(note, now_ns);
 }
 
 // What this replica lacks has left the others' logs.
@@ -295,9 +355,7 @@ std::string Recovery::ask(const nlohmann::json& request) {
 // Whether entries 1, 2, .. can still be had.
 bool Recovery::reaches_beginning() const {
   if (config_.on_disk()) return value(group_->status().first) <= 1;
-  const std::uint64_t ring =
-      config_.ring_bytes != 0 ? config_.ring_bytes : consensus::Options{}.ring_bytes;
-  return parts_->intake.end() <= ring;
+  return parts_->intake.end() <= ring_of(config_);
 }
 
 std::string Recovery::upgrade(const nlohmann::json& request) {

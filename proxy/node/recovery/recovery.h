@@ -35,6 +35,7 @@
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
+#include "proxy/node/recovery/server_run_time.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/recovery/start_check.h"
 #include "proxy/node/recovery/starting_point.h"
@@ -147,6 +148,11 @@ class Recovery {
   void step_dump(std::int64_t now_ns);
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
+  void watch_run_time(std::int64_t now_ns);
+  void hurry_packing();
+  void announce_checkpoints(std::int64_t now_ns);
+  void announce(const CheckpointNote& note, std::int64_t now_ns);
+  void take_note(const CheckpointNote& note, std::int64_t now_ns);
   void rely_on_checkpoints();
   bool reaches_beginning() const;
 
@@ -168,7 +174,9 @@ class Recovery {
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
   CatchUp catch_up_;
-  bool serves_ = false;  // as of the last step
+  ServerRunTime run_time_;
+  std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
+  bool serves_ = false;                   // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;
 };

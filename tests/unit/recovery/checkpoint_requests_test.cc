@@ -129,3 +129,80 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
     CHECK(asked.empty());
   }
 }
+
+TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
+                 "[requests][ASK-2][SCHEDULE-1]") {
+  config.checkpoint_every_s = 10;
+  auto requests = make();
+  for (int s = 1; s <= 11; ++s) requests.step(s * kSecond, 0, 1);
+  REQUIRE(asked == Replicas{1});
+  CheckpointNote note;
+  note.came = CheckpointNote::kGivenUp;
+  SECTION("it says so") {
+    note.index = 1;
+    requests.heard(note, 11 * kSecond);
+  }
+  SECTION("it is gone") {
+    members[1].connected = false;
+    requests.step(11 * kSecond + kSecond / 10, 0, 1);
+  }
+  SECTION("of one before that is said late, and of this one nothing") {
+    note.index = 0;
+    requests.heard(note, 11 * kSecond);
+    requests.step(13 * kSecond, 0, 1);
+    CHECK(asked == Replicas{1});
+    requests.step(11 * kSecond + CheckpointSchedule::kAnswerNs, 0, 1);
+    CHECK(asked == Replicas{1, 2});
+    return;
+  }
+  requests.step(11 * kSecond + kSecond / 2, 0, 1);
+  CHECK(asked == Replicas{1});
+  requests.step(13 * kSecond, 0, 1);
+  CHECK(asked == Replicas{1, 2});
+}
+
+TEST_CASE_METHOD(World, "where no other replica follows it is tried until one does",
+                 "[requests][SCHEDULE-1]") {
+  config.checkpoint_every_s = 10;
+  auto requests = make();
+  members[1].streaming = members[2].streaming = false;
+  for (int s = 1; s <= 20; ++s) requests.step(s * kSecond, 0, 1);
+  CHECK(asked.empty());
+  members[2].streaming = true;
+  for (int s = 21; s <= 21 + 30; ++s) requests.step(s * kSecond, 0, 1);
+  CHECK(asked.front() == 2);
+}
+
+TEST_CASE_METHOD(World, "half of the ring counts from the newest checkpoint, of any leader",
+                 "[requests][SCHEDULE-2]") {
+  config.checkpoint_every_s = 1000;
+  config.ring_bytes = 1 << 20;
+  auto requests = make();
+  CheckpointNote note;
+  note.came = CheckpointNote::kTaken;
+  note.index = 7;
+  note.end = 300'000;
+  requests.heard(note, 1);
+  requests.step(kSecond, 800'000, 1);
+  CHECK(asked.empty());
+  CHECK(requests.is_urgent(300'000 + (1 << 19)));
+  requests.step(2 * kSecond, 300'000 + (1 << 19), 2);
+  CHECK(asked == Replicas{1});
+}
+
+TEST_CASE_METHOD(World, "a group of one is not paused for the time that a return takes",
+                 "[requests][ASK-1]") {
+  config.checkpoint_every_s = 1000;
+  config.checkpoint_log_mb = 64;
+  const bool others = GENERATE(true, false);
+  if (!others) {
+    config.replicas = 1;
+    members.resize(1);
+  }
+  auto requests = make();
+  requests.step(kSecond, 0, 0);
+  requests.ran(100, 0);
+  requests.ran(200, 6 * kSecond);
+  requests.step(10 * kSecond, 200, 1);
+  CHECK(asked.empty() == !others);
+}
