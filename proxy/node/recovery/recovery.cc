@@ -198,6 +198,10 @@ Outcome Recovery::start_server() {
 }
 
 Result<bool> Recovery::server_started(std::string& why) {
+  // One that does not begin at checkpoints would run the same again, and again.
+  if (member_ && catch_up_.active() && !config_.skip_checkpoints) {
+    overtaking_.begin(parts_->applied(), start_.since_begin_ns(), monotonic_ns());
+  }
   if (!start_.resumes()) return false;
   const Outcome resumed = start_.resume(parts_->layout, parts_->monitor, why);
   if (!resumed.ok()) return resumed.error();
@@ -300,13 +304,38 @@ void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
 
 void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   requests_->heard(note, now_ns);
+  if (note.came == CheckpointNote::kTaken) overtaking_.heard(Index{note.index});
 }
 
-// What this replica lacks has left the others' logs.
+// They are a majority without this replica.
+bool Recovery::others_suffice() const {
+  std::size_t voters = 0, others = 0;
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    others += m.connected && value(m.id) != config_.replica;
+  }
+  return others * 2 > voters;
+}
+
+// What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
 void Recovery::look_for_newer(std::int64_t now_ns) {
-  if (!missing_.is_due(now_ns) || !group_->status().needs_checkpoint) return;
-  const Index last = std::max(parts_->intake.last(), start_.state().at.index);
-  const auto why = missing_.step(last, shipping_.get(), now_ns);
+  if (!missing_.is_due(now_ns)) return;
+  if (group_->status().needs_checkpoint) {
+    const Index last = std::max(parts_->intake.last(), start_.state().at.index);
+    const auto why = missing_.step(last, shipping_.get(), now_ns);
+    if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
+    return;
+  }
+  if (!overtaking_.active()) return;
+  Overtaking::Seen seen;
+  seen.applied = parts_->applied();
+  seen.caught_up = !catch_up_.active() && seen.applied >= parts_->intake.last_for_server();
+  seen.spared = others_suffice();
+  seen.now_ns = now_ns;
+  const auto least = overtaking_.step(seen);  // OVERTAKE-1
+  if (!least) return;
+  const auto why = missing_.overtaken(seen.applied, *least, shipping_.get(), now_ns);
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
 }
 

@@ -31,6 +31,7 @@
 #include "proxy/node/recovery/checkpoint_packer.h"
 #include "proxy/node/recovery/checkpoint_requests.h"
 #include "proxy/node/recovery/missing_entries.h"
+#include "proxy/node/recovery/overtaking.h"
 #include "proxy/node/recovery/recovery_tier.h"
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
@@ -153,6 +154,7 @@ class Recovery {
   void announce_checkpoints(std::int64_t now_ns);
   void announce(const CheckpointNote& note, std::int64_t now_ns);
   void take_note(const CheckpointNote& note, std::int64_t now_ns);
+  bool others_suffice() const;
   void rely_on_checkpoints();
   bool reaches_beginning() const;
 
@@ -174,6 +176,7 @@ class Recovery {
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
   CatchUp catch_up_;
+  Overtaking overtaking_;
   ServerRunTime run_time_;
   std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
   bool serves_ = false;                   // as of the last step
