@@ -19,6 +19,8 @@ namespace {
 constexpr std::int64_t kLookNs = 50'000'000;
 // A checkpoint that was asked for and did not come is asked for again after this long.
 constexpr std::int64_t kAskAgainNs = 5'000'000'000;
+// Of a follower's server, in time of the leader's: a checkpoint waits for it.
+constexpr std::int64_t kFarBehindNs = 1'000'000'000;
 
 CheckpointSchedule::Limits limits_of(const Config& config) {
   CheckpointSchedule::Limits limits;
@@ -61,6 +63,17 @@ std::vector<std::uint8_t> CheckpointRequests::able() const {
   return able;
 }
 
+// Of those the ones that can take it at once; all, if none can.
+std::vector<std::uint8_t> CheckpointRequests::soonest() const {
+  std::vector<std::uint8_t> able = this->able();
+  const auto late = std::stable_partition(able.begin(), able.end(), [this](std::uint8_t who) {
+    return actions_.lag_ns(ReplicaId{who}) < kFarBehindNs;
+  });
+  if (late == able.begin()) return able;
+  able.erase(late, able.end());
+  return able;
+}
+
 std::string CheckpointRequests::ask(const nlohmann::json& request, bool started) {
   if (!started) return refused("not_leader", "this replica does not lead");
   if (request.value("tier", "") == "restart") return actions_.restart();
@@ -70,8 +83,9 @@ std::string CheckpointRequests::ask(const nlohmann::json& request, bool started)
     return refused("busy", fmt::format("replica {} is the leader, or does not follow", named));
   }
   if (able.empty()) return refused("busy", "no other replica follows");
-  auto chosen = std::upper_bound(able.begin(), able.end(), last_asked_);  // ASK-2
-  if (chosen == able.end()) chosen = able.begin();
+  const std::vector<std::uint8_t> soonest = this->soonest();
+  auto chosen = std::upper_bound(soonest.begin(), soonest.end(), last_asked_);  // ASK-2
+  if (chosen == soonest.end()) chosen = soonest.begin();
   const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
   const CheckpointBody body{who};
   const Result<Index> index = actions_.propose(proxy::bytes_of(body));
@@ -89,7 +103,8 @@ std::string CheckpointRequests::ask(const nlohmann::json& request, bool started)
 
 void CheckpointRequests::ask_if_wanted(bool started) {
   const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
-  if (wanted && wanted_not_.empty()) (void)ask(nlohmann::json::object(), started);
+  if (!wanted || !wanted_not_.empty() || schedule_.under_way()) return;
+  (void)ask(nlohmann::json::object(), started);
 }
 
 void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs) {

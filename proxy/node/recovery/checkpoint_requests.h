@@ -7,7 +7,8 @@
 // INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
 //                  votes.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
-//                  below.
+//                  below; but not one whose server is far behind, which would take it only when
+//                  it has caught up, while another's is not.
 
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,8 @@ std::uint64_t ring_of(const Config& config);
 
 struct CheckpointRequestActions {
   std::function<std::vector<consensus::MemberStatus>()> members;
+  // How far the follower's server is behind, ns.
+  std::function<std::int64_t(ReplicaId who)> lag_ns;
   // A CHECKPOINT entry.
   std::function<Result<Index>(std::span<const std::byte> body)> propose;
   // The server is ended, and a new one started on its files; the answer.
@@ -64,6 +67,7 @@ class CheckpointRequests {
 
  private:
   std::vector<std::uint8_t> able() const;
+  std::vector<std::uint8_t> soonest() const;
   void help_lagging(std::int64_t now_ns);
   void give_up_lost(std::int64_t now_ns);
 

@@ -67,6 +67,7 @@ Outcome Recovery::begin() {
 void Recovery::open_requests() {
   CheckpointRequestActions actions;
   actions.members = [this] { return group_->members(); };
+  actions.lag_ns = actions_.lag_ns;
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };

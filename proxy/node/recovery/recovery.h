@@ -50,6 +50,8 @@ struct RecoveryActions {
   std::function<Result<Index>(EntryType type, GrantTurns grant, std::span<const std::byte> body)>
       propose;
   std::function<GrantTurns()> input_grant;
+  // While this replica leads: how far a follower's server is behind its own, ns.
+  std::function<std::int64_t(ReplicaId who)> lag_ns;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
   // What keeps_back() kept back.

@@ -25,6 +25,7 @@ struct World {
   std::vector<consensus::MemberStatus> members;
   std::vector<unsigned> asked;  // replicas, in the order of the log
   bool full = false;
+  unsigned late = 9;  // none
   std::string wanted_not;
 
   World() {
@@ -40,6 +41,7 @@ struct World {
   CheckpointRequests make() {
     CheckpointRequestActions actions;
     actions.members = [this] { return members; };
+    actions.lag_ns = [this](ReplicaId who) { return value(who) == late ? kSecond : 0; };
     actions.propose = [this](std::span<const std::byte> bytes) -> Result<Index> {
       if (full) return Error{Code::kBusy, 0, "the log is full"};
       CheckpointBody body;
@@ -72,6 +74,17 @@ TEST_CASE_METHOD(World, "a replica that no other waits for takes its own", "[req
   CHECK(requests.alone());
   (void)requests.ask(kAny, true);
   CHECK(asked == Replicas{0});
+}
+
+TEST_CASE_METHOD(World, "one whose server is far behind takes none while another's is not",
+                 "[requests][ASK-2]") {
+  auto requests = make();
+  late = 1;
+  for (int i = 0; i < 3; ++i) CHECK(error_of(requests.ask(kAny, true)).empty());
+  CHECK(error_of(requests.ask({{"replica", 1}}, true)).empty());
+  members[2].connected = false;
+  CHECK(error_of(requests.ask(kAny, true)).empty());
+  CHECK(asked == Replicas{2, 2, 2, 1, 1});
 }
 
 TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
@@ -118,6 +131,11 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
     auto requests = make();
     for (int s = 1; s <= 12; ++s) requests.step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     CHECK(asked == Replicas{1});
+    requests.ask_if_wanted(true);  // the one under way will do
+    CHECK(asked == Replicas{1});
+    CheckpointNote note;
+    note.came = CheckpointNote::kTaken;
+    requests.heard(note, 12 * kSecond);
     requests.ask_if_wanted(true);
     CHECK(asked == Replicas{1, 2});
   }
@@ -163,13 +181,14 @@ TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
 
 TEST_CASE_METHOD(World, "where no other replica follows it is tried until one does",
                  "[requests][SCHEDULE-1]") {
-  config.checkpoint_every_s = 10;
+  config.checkpoint_every_s = 100;
   auto requests = make();
   members[1].streaming = members[2].streaming = false;
-  for (int s = 1; s <= 20; ++s) requests.step(s * kSecond, 0, 1);
+  for (int s = 1; s <= 110; ++s) requests.step(s * kSecond, 0, 1);
   CHECK(asked.empty());
   members[2].streaming = true;
-  for (int s = 21; s <= 21 + 30; ++s) requests.step(s * kSecond, 0, 1);
+  for (int s = 111; s <= 111 + 30; ++s) requests.step(s * kSecond, 0, 1);
+  REQUIRE_FALSE(asked.empty());
   CHECK(asked.front() == 2);
 }
 
