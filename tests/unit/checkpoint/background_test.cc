@@ -136,8 +136,9 @@ TEST_CASE("background: a worker has a small share, and the usual one once it is 
   if (!can_weigh()) return;
   const auto job = [](const Worker::Say& progress) -> Result<std::string> {
     progress(std::to_string(weight_of(::getpid())));
-    // Until the worker is told to hurry: only that makes it the usual one before it has waited 5 s.
-    while (weight_of(::getpid()) < Background::kUsual) ::usleep(1'000);
+    // A signal ends the pause: the test waits until the worker is told to hurry.  It hardly wants a
+    // processor, so it does not have the usual share for having waited.
+    while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);
     return std::to_string(::getpid());
   };
   Worker worker;
@@ -147,7 +148,7 @@ TEST_CASE("background: a worker has a small share, and the usual one once it is 
   CHECK(std::stoul(worker.progress()) >= WorkShare::kLeast);
   CHECK(std::stoul(worker.progress()) < Background::kUsual);
   worker.hurry();
-  REQUIRE(eventually([&] { return worker.advance(); }, 60'000));
+  REQUIRE(eventually([&] { return worker.advance(); }, 20'000));
   REQUIRE(worker.result().ok());
   Background::remove_left();
   CHECK(group_of(std::stoi(worker.result().value())).empty());

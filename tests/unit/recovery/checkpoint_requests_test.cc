@@ -221,7 +221,7 @@ TEST_CASE_METHOD(World, "a group of one is not paused for the time that a return
   auto requests = make();
   requests.step(kSecond, 0, 0);
   requests.ran(100, 0);
-  requests.ran(200, 6 * kSecond);
+  requests.ran(200, CheckpointSchedule::kReplayNs);
   requests.step(10 * kSecond, 200, 1);
   CHECK(asked.empty() == !others);
 }
