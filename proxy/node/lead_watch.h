@@ -28,11 +28,14 @@ namespace crane::node {
 
 // The leader's question, and a follower's answer: outside of the log, and may be lost.
 struct StandingMessage {
-  std::uint64_t answers = 0;     // 1: it does
-  std::uint64_t applied = 0;     // the last entry that the follower's server has run,
-  std::uint64_t clock = 0;       // and its logical clock
-  std::uint64_t waits = 0;       // 1: it waits for the leader's server to pass this clock
-  std::uint64_t unused[2] = {};  // messages are told apart by their sizes
+  static constexpr std::uint64_t kWhat = 0x474e49444e415453;  // "STANDING"
+
+  std::uint64_t what = kWhat;
+  std::uint64_t answers = 0;  // 1: it does
+  std::uint64_t applied = 0;  // the last entry that the follower's server has run,
+  std::uint64_t clock = 0;    // and its logical clock
+  std::uint64_t waits = 0;    // 1: it waits for the leader's server to pass this clock
+  std::uint64_t unused = 0;
 };
 
 class LeadWatch {

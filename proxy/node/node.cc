@@ -246,6 +246,7 @@ std::int64_t Node::watch_lead() {
 bool Node::heard_standing(ReplicaId from, std::span<const std::byte> message) {
   StandingMessage m;
   if (message.size() != sizeof m || !proxy::read_body(message, m)) return false;
+  if (m.what != StandingMessage::kWhat) return false;
   if (m.answers != 0) {
     lead_watch_.heard(from, m, now_ns_);
     return true;

@@ -161,6 +161,7 @@ void Node::open_log_side() {
   };
   recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
+  recovery.lag_ns = [this](ReplicaId who) { return proposals_->follower_lag(who, now_ns_).ns; };
   recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
   recovery.refusal_changed = [this](const std::string& reason) {
     supervisor_.refused_dumps(reason);

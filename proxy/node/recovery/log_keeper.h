@@ -3,13 +3,13 @@
 // From where on the log in memory stays whole, so that all replicas of a machine can be lost at
 // once and begin again: at the newest checkpoint that the machine has, or at the log's beginning.
 //
-//   kept place .. used .. log's end, in parts of the ring: from kAskParts on the leader asks for
-//   the next checkpoint; from kFullParts on inputs wait for it; up to kBrimParts there is room for
-//   inputs that are under way and for what the server needs to come to rest.
+//   kept place .. used .. log's end, in parts of the ring: from a half on a checkpoint is urgent
+//   (checkpoint_schedule.h); from kFullParts on inputs wait for it; up to kBrimParts there is room
+//   for inputs that are under way and for what the server needs to come to rest.
 //
-// The log is given up only where no checkpoint comes: CRIU refuses the server, kAttempts in a row
-// came to nothing while inputs waited, or the server alone has filled the rest.  From there on a
-// replica that is lost depends on the others; the next checkpoint mends that.
+// The log is given up only where no checkpoint comes: CRIU refuses the server, kAttempts were given
+// up while inputs waited, or the server alone has filled the rest.  From there on a replica that is
+// lost depends on the others; the next checkpoint mends that.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT KEEP-1  While the log is kept, inputs wait before it would be overwritten behind the
@@ -25,17 +25,16 @@ namespace crane::node {
 class LogKeeper {
  public:
   static constexpr std::uint64_t kParts = 32;
-  static constexpr std::uint64_t kAskParts = 12, kFullParts = 18, kBrimParts = 23;
+  static constexpr std::uint64_t kFullParts = 19, kBrimParts = 23;
   // Looking for checkpoints reads directories: only when so much was logged since.
   static constexpr std::uint64_t kLookDivisor = 16;
   static constexpr std::int64_t kLookNs = 250'000'000;
-  static constexpr std::int64_t kAskNs = 3'000'000'000;
-  static constexpr unsigned kAttempts = 4;
+  static constexpr unsigned kAttempts = 3;
 
   struct Seen {
-    std::uint64_t log_end = 0;  // of what is committed, bytes
-    bool refused = false;       // CRIU does not dump this server
-    std::uint64_t asked = 0;    // CHECKPOINT entries so far
+    std::uint64_t log_end = 0;   // of what is committed, bytes
+    bool refused = false;        // CRIU does not dump this server
+    std::uint64_t given_up = 0;  // checkpoints, so far
     // The newest checkpoint of this machine; nothing: none, or it was not looked for.
     std::optional<consensus::LogPlace> newest;
     bool trusted = false;  // the replicas were compared behind it
@@ -43,7 +42,6 @@ class LogKeeper {
   struct Actions {
     std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
     bool gives_up = false;                    // it does not
-    bool asks = false;                        // the leader asks for a checkpoint
   };
 
   // 0: the log is not kept.
@@ -59,7 +57,7 @@ class LogKeeper {
     look_ns_ = now_ns + kLookNs;
     return true;
   }
-  Actions step(const Seen& seen, std::int64_t now_ns) noexcept {
+  Actions step(const Seen& seen) noexcept {
     Actions actions;
     if (ring_bytes_ == 0) return actions;
     const bool was_full = full_;
@@ -71,16 +69,12 @@ class LogKeeper {
       if (keeps_) actions.keep = kept_;
     }
     full_ = keeps_ && parts(seen.log_end) >= kFullParts;
-    if (full_ && !was_full) asked_ = seen.asked;
-    const bool in_vain = full_ && seen.asked >= asked_ + kAttempts && now_ns >= ask_ns_;
+    if (full_ && !was_full) given_up_ = seen.given_up;
+    const bool in_vain = full_ && seen.given_up >= given_up_ + kAttempts;
     const bool brim = parts(seen.log_end) >= kBrimParts;
     if (keeps_ && (seen.refused || in_vain || brim)) {
       keeps_ = full_ = false;
       actions.gives_up = true;
-    }
-    if (keeps_ && parts(seen.log_end) >= kAskParts && now_ns >= ask_ns_) {
-      actions.asks = true;
-      ask_ns_ = now_ns + kAskNs;
     }
     return actions;
   }
@@ -102,8 +96,8 @@ class LogKeeper {
   consensus::LogPlace kept_;
   bool keeps_ = true;
   bool full_ = false;
-  std::uint64_t asked_ = 0;  // CHECKPOINT entries when the log became full
-  std::int64_t look_ns_ = 0, ask_ns_ = 0;
+  std::uint64_t given_up_ = 0;  // checkpoints when the log became full
+  std::int64_t look_ns_ = 0;
 };
 
 }  // namespace crane::node

@@ -29,7 +29,10 @@ static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
               sizeof(StandingMessage) <= consensus::kOutOfBandBytesMax);
 static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
               sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
-              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax);
+              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax &&
+              sizeof(CheckpointNote) != sizeof(CommittedMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::ProgressMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::Digest));
 
 }  // namespace
 
@@ -72,6 +75,7 @@ Outcome Recovery::begin() {
 void Recovery::open_requests() {
   CheckpointRequestActions actions;
   actions.members = [this] { return group_->members(); };
+  actions.lag_ns = actions_.lag_ns;
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };
@@ -135,6 +139,13 @@ void Recovery::opened(consensus::Consensus& group) {
     group_->lags(ProgressReporter::kRecoversLagNs, start_.state().at.index);
   }
   log_keeper_.begin({start_.state().at, start_.state().position});
+  if (start_.at_checkpoint()) {
+    CheckpointNote note;
+    note.came = CheckpointNote::kTaken;
+    note.index = value(start_.state().at.index);
+    note.end = start_.state().position;
+    requests_->heard(note, monotonic_ns());
+  }
   if (!config_.on_disk()) return;
   packer_->find_own();
 }
@@ -163,6 +174,11 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
 }
 
 bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
+  if (CheckpointNote made; message.size() == sizeof made && proxy::read_body(message, made) &&
+                           made.what == CheckpointNote::kWhat) {
+    take_note(made, monotonic_ns());
+    return true;
+  }
   CommittedMessage note;
   if (message.size() != sizeof note || !proxy::read_body(message, note)) {
     return tier_.heard(message);
@@ -194,6 +210,10 @@ Outcome Recovery::start_server() {
 }
 
 Result<bool> Recovery::server_started(std::string& why) {
+  // One that does not begin at checkpoints would run the same again, and again.
+  if (member_ && catch_up_.active() && !config_.skip_checkpoints) {
+    overtaking_.begin(parts_->applied(), start_.since_begin_ns(), monotonic_ns());
+  }
   if (!start_.resumes()) return false;
   const Outcome resumed = start_.resume(parts_->layout, parts_->monitor, why);
   if (!resumed.ok()) return resumed.error();
@@ -227,6 +247,8 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   serves_ = seen.serves;
   if (dump_->holds_log()) step_dump(now_ns);
   step_restart(seen, now_ns);
+  watch_run_time(now_ns);
+  announce_checkpoints(now_ns);
   if (seen.serves) {
     requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients());
   }
@@ -254,11 +276,83 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
 }
 
-// What this replica lacks has left the others' logs.
+void Recovery::watch_run_time(std::int64_t now_ns) {
+  if (!member_ || !run_time_.is_due(now_ns)) return;
+  requests_->ran(parts_->intake.end(), run_time_.look(parts_->monitor.processes()));
+  hurry_packing();
+}
+
+// A lost replica waits for the checkpoint, or the log must not grow much further.
+void Recovery::hurry_packing() {
+  if (!packer_->packs()) return;
+  const auto members = group_->members();
+  const bool lost = std::any_of(members.begin(), members.end(), [](const auto& m) {
+    return m.role == consensus::MemberRole::kVoter && !m.connected;
+  });
+  if (lost || requests_->is_urgent(parts_->intake.end())) packer_->hurry();
+}
+
+void Recovery::announce_checkpoints(std::int64_t now_ns) {
+  const CheckpointStatus& status = dump_->status();
+  CheckpointNote note;
+  if (std::exchange(failed_, status.failed) != status.failed) {
+    note.came = tier_.refusal().empty() ? CheckpointNote::kGivenUp : CheckpointNote::kRefused;
+    note.index = value(status.gave_up);
+    announce(note, now_ns);
+  }
+  if (std::exchange(taken_, status.taken) != status.taken) {
+    note.came = CheckpointNote::kTaken;
+    note.index = value(status.last);
+    note.end = packer_->end();
+    announce(note, now_ns);
+  }
+}
+
+void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (value(m.id) != config_.replica) (void)group_->send_message(m.id, proxy::bytes_of(note));
+  }
+  take_note(note, now_ns);
+}
+
+void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
+  requests_->heard(note, now_ns);
+  if (note.came == CheckpointNote::kTaken) {
+    overtaking_.heard(Index{note.index});
+  } else {
+    ++given_up_;
+  }
+}
+
+// They are a majority without this replica.
+bool Recovery::others_suffice() const {
+  std::size_t voters = 0, others = 0;
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    others += m.connected && value(m.id) != config_.replica;
+  }
+  return others * 2 > voters;
+}
+
+// What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
 void Recovery::look_for_newer(std::int64_t now_ns) {
-  if (!missing_.is_due(now_ns) || !group_->status().needs_checkpoint) return;
-  const Index last = std::max(parts_->intake.last(), start_.state().at.index);
-  const auto why = missing_.step(last, shipping_.get(), now_ns);
+  if (!missing_.is_due(now_ns)) return;
+  if (group_->status().needs_checkpoint) {
+    const Index last = std::max(parts_->intake.last(), start_.state().at.index);
+    const auto why = missing_.step(last, shipping_.get(), now_ns);
+    if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
+    return;
+  }
+  if (!overtaking_.active()) return;
+  Overtaking::Seen seen;
+  seen.applied = parts_->applied();
+  seen.caught_up = !catch_up_.active() && seen.applied >= parts_->intake.last_for_server();
+  seen.spared = others_suffice();
+  seen.now_ns = now_ns;
+  const auto least = overtaking_.step(seen);  // OVERTAKE-1
+  if (!least) return;
+  const auto why = missing_.overtaken(seen.applied, *least, shipping_.get(), now_ns);
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
 }
 
@@ -272,7 +366,7 @@ void Recovery::keep_log(std::int64_t now_ns) {
   LogKeeper::Seen seen;
   seen.log_end = parts_->intake.end();
   seen.refused = !tier_.refusal().empty();
-  seen.asked = parts_->intake.counts()[static_cast<std::size_t>(EntryType::kCheckpoint)];
+  seen.given_up = given_up_;
   if (log_keeper_.looks(seen.log_end, now_ns)) {
     const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
     if (const checkpoint::Listed* one = newest_.look(config_.dir, digest)) {
@@ -280,7 +374,7 @@ void Recovery::keep_log(std::int64_t now_ns) {
       seen.trusted = one->manifest.at.index <= trusted();
     }
   }
-  const LogKeeper::Actions actions = log_keeper_.step(seen, now_ns);
+  const LogKeeper::Actions actions = log_keeper_.step(seen);
   if (actions.keep) group_->keep_log(&*actions.keep);
   if (actions.gives_up) {
     spdlog::warn(
@@ -289,7 +383,6 @@ void Recovery::keep_log(std::int64_t now_ns) {
         seen.refused ? tier_.refusal() : "no newer checkpoint came");
     group_->keep_log(nullptr);
   }
-  if (actions.asks && serves_) requests_->ask_if_wanted(leadership_.started());
 }
 
 // A checkpoint that this replica might have to distrust later is none to rely on: consensus hears
@@ -333,9 +426,7 @@ std::string Recovery::ask(const nlohmann::json& request) {
 // Whether entries 1, 2, .. can still be had.
 bool Recovery::reaches_beginning() const {
   if (config_.on_disk()) return value(group_->status().first) <= 1;
-  const std::uint64_t ring =
-      config_.ring_bytes != 0 ? config_.ring_bytes : consensus::Options{}.ring_bytes;
-  return parts_->intake.end() <= ring;
+  return parts_->intake.end() <= ring_of(config_);
 }
 
 std::string Recovery::upgrade(const nlohmann::json& request) {

@@ -33,10 +33,12 @@
 #include "proxy/node/recovery/checkpoint_requests.h"
 #include "proxy/node/recovery/log_keeper.h"
 #include "proxy/node/recovery/missing_entries.h"
+#include "proxy/node/recovery/overtaking.h"
 #include "proxy/node/recovery/recovery_tier.h"
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
+#include "proxy/node/recovery/server_run_time.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/recovery/start_check.h"
 #include "proxy/node/recovery/starting_point.h"
@@ -50,6 +52,8 @@ struct RecoveryActions {
   std::function<Result<Index>(EntryType type, GrantTurns grant, std::span<const std::byte> body)>
       propose;
   std::function<GrantTurns()> input_grant;
+  // While this replica leads: how far a follower's server is behind its own, ns.
+  std::function<std::int64_t(ReplicaId who)> lag_ns;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
   // What keeps_back() kept back.
@@ -152,6 +156,12 @@ class Recovery {
   void step_dump(std::int64_t now_ns);
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
+  void watch_run_time(std::int64_t now_ns);
+  void hurry_packing();
+  void announce_checkpoints(std::int64_t now_ns);
+  void announce(const CheckpointNote& note, std::int64_t now_ns);
+  void take_note(const CheckpointNote& note, std::int64_t now_ns);
+  bool others_suffice() const;
   void rely_on_checkpoints();
   void keep_log(std::int64_t now_ns);
   Index trusted() const;
@@ -175,9 +185,13 @@ class Recovery {
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
   LogKeeper log_keeper_;
-  checkpoint::Newest newest_;  // of this machine
+  std::uint64_t given_up_ = 0;  // checkpoints that replicas said to have given up
+  checkpoint::Newest newest_;   // of this machine
   CatchUp catch_up_;
-  bool serves_ = false;  // as of the last step
+  Overtaking overtaking_;
+  ServerRunTime run_time_;
+  std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
+  bool serves_ = false;                   // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;
 };

@@ -14,7 +14,7 @@
 //                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
 //                 {"t":"not_published","port":80}
-//                 {"t":"checkpoint"}: somebody waits for one
+//                 {"t":"checkpoint"}: a replica recovers without one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
 //
 // The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
@@ -88,14 +88,13 @@ class Group {
     int exit_status = 0;                    // of its server, when `exited`
     bool by_signal = false;                 // its server's end
     RestartLimiter returns;
-    std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
-    std::string told;                // of its return, last
-    bool unheard = false;            // its node lives and has not answered us yet
-    std::int64_t heard_of_ms = 0;    // when it was asked last
-    pid_t unheard_pid = -1;          // as the crane-run before knew it
-    int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
-    Outcome problem = Done{};        // what its node reported as fatal
-    int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
+    std::string told;              // of its return, last
+    bool unheard = false;          // its node lives and has not answered us yet
+    std::int64_t heard_of_ms = 0;  // when it was asked last
+    pid_t unheard_pid = -1;        // as the crane-run before knew it
+    int node_status = 0;           // of its node, as wait(2) gives it, once `node` is -1
+    Outcome problem = Done{};      // what its node reported as fatal
+    int fatal_code = 0;            // with this status (runtime/setup/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 
@@ -120,7 +119,7 @@ class Group {
   void look_after_returns();
   void try_return(Replica& replica);
   void return_from_disk(Replica& replica);
-  bool waits_for_checkpoint(Replica& replica);
+  void ask_for_checkpoint();
   bool has_checkpoint() const;
   std::string why_no_checkpoint(bool there) const;
   bool majority_fails() const;
@@ -189,7 +188,7 @@ class Group {
   std::int64_t stop_deadline_ms_ = 0;
   bool ending_ = false;        // the servers were told to end, so that their files are equal
   std::string refused_;        // why the server cannot be dumped; empty: it can, for all we know
-  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
+  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for; 0: never
   bool served_ = false;        // there is something to lose
   bool handed_over_ = false;   // to another build of Crane, none of whose servers has listened
   int status_ = 0;

@@ -27,7 +27,6 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
   replica.server = -1;
   replica.ready = replica.drained = replica.removed = false;
   replica.returns.begins(now_ms());
-  replica.asks_until_ms = 0;
   remove_notice(home_of(replica));
   write_state();
   return true;

@@ -21,7 +21,7 @@ LeadWatch::Seen seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_
   return {true, Index{applied}, behind_ms * kMs, clock};
 }
 StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
-  return {1, applied, clock, waits ? 1U : 0U, {}};
+  return {StandingMessage::kWhat, 1, applied, clock, waits ? 1U : 0U, 0};
 }
 
 // An entry came at kNow that the own server does not run; when the lead goes, in ms; -1: not within

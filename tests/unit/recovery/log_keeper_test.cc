@@ -30,13 +30,10 @@ consensus::LogPlace place(std::uint64_t index, std::uint64_t pos) {
 
 TEST_CASE("log keeper: inputs wait when the log since the newest checkpoint is long", "[KEEP-1]") {
   LogKeeper keeper(kRing);
-  CHECK_FALSE(keeper.step(at(kPart * LogKeeper::kAskParts - 1), kNow).asks);
-  CHECK(keeper.step(at(kPart * LogKeeper::kAskParts), kNow).asks);
+  (void)keeper.step(at(kFull - 1));
   CHECK_FALSE(keeper.full());
-  (void)keeper.step(at(kFull), kNow);
+  (void)keeper.step(at(kFull));
   CHECK(keeper.full());
-  CHECK_FALSE(keeper.step(at(kFull), kNow + LogKeeper::kAskNs - 1).asks);
-  CHECK(keeper.step(at(kFull), kNow + LogKeeper::kAskNs).asks);
   CHECK(keeper.keeps());
 }
 
@@ -44,19 +41,19 @@ TEST_CASE("log keeper: a newer checkpoint makes room", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = at(kFull / 2);
   seen.newest = place(7, 1000);
-  CHECK_FALSE(keeper.step(seen, kNow).keep);  // not compared yet
+  CHECK_FALSE(keeper.step(seen).keep);  // not compared yet
   seen.trusted = true;
-  CHECK(keeper.step(seen, kNow).keep == place(7, 1000));
-  CHECK_FALSE(keeper.step(seen, kNow).keep);
-  (void)keeper.step(at(kFull + 1000), kNow);
+  CHECK(keeper.step(seen).keep == place(7, 1000));
+  CHECK_FALSE(keeper.step(seen).keep);
+  (void)keeper.step(at(kFull + 1000));
   REQUIRE(keeper.full());
   auto more = at(kFull + 2000);
   more.newest = place(9, kFull);
-  const auto actions = keeper.step(more, kNow);  // there is no other way
+  const auto actions = keeper.step(more);  // there is no other way
   CHECK(actions.keep == place(9, kFull));
   CHECK_FALSE(keeper.full());
   more.newest = place(8, 2000);  // an older one
-  CHECK_FALSE(keeper.step(more, kNow).keep);
+  CHECK_FALSE(keeper.step(more).keep);
 }
 
 TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]") {
@@ -64,26 +61,27 @@ TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]
   auto seen = at(kFull);
   SECTION("CRIU refuses the server") {
     seen.refused = true;
-    CHECK(keeper.step(seen, kNow).gives_up);
+    CHECK(keeper.step(seen).gives_up);
   }
   SECTION("attempts in vain") {
-    seen.asked = 5;
-    CHECK_FALSE(keeper.step(seen, kNow).gives_up);
-    seen.asked = 5 + LogKeeper::kAttempts;
-    CHECK_FALSE(keeper.step(seen, kNow + 1).gives_up);  // the last one is under way
-    CHECK(keeper.step(seen, kNow + LogKeeper::kAskNs).gives_up);
+    seen.given_up = 5;
+    CHECK_FALSE(keeper.step(seen).gives_up);
+    seen.given_up = 4 + LogKeeper::kAttempts;
+    CHECK_FALSE(keeper.step(seen).gives_up);
+    seen.given_up = 5 + LogKeeper::kAttempts;
+    CHECK(keeper.step(seen).gives_up);
   }
   SECTION("the server's own entries fill the rest") {
-    CHECK_FALSE(keeper.step(at(kPart * LogKeeper::kBrimParts - 1), kNow).gives_up);
-    CHECK(keeper.step(at(kPart * LogKeeper::kBrimParts), kNow).gives_up);
+    CHECK_FALSE(keeper.step(at(kPart * LogKeeper::kBrimParts - 1)).gives_up);
+    CHECK(keeper.step(at(kPart * LogKeeper::kBrimParts)).gives_up);
   }
   CHECK_FALSE(keeper.keeps());
   CHECK_FALSE(keeper.full());
-  CHECK_FALSE(keeper.step(at(2 * kRing), kNow + 1).asks);
+  CHECK_FALSE(keeper.step(at(2 * kRing)).gives_up);
   auto later = at(2 * kRing);
   later.newest = place(50, 2 * kRing - 100);
   later.trusted = true;
-  CHECK(keeper.step(later, kNow + 2).keep);
+  CHECK(keeper.step(later).keep);
   CHECK(keeper.keeps());
 }
 
@@ -95,5 +93,5 @@ TEST_CASE("log keeper: it looks for checkpoints while there is something to gain
   CHECK(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));
   LogKeeper off(0);
   CHECK_FALSE(off.looks(kRing, kNow));
-  CHECK_FALSE(off.step(at(kRing), kNow).asks);
+  CHECK_FALSE(off.step(at(4 * kRing)).gives_up);
 }
