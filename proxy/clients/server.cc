@@ -30,6 +30,7 @@ Proxy::~Proxy() {
   takes_strangers_ = false;  // the loop forgets all listeners
   lead(false);
   if (shared_) {
+    if (event_initialized(&keeper_event_)) event_del(&keeper_event_);
     tend();
     bool any = !left_.empty();
     clients_.for_each([&any](Client& client) { any |= client.surrender().release() >= 0; });

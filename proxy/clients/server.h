@@ -92,7 +92,7 @@ class Proxy {
   void set_listening(std::uint16_t port, bool listening, bool restarts = false);
 
   // Connections outlive their leader on this host.  Before the first lead().
-  void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
+  void share(std::unique_ptr<SharedSockets> sockets);
   bool shares() const noexcept { return shared_ != nullptr; }
   // Those of a virtual address outlive their leader's host.  Before the first lead().
   Outcome move_clients_of(const std::string& address);
@@ -235,6 +235,8 @@ class Proxy {
   void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
   void let_go();
+  static void on_keeper_end(int fd, short what, void* proxy);
+  void watch_keeper();
 
   event_base* base_;
   const ProxyOptions options_;
@@ -258,6 +260,7 @@ class Proxy {
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
   std::vector<ClientSocket> left_;     // of no client here, or not yet: the next leader's
   std::unique_ptr<SharedSockets> shared_;
+  event keeper_event_{};  // its end; or when to try again to start one
   std::unique_ptr<MovedClients> moved_;
   bool holds_output_ = false;
   bool takes_none_ = false;  // an earlier leader may still use the sockets

@@ -88,7 +88,7 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
 // Null: connections end with their leader.  Early: the keeper has a copy of this process.
 std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool member) {
   if (config.host || config.replicas == 1 || !config.keeps_connections || !member) return nullptr;
-  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/connections");
+  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/" + setup::kConnections);
   if (sockets.ok()) return std::move(sockets).value();
   spdlog::warn("clients will be reset when the leader changes: {}", sockets.error().message());
   return nullptr;

@@ -110,7 +110,14 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
 int stop_group(Options options) {
   options.dir = find_base(options.place());
   const Remains remains = look_for_remains(options.place());
-  if (remains.living == 0) return stop_supervised(options);
+  if (remains.living == 0) {
+    const bool supervised = is_held(directory_of(options.place()));
+    const int status = stop_supervised(options);
+    if (!supervised && end_connections(options.name)) {
+      say("clients that waited for group " + options.name + " are reset");
+    }
+    return status;
+  }
   Options first;
   Outcome problem = Done{};
   std::vector<const char*> words{"crane-run"};

@@ -219,6 +219,8 @@ void Group::serve() {
     if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
   }
+  // Keepers of sockets waited for other nodes.
+  (void)setup::end_connections(options_.name);
   // What the nodes left (container supervisors that clean up) has become ours: wait for it.
   const auto deadline = now_ms() + kExitTimeoutMs;
   while (now_ms() < deadline) {
