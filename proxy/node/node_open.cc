@@ -414,6 +414,10 @@ void Node::open_supervisor() {
     spdlog::error("no listener for port {}: {}", port, message);
     listeners_->settled(port, error);
   };
+  actions.listener_lost = [this] {
+    listeners_->ask_again();
+    listeners_->open_all(false);
+  };
   actions.not_published = [this](std::uint16_t port) {
     spdlog::info("port {} of the server is not published: clients do not reach it", port);
     listeners_->settled(port, 0);

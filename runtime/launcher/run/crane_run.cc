@@ -94,7 +94,9 @@ int run_new(const Options& options, const Found& found) {
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  return group.run();
+  const int status = group.run();
+  finish_said();
+  return status;
 }
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
@@ -103,7 +105,9 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
   give_way();
   const Lasting lasting(options, directories);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  return group.take_over(ends);
+  const int status = group.take_over(ends);
+  finish_said();
+  return status;
 }
 
 // The one that lives is told to; one that nobody supervises is taken over for it.

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/kept.h"
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 #include "runtime/setup/exit_status.h"
@@ -138,8 +137,7 @@ bool Group::waits_for_checkpoint(Replica& replica) {
   if (now_ms() >= replica.asks_until_ms) return false;
   if (now_ms() - asked_ms_ < kAskAgainMs) return true;
   asked_ms_ = now_ms();
-  const auto to = static_cast<std::size_t>(leader());
-  send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
+  tell(replicas_[static_cast<std::size_t>(leader())], {{"t", "checkpoint"}});
   return true;
 }
 
