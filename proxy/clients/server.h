@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "dmt/sequence/output.h"
+#include "proxy/clients/accept_pause.h"
 #include "proxy/clients/batch.h"
 #include "proxy/clients/client_list.h"
 #include "proxy/clients/grants.h"
@@ -247,11 +248,11 @@ class Proxy {
   bool takes_strangers_ = false;
   bool refuses_ = false;
   bool paused_ = false;
-  bool out_of_descriptors_ = false;
   bool read_again_ = false;  // of all clients: the batch was full, or they are new here
   std::uint64_t queued_ = 0;
   ProxyCounters counters_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  AcceptPause pause_;  // of all of them
   ClientList clients_;
   Destinations destinations_;
   Names names_;
