@@ -88,7 +88,7 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
 // Null: connections end with their leader.  Early: the keeper has a copy of this process.
 std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool member) {
   if (config.host || config.replicas == 1 || !config.keeps_connections || !member) return nullptr;
-  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/connections");
+  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/" + setup::kConnections);
   if (sockets.ok()) return std::move(sockets).value();
   spdlog::warn("clients will be reset when the leader changes: {}", sockets.error().message());
   return nullptr;
@@ -411,6 +411,10 @@ void Node::open_supervisor() {
   actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
     spdlog::error("no listener for port {}: {}", port, message);
     listeners_->settled(port, error);
+  };
+  actions.listener_lost = [this] {
+    listeners_->ask_again();
+    listeners_->open_all(false);
   };
   actions.not_published = [this](std::uint16_t port) {
     spdlog::info("port {} of the server is not published: clients do not reach it", port);

@@ -141,6 +141,7 @@ class HostAgent {
   std::string replica_home() const;
   std::string drained_mark() const;
   int timeout() const;
+  int timeout_of_node() const;
   void fail(const Error& problem);
 
   Wire wire_;
@@ -472,6 +473,11 @@ void HostAgent::ask_node_state() {
 }
 
 int HostAgent::timeout() const {
+  const int pause = door_.pause_ms(), other = timeout_of_node();
+  return pause < 0 ? other : other < 0 ? pause : std::min(pause, other);
+}
+
+int HostAgent::timeout_of_node() const {
   if (node_.pid < 0 && returns_.planned()) {
     return static_cast<int>(std::max<std::int64_t>(0, returns_.due_ms() - now_ms()));
   }

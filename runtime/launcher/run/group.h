@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/outbox.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
@@ -80,6 +81,7 @@ class Group {
     int pidfd = -1;  // of a node that is no child of ours
     pid_t server = -1;
     int channel = -1;
+    control::Outbox outbox;  // to its node, which may be stopped
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
@@ -128,8 +130,13 @@ class Group {
   void on_signals();
   void open_signals();
   int conclude();
+  void finish_output();
   void say_what_stays();
   void hear(Replica& replica);
+  void open_channel(Replica& replica, int channel);
+  void close_channel(Replica& replica);
+  void tell(Replica& replica, const nlohmann::json& message, int passed = -1);
+  void flush(Replica& replica);
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const nlohmann::json& asked);

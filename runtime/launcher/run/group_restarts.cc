@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/kept.h"
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 #include "runtime/setup/exit_status.h"
@@ -132,8 +131,7 @@ void Group::ask_for_checkpoint() {
   if (!taken || leader() < 0 || alive() * 2 <= voters()) return;
   if (asked_ms_ != 0 && now_ms() - asked_ms_ < kAskAgainMs) return;
   asked_ms_ = now_ms();
-  const auto to = static_cast<std::size_t>(leader());
-  send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
+  tell(replicas_[static_cast<std::size_t>(leader())], {{"t", "checkpoint"}});
 }
 
 // Its node looks whether it is whole.

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 
