@@ -78,6 +78,7 @@ ExitStatus Node::run() {
       end_.step(now_ns_);
       due_.requests = requests_->step(now_ns_, recovery_->catches_up());
       recovery_->step_catch_up(now_ns_);
+      recovery_->step_meter(now_ns_);
       consensus_->flush_doorbells();
       if (!end_.done()) sleep_until_event();
     }
@@ -189,8 +190,9 @@ void Node::sleep_until_event() {
 
 // To the leader, which may wait for it; when to do so again.
 std::int64_t Node::report_progress() {
-  if (leadership_.leads() || !mode_.member()) return proxy::kNever;
+  if (!mode_.member()) return proxy::kNever;
   progress_->committed(intake_->last_for_server(), now_ns_);
+  if (leadership_.leads()) return proxy::kNever;
   const std::int64_t lag_ns = progress_->new_lag_ns(server_->applied(), now_ns_);
   if (lag_ns >= 0) consensus_->lags(static_cast<std::uint64_t>(lag_ns));
   if (recovery_->holds_log() || value(leadership_.leader()) >= config_.replicas) {

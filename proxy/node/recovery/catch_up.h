@@ -60,6 +60,9 @@ class CatchUp {
     group_ = std::max(group_, Index{answer.committed});
   }
 
+  // What the group had committed, as a leader has said.
+  Index group() const noexcept { return group_; }
+
   // Once kCaughtUp or kStillBehind: the replica seeks the lead from here on (CATCHUP-1).
   Outcome step(const Seen& seen, std::int64_t now_ns) noexcept {
     if (!active()) return Outcome::kNothing;

@@ -119,6 +119,8 @@ bool Recovery::knows(ReplicaId who) const {
 
 void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
+  log_end_ = group.status().last;
+  if (config_.restore || value(log_end_) > 0) meter_.recovers(start_.state().at.index);
   if (start_.at_checkpoint() || start_.runs_all_again()) {
     catch_up_.begin(group_->status().last, config_.replicas > 1, monotonic_ns());
     if (catch_up_.active()) group_->abdicate("its server recovers");
@@ -269,11 +271,7 @@ void Recovery::step_catch_up(std::int64_t now_ns) {
   seen.follows = leadership_.view() != View{0} &&
                  leadership_.role() == consensus::Role::kFollower &&
                  value(leadership_.leader()) < config_.replicas;
-  seen.applied = parts_->applied();
-  // It has run what stands before consensus' own entries: it has run these.
-  if (seen.applied >= parts_->intake.last_for_server()) {
-    seen.applied = std::max(seen.applied, parts_->intake.last());
-  }
+  seen.applied = applied();
   seen.committed = group_->status().committed;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
     (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));
@@ -284,6 +282,21 @@ void Recovery::step_catch_up(std::int64_t now_ns) {
   spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(seen.applied));
   if (there) actions_.caught_up();
   group_->fit();
+}
+
+// As far as the server has come; what stands before consensus' own entries was run: so were these.
+Index Recovery::applied() const {
+  const Index applied = parts_->applied();
+  const bool all = applied >= parts_->intake.last_for_server();
+  return all ? std::max(applied, parts_->intake.last()) : applied;
+}
+
+void Recovery::step_meter(std::int64_t now_ns) {
+  if (!meter_.recovering()) return;
+  const Index target =
+      std::max({log_end_, group_->status().committed, catch_up_.group(), parts_->intake.last()});
+  const bool ran = applied() >= target && !catch_up_.active();
+  meter_.step(applied(), target, ran || leadership_.admitted(applied()), now_ns);
 }
 
 // --- operators ----------------------------------------------------------------------------------

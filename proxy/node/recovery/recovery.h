@@ -32,6 +32,7 @@
 #include "proxy/node/recovery/checkpoint_requests.h"
 #include "proxy/node/recovery/missing_entries.h"
 #include "proxy/node/recovery/recovery_tier.h"
+#include "proxy/node/recovery/run_meter.h"
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
@@ -120,6 +121,9 @@ class Recovery {
   // Whether the replica has caught up with the log.
   void step_catch_up(std::int64_t now_ns);
   bool catches_up() const noexcept { return catch_up_.active(); }
+  // How far the replica is with what it missed.
+  void step_meter(std::int64_t now_ns);
+  const RunMeter& meter() const noexcept { return meter_; }
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
   // --- operators
@@ -148,6 +152,7 @@ class Recovery {
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
   void rely_on_checkpoints();
+  Index applied() const;
   bool reaches_beginning() const;
 
   event_base* base_;
@@ -168,6 +173,8 @@ class Recovery {
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
   CatchUp catch_up_;
+  RunMeter meter_;
+  Index log_end_{};      // of the own log, when the node began
   bool serves_ = false;  // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;
