@@ -101,7 +101,7 @@ void Replica::on_heartbeat(const Completion& e) {
   }
   if (leader_alive()) {
     seeking_.campaign_at_ns = 0;
-    if (seeking_.last.view == promised_) seeking_.lost_ns = 0;  // suspected for nothing
+    note_led();
   } else if (seeking_.campaign_at_ns == 0 && seeking_.prevote_view == View{0}) {
     suspect();
   }
@@ -257,7 +257,10 @@ void Replica::on_refuse(const Message& m) {
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
     // A process that was started again in the view it knew: nothing else would tell its owner.
-    if (repaired_ && view_owner(promised_) == hint) tell_role(leader_);
+    if (repaired_ && view_owner(promised_) == hint) {
+      note_elected();
+      tell_role(leader_);
+    }
     return;
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
@@ -272,7 +275,7 @@ void Replica::believe_leader() {
   seeking_.prevote_view = View{0};
   seeking_.campaign_at_ns = 0;
   seeking_.lost_races = 0;
-  if (seeking_.last.view == promised_) seeking_.lost_ns = 0;
+  note_led();
   score_.answered_after_all();
 }
 
@@ -360,9 +363,17 @@ void Replica::note_elected() {
   seeking_.yields = 0;
   seeking_.yielded_to = Index{0};
   seeking_.abdicated = false;
-  if (seeking_.last.view == promised_) return;
-  const std::uint64_t since = seeking_.lost_ns == 0 ? now_.now_ns : seeking_.lost_ns;
-  seeking_.last = {promised_, now_.now_ns, now_.now_ns - since, seeking_.lost_why};
+  note_led();
+}
+
+// A replica that leads, or follows with a repaired log, has a leader: a loss that was noted before
+// is over, also one that no election ended, and the next one has its own time and cause.
+void Replica::note_led() {
+  if (following() && (!repaired_ || leader_ != view_owner(promised_))) return;
+  if (seeking_.last.view != promised_) {
+    const std::uint64_t since = seeking_.lost_ns == 0 ? now_.now_ns : seeking_.lost_ns;
+    seeking_.last = {promised_, now_.now_ns, now_.now_ns - since, seeking_.lost_why};
+  }
   seeking_.lost_ns = 0;
 }
 

@@ -443,6 +443,7 @@ class Replica {
 
   void note_lost_leader(ElectionCause cause);
   void note_elected();
+  void note_led();
 
   // Constant after construction.
   const Config config_;

@@ -245,10 +245,11 @@ std::string AnalysisNode::status() const {
   s.log = group;
   Json all = to_json(s);
   // What it has no part in.
-  for (const char* key :
-       {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked", "unsupported"}) {
+  for (const char* key : {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked",
+                          "unsupported", "readiness", "verdict"}) {
     all.erase(key);
   }
+  all["may_lose"] = nullptr;
   AnalysisStatus told = engine_status_;
   told.got = spool_->last();
   told.spooled = spool_->kept();

@@ -82,6 +82,7 @@ ExitStatus Node::run() {
       }
       end_.step(now_ns_);
       due_.requests = requests_->step(now_ns_);
+      recovery_->step_meter(now_ns_);
       consensus_->flush_doorbells();
       if (!end_.done()) sleep_until_event();
     }

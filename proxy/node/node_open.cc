@@ -337,6 +337,7 @@ bool Node::open_group() {
   callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> note) {
     if (recovery_->heard(from, note) || proposals_->heard(from, note, now_ns_)) return;
     if (heard_standing(from, note)) return;
+    if (status_ != nullptr && status_->heard(from, note, now_ns_)) return;
     (void)live_check_->heard(from, note);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {

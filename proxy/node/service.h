@@ -59,6 +59,8 @@ class Service {
   }
   // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
   std::string why_not_served() const;
+  // A program starts the nodes of lost replicas.
+  bool supervised() const { return host_ != nullptr || actions_.supervised(); }
 
  private:
   void be_deposed();

@@ -65,6 +65,9 @@ class CatchUp {
     group_ = std::max(group_, Index{answer.committed});
   }
 
+  // What the group had committed, as a leader has said.
+  Index group() const noexcept { return group_; }
+
   // True once, when it has caught up.
   bool step(const Seen& seen, std::int64_t now_ns) noexcept {
     if (!active()) return false;

@@ -132,6 +132,8 @@ bool Recovery::knows(ReplicaId who) const {
 void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
   const Index last = group_->status().last;
+  log_end_ = last;
+  if (config_.restore || value(last) > 0) meter_.recovers(start_.state().at.index);
   const bool has_log = config_.on_disk() && value(last) > 0;
   if (has_log && !start_.at_checkpoint()) start_.replays_log();
   if (start_.at_checkpoint() || start_.runs_all_again() || has_log) {
@@ -402,11 +404,7 @@ void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   seen.follows = leadership_.view() != View{0} &&
                  leadership_.role() == consensus::Role::kFollower &&
                  value(leadership_.leader()) < config_.replicas;
-  seen.applied = parts_->applied();
-  // It has run what stands before consensus' own entries: it has run these.
-  if (seen.applied >= parts_->intake.last_for_server()) {
-    seen.applied = std::max(seen.applied, parts_->intake.last());
-  }
+  seen.applied = applied();
   seen.committed = group_->status().committed;
   seen.behind_ns = behind_ns;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
@@ -415,6 +413,21 @@ void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   if (!catch_up_.step(seen, now_ns)) return;
   spdlog::info("caught up at entry {}", value(seen.applied));
   actions_.caught_up();
+}
+
+// As far as the server has come; what stands before consensus' own entries was run: so were these.
+Index Recovery::applied() const {
+  const Index applied = parts_->applied();
+  const bool all = applied >= parts_->intake.last_for_server();
+  return all ? std::max(applied, parts_->intake.last()) : applied;
+}
+
+void Recovery::step_meter(std::int64_t now_ns) {
+  if (!meter_.recovering()) return;
+  const Index target =
+      std::max({log_end_, group_->status().committed, catch_up_.group(), parts_->intake.last()});
+  const bool ran = applied() >= target && !catch_up_.active();
+  meter_.step(applied(), target, ran || leadership_.admitted(applied()), now_ns);
 }
 
 // --- operators ----------------------------------------------------------------------------------

@@ -35,6 +35,7 @@
 #include "proxy/node/recovery/missing_entries.h"
 #include "proxy/node/recovery/overtaking.h"
 #include "proxy/node/recovery/recovery_tier.h"
+#include "proxy/node/recovery/run_meter.h"
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
@@ -127,6 +128,9 @@ class Recovery {
   // server has not run.
   void step_catch_up(std::int64_t behind_ns, std::int64_t now_ns);
   bool catches_up() const noexcept { return catch_up_.active(); }
+  // How far the replica is with what it missed.
+  void step_meter(std::int64_t now_ns);
+  const RunMeter& meter() const noexcept { return meter_; }
   std::int64_t due_ns() const noexcept { return due_ns_; }
   // Inputs wait for a checkpoint, because the log since the newest one fills the ring.
   bool log_is_full() const noexcept { return log_keeper_.full(); }
@@ -165,6 +169,7 @@ class Recovery {
   void rely_on_checkpoints();
   void keep_log(std::int64_t now_ns);
   Index trusted() const;
+  Index applied() const;
   bool reaches_beginning() const;
 
   event_base* base_;
@@ -192,6 +197,9 @@ class Recovery {
   ServerRunTime run_time_;
   std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
   bool serves_ = false;                   // as of the last step
+  RunMeter meter_;
+  Index log_end_{};      // of the own log, when the node began
+  bool serves_ = false;  // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;
 };
