@@ -196,7 +196,6 @@ class Recovery {
   Overtaking overtaking_;
   ServerRunTime run_time_;
   std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
-  bool serves_ = false;                   // as of the last step
   RunMeter meter_;
   Index log_end_{};      // of the own log, when the node began
   bool serves_ = false;  // as of the last step
