@@ -295,13 +295,15 @@ def one_server(scenario, kind, seed, names, count, seconds, early):
     server = kind(scenario, work, seed)
     with h.Group(scenario, server.program, port=server.port, options=server.options) as group:
         storm = Storm(scenario, group, server, random.Random(f"{seed} {kind.name}"), early)
-        broke = ""
+        broke, ended = "", None
         try:
             storm.blow(names, count, seconds)
             storm.calm_down()
         except h.Failure as failure:
             broke = str(failure)
             group.explain()
+        except (SystemExit, KeyboardInterrupt) as told_to:   # what was seen so far is told
+            broke, ended = "told to end", told_to
         waits, end = storm.end()
         storm.crowd.stop(5 if broke else 60)
         scenario.check(not broke, f"{kind.name}: three of three after {len(storm.done)} faults, "
@@ -310,6 +312,8 @@ def one_server(scenario, kind, seed, names, count, seconds, early):
         scenario.check(not wrong, f"{kind.name}: no wrong or missing answer",
                        f"{len(wrong)}: {told(wrong)}")
         notes = tell(scenario, storm, waits, end)
+        if ended:
+            raise ended
         if broke:
             group.kill_all()
         else:
