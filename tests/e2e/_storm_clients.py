@@ -362,18 +362,17 @@ class Crowd:
         for client in self.clients:
             client.start()
 
-    def counts(self):
-        return [client.done for client in self.clients]
-
     def progress(self, seconds, what):
-        """Until each client has had an answer to a question that it asked after this call."""
-        before = [count + 2 for count in self.counts()]
-        h.wait_until(lambda: all(now >= least for now, least in zip(self.counts(), before)),
-                     seconds, what)
+        """Until each client has had an answer to a question that it asked after this call, or has
+        given up, which is wrong for itself."""
+        before = [(client, client.done + 2) for client in self.clients]
 
-    def waiting(self):
-        return [c.client for c, now in ((c, c.asked) for c in self.clients)
-                if now and time.monotonic() - now > 1]
+        def behind():
+            return [c.client for c, least in before if c.is_alive() and c.done < least]
+        try:
+            h.wait_until(lambda: not behind(), seconds, what)
+        except h.Failure as failure:
+            raise h.Failure(f"{failure}; not: {', '.join(behind())}") from None
 
     def stop(self, seconds=30):
         for client in self.clients:
@@ -385,8 +384,11 @@ class Crowd:
         return [wait for client in self.clients for wait in client.all_waits()]
 
     def wrong(self):
-        """[(when, what)]."""
-        return sorted(one for client in self.clients for one in client.wrong)
+        """[(when, what)]; a client that counts problems gives up at the first one."""
+        said = [one for client in self.clients for one in client.wrong]
+        now = time.monotonic()
+        return sorted(said + [(now, f"{client.client}: {problem}") for client in self.clients
+                              for problem in getattr(client, "problems", [])])
 
     def verify(self):
         return [problem for client in self.clients for problem in client.verify()]

@@ -118,7 +118,7 @@ class Faults:
             self.ctl("replica", "resume", str(number), self.group.name)
 
     def checkpoint(self):
-        number = self.random.randrange(3)
+        number = (self.leader() + self.random.choice((1, 2))) % 3   # the leader takes none
         return f"of replica {number}" + self.ctl("checkpoint", "now", self.group.name, "--replica",
                                                  str(number))
 

@@ -209,10 +209,7 @@ class Storm:
         """Until all is as it was before the first fault."""
         self.faults.end()
         self.survivable(1)
-        try:
-            self.crowd.progress(PATIENCE, f"{self.server.name}: clients are answered in the end")
-        except h.Failure as failure:
-            raise h.Failure(f"{failure}; these wait: {self.crowd.waiting()}") from None
+        self.crowd.progress(PATIENCE, f"{self.server.name}: every client is answered again")
         all_back(self.group, PATIENCE)
 
     def end(self):
