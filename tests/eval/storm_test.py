@@ -56,7 +56,7 @@ class Cost(unittest.TestCase):
         self.assertEqual(slow([fault(10), fault(12)], wait(10.1, 13.5)), [10, 12])
 
     def test_what_is_asked_behind_the_next_fault_is_not_this_ones(self):
-        self.assertEqual(slow([fault(10), fault(20)], wait(20.1, 25)), [20])
+        self.assertEqual(slow([fault(10), fault(20)], wait(20.1, 25), wait(30, 40)), [20])
 
     def test_an_unsurvivable_fault_ends_two_seconds_behind_the_majority(self):
         self.assertEqual(slow([fault(10, False, majority=15)], wait(10, 16.9)), [])
