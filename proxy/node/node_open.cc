@@ -296,7 +296,7 @@ void Node::open_checks() {
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);
     live_check_->restore(s.at.index, s.verified, s.restarted_from);
-    leadership_.committed(s.at.index, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+    leadership_.committed(s.at, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
     mode_.begin_behind(s.at.index, s.outputs.hash.open);
   }
   if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();
