@@ -280,7 +280,7 @@ void LiveCheck::raise(const proxy::Judgement& j, const HashBody& body, ReplicaId
       spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
     }
   }
-  if (accused) actions_.diverged(alarm);
+  if (accused) actions_.diverged(alarm, Index{j.index});
 }
 
 std::string_view LiveCheck::operation_names() const noexcept {

@@ -274,8 +274,8 @@ void Node::open_checks() {
   check.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
     mode_.digest(ReplicaId{config_.replica}, own, logged);
   };
-  check.diverged = [this](const std::string& alarm) {
-    recovery_->distrust(live_check_->alarms().unbroken());
+  check.diverged = [this](const std::string& alarm, Index at) {
+    recovery_->distrust(live_check_->alarms().unbroken(), at);
     fail(ExitStatus::kDiverged, alarm +
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");

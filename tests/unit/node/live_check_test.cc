@@ -77,7 +77,7 @@ struct World {
       actions.members = [this] { return members; };
       actions.maps = [] { return std::string(); };
       actions.compared = [&r](const proxy::Digest&, const proxy::Digests&) { ++r.compared; };
-      actions.diverged = [&r](const std::string& why) { r.alarm = why; };
+      actions.diverged = [&r](const std::string& why, Index) { r.alarm = why; };
       r.check = std::make_unique<LiveCheck>(r.config, r.segment.w, *r.outputs, r.leadership, true,
                                             std::move(actions));
     }
