@@ -121,6 +121,7 @@ class Group {
   void try_return(Replica& replica);
   void return_from_disk(Replica& replica);
   bool waits_for_checkpoint(Replica& replica);
+  void ask_for_checkpoint();
   bool has_checkpoint() const;
   std::string why_no_checkpoint(bool there) const;
   bool majority_fails() const;

@@ -54,6 +54,9 @@ void Group::plan_return(Replica& replica) {
                    : likely_again(replica.fatal_code) ? RestartLimiter::End::kFailed
                                                       : RestartLimiter::End::kKilled;
   replica.returns.ended(how, now_ms(), status == Status::kReplicaDiverged ? kDivergedMs : 0);
+  // From an older one it may come to the same difference: if the server has read something of this
+  // machine that is not there any more, only a checkpoint behind that helps.
+  if (status == Status::kReplicaDiverged) ask_for_checkpoint();
   replica.told = replica.problem.error().text;
   const std::int64_t in_ms = replica.returns.due_ms() - now_ms();
   const std::string command = "crane-ctl replica resume " + std::to_string(replica.number);
@@ -136,11 +139,16 @@ bool Group::waits_for_checkpoint(Replica& replica) {
   if (!taken || leader() < 0 || alive() * 2 <= voters()) return false;
   if (replica.asks_until_ms == 0) replica.asks_until_ms = now_ms() + kCheckpointMs;
   if (now_ms() >= replica.asks_until_ms) return false;
-  if (now_ms() - asked_ms_ < kAskAgainMs) return true;
+  ask_for_checkpoint();
+  return true;
+}
+
+// Of the leader; not while it was asked just now.
+void Group::ask_for_checkpoint() {
+  if (leader() < 0 || now_ms() - asked_ms_ < kAskAgainMs) return;
   asked_ms_ = now_ms();
   const auto to = static_cast<std::size_t>(leader());
   send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
-  return true;
 }
 
 // Its node looks whether it is whole.
