@@ -127,11 +127,10 @@ std::string Group::why_no_checkpoint(bool there) const {
 }
 
 // The replica begins at once, as the log of a young group is soon run; if that takes longer than a
-// restart, this checkpoint overtakes it (proxy/node/recovery/overtaking.h).
+// restart, this checkpoint overtakes it (proxy/node/recovery/overtaking.h).  The leader's node
+// knows whether checkpoints are wanted, and can be taken.
 void Group::ask_for_checkpoint() {
-  const bool taken = options_.container && refused_.empty() &&
-                     (options_.checkpoint_every_s != 0 || options_.checkpoint_log_mb != 0);
-  if (!taken || leader() < 0 || alive() * 2 <= voters()) return;
+  if (leader() < 0 || alive() * 2 <= voters()) return;
   if (asked_ms_ != 0 && now_ms() - asked_ms_ < kAskAgainMs) return;
   asked_ms_ = now_ms();
   tell(replicas_[static_cast<std::size_t>(leader())], {{"t", "checkpoint"}});

@@ -138,7 +138,7 @@ TEST_CASE("background: a worker has a small share, and the usual one once it is 
     progress(std::to_string(weight_of(::getpid())));
     // A signal ends the pause: the test waits until the worker is told to hurry.  It hardly wants a
     // processor, so it does not have the usual share for having waited.
-    while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);
+    while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);  // poll
     return std::to_string(::getpid());
   };
   Worker worker;
