@@ -36,6 +36,8 @@ static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its w
 constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;
 constexpr int kPopulateStepsMax = 16;
+// A leader hands over when so much of its ring is committed without its own store.
+constexpr std::uint64_t kUnstoredDivisor = 8;
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
@@ -133,6 +135,9 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
              options_.fabric == FabricKind::kTcp ? options_.commit_hold_ns : 0) {
   actions_.reserve(256);
   step(start);
+  populated_pos_ = core_.end_pos() / kPopulateStep * kPopulateStep;
+  populate_end_ = populated_pos_ + config.ring_bytes;
+  populate_ahead();
   take_own_events();  // the fences of a restart: from here on it is known whether it can start
 }
 
@@ -160,6 +165,9 @@ void Driver::advance_clock(std::uint64_t now_ns) noexcept { now_ns_ = std::max(n
 Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                               std::span<const std::byte> payload) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  if (!has_room(core::entry_bytes(payload.size()))) {
+    return Error{Code::kBusy, 0, "no room in shared memory"};
+  }
   advance_clock(recent_ns());  // good enough for time-outs; stamp_ns is the caller's
   const Index committed = core_.committed();
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
@@ -171,6 +179,9 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
 Result<Index> Driver::change_members(const MemberChange& change) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
   advance_clock(monotonic_ns());
+  if (!has_room(core::kMembersBytesMax)) {
+    return Error{Code::kBusy, 0, "no room in shared memory"};
+  }
   using Kind = core::MemberChange::Kind;
   const Kind kind = change.kind == MemberChange::Kind::kAdd           ? Kind::kAdd
                     : change.kind == MemberChange::Kind::kAddAnalysis ? Kind::kAddAnalysis
@@ -228,6 +239,8 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
   if (urgency_) urgency_->turn(now_ns);
   advance_clock(now_ns);
+  if (short_of_memory_) static_cast<void>(has_room(refused_bytes_));
+  look_at_disk();
   // What arrived while the reader was away comes before the judgement that nothing arrived.
   pump();
   if (core_.deadline_ns() <= now_ns_) {
@@ -286,10 +299,58 @@ void Driver::populate_ahead() {
   const std::uint64_t ring = core_.config().ring_bytes;
   populated_pos_ = std::max(populated_pos_, end / kPopulateStep * kPopulateStep);
   for (int i = 0; i < kPopulateStepsMax; ++i) {
-    if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
-    fabric_->populate(populated_pos_, kPopulateStep);
+    if (populated_pos_ >= populate_end_ || populated_pos_ > end + kPopulateAhead) return;
+    if (!back(populated_pos_, kPopulateStep)) return;
+    fabric_->populate(populated_pos_ % ring, kPopulateStep);
     populated_pos_ += kPopulateStep;
   }
+}
+
+// A leader whose disk is full takes no more than its ring holds.  Where the others, on other
+// machines, have stored on without it, one of them leads.
+void Driver::look_at_disk() {
+  if (!store_ || store_->no_room().empty() || !leads() || options_.fabric == FabricKind::kShm) {
+    return;
+  }
+  const bool alone = core_.committed() > core_.durable().index;
+  const std::uint64_t ring = core_.config().ring_bytes;
+  if (!alone || !core_.leads_on() ||
+      core_.end_pos() - store_->stored_pos() <= ring / kUnstoredDivisor) {
+    return;
+  }
+  ReplicaId best = options_.self;
+  for (const MemberStatus& m : members()) {
+    if (m.role != MemberRole::kVoter || !m.streaming || m.id == options_.self) continue;
+    if (best == options_.self || m.durable > core_.peer_durable(best)) best = m.id;
+  }
+  if (best == options_.self || !core_.transfer(best, now()).ok()) return;
+  Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self))
+            << ": its disk is full, those of the others are not";
+  carry_out();
+}
+
+bool Driver::low_on_room() const noexcept { return store_ && store_->low_on_room(); }
+
+// Positions of the log, which may lie on both sides of the ring's end.
+bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {
+  const std::uint64_t ring = core_.config().ring_bytes;
+  const std::uint64_t offset = pos % ring;
+  const std::uint64_t first = std::min(bytes, ring - offset);
+  return fabric_->back(offset, first) && fabric_->back(0, std::min(bytes - first, ring));
+}
+
+// ROOM-2 behind an entry of so many bytes.
+bool Driver::has_room(std::uint64_t bytes) noexcept {
+  const bool room = back(core_.end_pos(), bytes + kBackedBehind);
+  refused_bytes_ = room ? 0 : std::max(refused_bytes_, bytes);
+  if (room == !short_of_memory_) return room;
+  short_of_memory_ = !room;
+  Message() << (room ? "shared memory has room again: r" : "shared memory is full: r")
+            << static_cast<unsigned>(value(options_.self)) << ": " << options_.directory.c_str()
+            << (room ? ": inputs are taken again"
+                     : ": the log cannot grow, so inputs wait; remove what else lies on that file "
+                       "system, or mount -o remount,size= it larger");
+  return room;
 }
 
 void Driver::step(const core::Event& event) {
@@ -445,6 +506,10 @@ void Driver::carry_out(const core::WriteLog& a) {
 }
 
 void Driver::carry_out(const core::ReadLog& a) {
+  if (!leads() && !back(core_.end_pos(), a.size + kBackedBehind)) {
+    own_events_.emplace_back(core::Completion{a.token, false, {}, PeerProcess::kUnknown});
+    return;
+  }
   fabric_->read(a.peer, a.offset, a.size, Token{static_cast<std::uint64_t>(a.token)});
 }
 
@@ -569,6 +634,8 @@ GroupStatus Driver::status() const {
   s.durable = core_.durable().index;
   s.applied = replaying() ? store_->replayed() : core_.delivered();
   s.first = store_ ? store_->first() : Index{};
+  if (short_of_memory_) s.no_room = options_.directory + ": the shared memory is full";
+  if (store_ && !store_->no_room().empty()) s.no_room = store_->no_room();
   if (store_) s.synced = store_->synced();
   s.covered = core_.covered();
   s.failed = fatal_ != nullptr;
