@@ -77,6 +77,7 @@ class Node {
 
   // --- the loop (node.cc)
   bool round();
+  void look_for_memory();
   std::int64_t report_progress();
   // Nothing stops this replica, and its server has not ended at a turn.
   bool goes_on() const noexcept { return !end_.stopping() && !server_->exit().exited(); }

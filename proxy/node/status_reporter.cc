@@ -101,6 +101,9 @@ NodeStatus StatusReporter::status() {
   s.standing = from_.stalls.standing();
   describe_check(from_.live_check, s);
   s.no_quorum = from_.service.why_not_served();
+  if (s.log.no_room.empty() && from_.server.segment().short_of_memory()) {
+    s.log.no_room = from_.config.replica_shm_dir() + ": the shared memory is full";
+  }
   s.outputs_bytes = server.outputs().bytes();
   s.outputs_digest = server.outputs().digest();
   s.entries = from_.intake.counts();

@@ -187,6 +187,8 @@ constexpr F kNode[] = {
     {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
     {"no_quorum", Holds::kText, kOrNull,
      "why clients are not served, and what becomes of them; null: they are served"},
+    {"no_room", Holds::kText, kOrNull,
+     "disk or shared memory that is full, so that its log cannot grow; null: it can"},
     {"not_serving", Holds::kText, kOrNull, "why its server serves no client; null: it does"},
     {"outputs_bytes", Holds::kNumber, kAlways, "that the server wrote to its clients"},
     {"outputs_digest", Holds::kText, kAlways, "of them, hexadecimal"},
@@ -301,6 +303,8 @@ constexpr F kGroup[] = {
     {"fabric", Holds::kText, kSometimes, "shm, tcp or verbs"},
     {"durability", Holds::kText, kSometimes, "memory or disk"},
     {"no_quorum", Holds::kText, kSometimes, "why clients are not served, and what becomes of them"},
+    {"no_room", Holds::kText, kSometimes,
+     "disk or shared memory that is full, so that a replica's log cannot grow"},
     {"supervised", Holds::kFlag, kSometimes, "false: no crane-run does"},
     {"unsupervised", Holds::kText, kSometimes, "what to do about that"},
 };

@@ -22,6 +22,7 @@ HealthAnswer health(const NodeStatus& s) {
   if (s.leader >= kReplicasMax) return no("no leader is known");
   if (!s.no_quorum.empty()) return no(s.no_quorum);
   if (!s.not_serving.empty()) return no(s.not_serving);
+  if (s.role == "leader" && !s.log.no_room.empty()) return no("inputs wait: " + s.log.no_room);
   if (!s.alarm.empty()) return no("replicas differ: " + s.alarm);
   return {};
 }
@@ -30,6 +31,7 @@ HealthAnswer leads(const NodeStatus& s) {
   if (s.role != "leader") return no(fmt::format("this replica is a {}", s.role));
   if (!s.no_quorum.empty()) return no(s.no_quorum);
   if (!s.not_serving.empty()) return no(s.not_serving);
+  if (!s.log.no_room.empty()) return no("inputs wait: " + s.log.no_room);
   if (!s.takes_clients) return no("it leads, and its server does not know that yet");
   return {};
 }
