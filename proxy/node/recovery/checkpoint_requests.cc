@@ -77,8 +77,9 @@ void CheckpointRequests::ask_if_wanted(bool started) {
   if (wanted && wanted_not_.empty()) (void)ask(nlohmann::json::object(), started);
 }
 
-void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs) {
-  if (wanted_not_.empty() && schedule_.due(now_ns, log_end, inputs)) {
+void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs,
+                              bool low) {
+  if (wanted_not_.empty() && schedule_.due(now_ns, log_end, inputs, low)) {
     (void)ask(nlohmann::json::object(), true);
   }
   if (now_ns >= look_at_ns_) help_lagging(now_ns);

@@ -44,7 +44,8 @@ class CheckpointRequests {
   // crane-run asks, on behalf of a replica that waits for one: unless its operator wants none.
   void ask_if_wanted(bool started);
   // While it serves.  `log_end`: of the committed log, bytes; `inputs`: of clients, so far.
-  void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs);
+  // `low`: the store's disk has little room.
+  void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs, bool low = false);
   // A replica on another host that cannot begin without one came for it.
   void help(ReplicaId who, Index behind, std::int64_t now_ns);
 

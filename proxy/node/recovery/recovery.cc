@@ -217,7 +217,8 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   if (dump_->holds_log()) step_dump(now_ns);
   step_restart(seen, now_ns);
   if (seen.serves) {
-    requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients());
+    requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients(),
+                    group_->low_on_room());
   }
   if (!leadership_.leads() && !seen.stopping) look_for_newer(now_ns);
   rely_on_checkpoints();

@@ -51,6 +51,19 @@ TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without 
   CHECK(taken <= 58);  // one in three hours
 }
 
+TEST_CASE("checkpoint schedule: a disk with little room has its log cut soon", "[checkpoint]") {
+  CheckpointSchedule schedule(60 * kSecond, 64 * kMb);
+  CHECK_FALSE(schedule.due(1 * kSecond, 0, 0, true));
+  CHECK_FALSE(schedule.due(2 * kSecond, 1000, 1, true));  // nothing to cut
+  CHECK(schedule.due(3 * kSecond, 2 * kMb, 2, true));
+  CHECK_FALSE(schedule.due(4 * kSecond, 4 * kMb, 3, true));  // not one after the other
+  CHECK(schedule.due(8 * kSecond, 4 * kMb, 3, true));
+  CHECK_FALSE(schedule.due(20 * kSecond, 8 * kMb, 4, false));
+  CheckpointSchedule by_nothing(0, 0);
+  CHECK_FALSE(by_nothing.due(1 * kSecond, 0, 0, true));
+  CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10, true));
+}
+
 TEST_CASE("checkpoint schedule: what was not to be taken for the log is not", "[checkpoint]") {
   CheckpointSchedule by_clock(60 * kSecond, 0);
   CHECK_FALSE(by_clock.due(1 * kSecond, 0, 0));
