@@ -156,6 +156,7 @@ core::Event StoreSide::failed(const Error& error) {
             << directory_.c_str() << ": " << error.what << ": "
             << (error.detail != 0 ? std::strerror(error.detail) : "it is damaged")
             << "; this replica stops acknowledging and leaves" << advice;
+  if (error.code == Code::kFull && no_room_.empty()) no_room_ = directory_ + ": the disk is full";
   return core::StoreFailed{error.code == Code::kFull ? "the store's disk is full"
                                                      : "the store failed"};
 }
