@@ -339,9 +339,19 @@ bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {
   return fabric_->back(offset, first) && fabric_->back(0, std::min(bytes - first, ring));
 }
 
+// As back(), and at the followers: a write that fails there for want of room costs its right to
+// write, and a new one needs memory.
+bool Driver::back_all(std::uint64_t pos, std::uint64_t bytes) noexcept {
+  const std::uint64_t ring = core_.config().ring_bytes;
+  const std::uint64_t offset = pos % ring;
+  const std::uint64_t first = std::min(bytes, ring - offset);
+  return back(pos, bytes) && fabric_->back_peers(offset, first) &&
+         fabric_->back_peers(0, std::min(bytes - first, ring));
+}
+
 // ROOM-2 behind an entry of so many bytes.
 bool Driver::has_room(std::uint64_t bytes) noexcept {
-  const bool room = back(core_.end_pos(), bytes + kBackedBehind);
+  const bool room = back_all(core_.end_pos(), bytes + kBackedBehind);
   refused_bytes_ = room ? 0 : std::max(refused_bytes_, bytes);
   if (room == !short_of_memory_) return room;
   short_of_memory_ = !room;

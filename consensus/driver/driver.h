@@ -88,6 +88,7 @@ class Driver final : public Consensus {
   void deliver();
   void populate_ahead();
   bool back(std::uint64_t pos, std::uint64_t bytes) noexcept;
+  bool back_all(std::uint64_t pos, std::uint64_t bytes) noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
   void look_at_disk();
   void ring_all();

@@ -200,6 +200,14 @@ class Fabric {
     static_cast<void>(bytes);
     return true;
   }
+  // The same where this replica would write an entry of that range: at its connected peers, and on
+  // the way there, as far as that is this machine's memory.  A write for which that was not asked
+  // may fail for want of room.
+  virtual bool back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    static_cast<void>(offset);
+    static_cast<void>(bytes);
+    return true;
+  }
   // The whole log memory is zero from now on.
   virtual void clear_log() noexcept {
     const auto log = log_memory();

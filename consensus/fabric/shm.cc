@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace crane::consensus {
@@ -154,6 +155,13 @@ void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
     p.writer.reset();
   }
   complete(id, token, ok);
+}
+
+bool ShmFabric::back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return std::all_of(peers_.begin(), peers_.end(), [&](Peer& p) {
+    if (p.incarnation == 0) return true;
+    return p.log.back(offset, bytes) && (!p.writer || p.writer->back_ahead(bytes));
+  });
 }
 
 WriteQueueWriter* ShmFabric::test_only_writer(ReplicaId id, Key key) noexcept {

@@ -95,6 +95,7 @@ class ShmFabric final : public Fabric {
   bool back(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     return log_.back(offset, bytes);
   }
+  bool back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void clear_log() noexcept override { log_.clear(); }
 
   // The writer's end towards `peer`, for tests that stop in the middle of a copy.

@@ -189,6 +189,14 @@ bool WriteQueueWriter::copy(std::uint64_t offset, std::span<const std::byte> byt
   return true;
 }
 
+bool WriteQueueWriter::back_ahead(std::uint64_t bytes) noexcept {
+  const std::uint64_t need = std::min(bytes, capacity_);
+  const std::uint64_t place = (tail_ - base_) % capacity_;
+  const std::uint64_t first = std::min(need, capacity_ - place);
+  return region_.back(kWriteQueueData + place, first) &&
+         region_.back(kWriteQueueData, need - first);
+}
+
 bool WriteQueueWriter::publish() noexcept {
   header()->tail.store(tail_, std::memory_order_release);  // SHM-L1
   std::atomic_thread_fence(std::memory_order_seq_cst);     // SHM-L2

@@ -16,6 +16,7 @@ import subprocess
 import threading
 
 import _harness as h
+from _file_systems import told
 from doctor import in_mounts
 
 NO_ROOM = 109
@@ -90,18 +91,20 @@ def refused(scenario):
                                  f"status {done.returncode}"]), said)
 
 
-def waits(scenario, group, directory, left, what):
-    """Fills `directory` until inputs wait, and makes room again; twice."""
+def waits(scenario, group, directory, left, what, rounds):
+    """Fills `directory` until inputs wait, and makes room again."""
     counters = [h.Counter(group.port, f"{what}.{i}", 120) for i in range(4)]
     writer = Writer(group.port)
-    for client in [*counters, writer]:
+    for client in counters:
         client.start()
-    for number in range(2):
+    for number in range(rounds):
         before = [c.answers for c in counters]
         h.wait_until(lambda: all(c.answers > b + 100 for c, b in zip(counters, before)), 60,
                      "clients are served")
         nodes, servers = node_pids(group), server_pids(group)
         path = fill(directory, left)
+        if number == 0:
+            writer.start()   # from now on logs grow fast
 
         def full():
             return all(s and s["no_room"] for s in [group.status(group.leader())])
@@ -131,32 +134,38 @@ def waits(scenario, group, directory, left, what):
 def memory(scenario):
     port = h.free_port()
     with SmallMemory(scenario, h.redis_program(port), 300, port=port,
-                     options=["--ring-mb", "16"]) as group:
-        waits(scenario, group, group.memory, 1 * MEGABYTE, "shared memory")
+                     options=["--ring-mb", "32"]) as group:
+        waits(scenario, group, group.memory, 1 * MEGABYTE, "shared memory", 1)
         group.settle()
 
 
 @contextlib.contextmanager
 def small_disk(scenario, megabytes):
-    path = scenario.work / "disk"
+    """A file system on a disk: durability disk refuses memory."""
+    path, image = scenario.work / "disk", scenario.work / "disk.img"
     path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "none", str(path)],
-                   check=True)
+    with open(image, "wb") as file:
+        file.truncate(megabytes * MEGABYTE)
+    for words in (["mkfs.ext4", "-q", "-F", "-m", "0", image], ["mount", "-o", "loop", image, path]):
+        why = told(words)
+        if why:
+            raise h.CannotRun(f"no file system of its own: {why}")
+    path.chmod(0o755)
     try:
         yield path
     finally:
-        subprocess.run(["umount", "-l", str(path)], check=False)
+        told(["umount", "-l", path])
 
 
 def disk(scenario):
     port = h.free_port()
-    with small_disk(scenario, 512) as path:
+    with small_disk(scenario, 1024) as path:
         group = h.Group(scenario, h.redis_program(port), port=port,
                         options=["--durability", "disk"])
         group.home = path
         group.dir = path / group.name
         with group:
-            waits(scenario, group, path, 48 * MEGABYTE, "disk")
+            waits(scenario, group, path, 48 * MEGABYTE, "disk", 2)
             # What was acknowledged is there when all are killed while they wait.
             client = h.Redis(port, 60)
             last = client("INCR", "last")

@@ -150,6 +150,7 @@ TEST_CASE("driver: where shared memory is full inputs wait, and go on when there
   Group g(memory.path());
   for (int round = 0; round < 3; ++round) {
     memory.fill(3U << 20);
+    const View view = g.replicas[0]->status().view;
     std::uint64_t refused = 0;
     // Far beyond what is left; the log does not grow into what is not there.
     for (int i = 0; i < 2000 && refused < 100; ++i) {
@@ -159,6 +160,10 @@ TEST_CASE("driver: where shared memory is full inputs wait, and go on when there
     CHECK(refused == 100);
     CHECK(g.replicas[0]->status().no_room.find(memory.path()) == 0);
     CHECK_FALSE(g.replicas[0]->status().failed);
+    // What was taken before is committed, and the followers' rights to write are not lost.
+    REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
+    CHECK(g.all_stream());
+    CHECK(g.replicas[0]->status().view == view);
     memory.make_room();
     REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
     CHECK(g.replicas[0]->status().no_room.empty());

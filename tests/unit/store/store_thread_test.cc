@@ -27,7 +27,7 @@ using Kind = StoreJob::Kind;
 // A store in memory; `full` may change while the thread works.
 class FullStore final : public Store {
  public:
-  explicit FullStore(std::atomic<bool>& full) : full_(full) {}
+  FullStore(std::atomic<bool>& full, std::atomic<int>& tidied) : full_(full), tidied_(tidied) {}
   const State& state() const noexcept override { return inner_.state(); }
   Outcome reset_at(const Identity& identity, const Cursor& begin, View promise) override {
     return inner_.reset_at(identity, begin, promise);
@@ -47,6 +47,10 @@ class FullStore final : public Store {
     full_ = false;  // that is what it is for
     return done;
   }
+  Outcome tidy() override {
+    ++tidied_;
+    return Done{};
+  }
   Room room(Work work, std::size_t) override {
     Room r;
     r.enough = work != Work::kEntries || !full_.load();
@@ -58,16 +62,18 @@ class FullStore final : public Store {
   MemDisk disk_;
   MemStore inner_{disk_};
   std::atomic<bool>& full_;
+  std::atomic<int>& tidied_;
 };
 
 struct Fixture {
   std::atomic<bool> full{false};
+  std::atomic<int> tidied{0};
   Log log;
   std::unique_ptr<StoreThread> thread;
   std::vector<StoreResult> seen;
 
   Fixture() {
-    auto store = std::make_unique<FullStore>(full);
+    auto store = std::make_unique<FullStore>(full, tidied);
     REQUIRE(store->reset(kOwner).ok());
     auto started = StoreThread::start(std::move(store));
     REQUIRE(started.ok());
@@ -142,6 +148,18 @@ TEST_CASE("store thread: what is dropped makes room for entries that wait", "[ST
   CHECK(f.take(1) == Kinds{Kind::kRoom});
   f.push(Kind::kDrop, Index{0});
   CHECK(f.take(3) == Kinds{Kind::kDrop, Kind::kRoom, Kind::kAppend});
+}
+
+TEST_CASE("store thread: the store is tidied after each answer that wrote", "[C9]") {
+  Fixture f;
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    f.append(n);
+    CHECK(f.take(1) == Kinds{Kind::kAppend});
+  }
+  f.push(Kind::kDrop, Index{0});
+  CHECK(f.take(1) == Kinds{Kind::kDrop});
+  f.thread.reset();  // behind what it does
+  CHECK(f.tidied == 4);
 }
 
 TEST_CASE("store thread: it ends while entries wait", "[STORE-T6]") {
