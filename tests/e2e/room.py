@@ -146,7 +146,8 @@ def small_disk(scenario, megabytes):
     path.mkdir()
     with open(image, "wb") as file:
         file.truncate(megabytes * MEGABYTE)
-    for words in (["mkfs.ext4", "-q", "-F", "-m", "0", image], ["mount", "-o", "loop", image, path]):
+    for words in (["mkfs.ext4", "-q", "-F", "-m", "0", image],
+                  ["mount", "-o", "loop", image, path]):
         why = told(words)
         if why:
             raise h.CannotRun(f"no file system of its own: {why}")
