@@ -502,8 +502,8 @@ eval-soak: programs                               ## redis and apache2 under loa
 	@$(PYTHON_PLOT) eval/soak.py --out $(OUT) $(ARGS)
 eval-data: programs                               ## data that last: stops, kills and losses, nothing acknowledged is lost
 	@python3 eval/data_rounds.py --out $(OUT) $(ARGS)
-eval-storm: programs                              ## 100 kills at random: nodes, servers, container supervisors, crane-run
-	@python3 eval/kill_storm.py --out $(OUT) $(ARGS)
+eval-storm: programs                              ## faults at random, two hours; ARGS='--seed n --minutes n --servers redis'
+	@python3 tests/e2e/storm.py --out $(OUT) --full $(ARGS)
 demo:                                             ## three replicas of a server, one killed
 	@tests/install_deps.sh demo
 	@checkpoint/get_criu.sh $(OUT)/criu || true

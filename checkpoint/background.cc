@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -16,14 +17,14 @@ constexpr const char* kOneForAll = "/sys/fs/cgroup";         // cgroups(7), vers
 constexpr const char* kOfProcessors = "/sys/fs/cgroup/cpu";  // version 1
 constexpr const char* kPrefix = "crane.background.";
 constexpr const char* kProcesses = "/cgroup.procs";
-// A failed try means that somebody else removed it in between, or that the kernel knows no
-// cpu.idle: while a group is being removed, both look alike.
+// A failed try means that another process removed the group in between, as remove_left() does.
 constexpr int kTriesMax = 64;
-// What nice(2) 19 weighs, in the words of either version.
+// The weight of a group, in the words of either version.
 struct Weight {
-  const char *file, *text;
+  const char* file;
+  unsigned usual;
 };
-constexpr Weight kLittle[] = {{"/cpu.weight.nice", "19"}, {"/cpu.shares", "15"}};
+constexpr Weight kWeights[] = {{"/cpu.weight", 100}, {"/cpu.shares", 1024}};
 
 bool is_split() { return ::access((std::string(kOfProcessors) + kProcesses).c_str(), F_OK) == 0; }
 
@@ -57,42 +58,51 @@ bool move(pid_t process, const std::string& group) {
 
 std::string group_for(pid_t process) { return root() + "/" + kPrefix + std::to_string(process); }
 
+bool write_weight(int fd, unsigned usual, unsigned percent) noexcept {
+  char text[16];
+  const auto end = std::to_chars(text, text + sizeof text, usual * percent / Background::kUsual);
+  return write_to(fd, {text, static_cast<std::size_t>(end.ptr - text)});
+}
+
 }  // namespace
 
 Background::~Background() {
-  if (idle_) (void)::rmdir(group_.c_str());
+  if (weight_) (void)::rmdir(group_.c_str());
 }
 
-bool Background::enter(pid_t process) {
+bool Background::enter(pid_t process, unsigned percent) {
   group_ = group_for(process);
-  for (int i = 0; i < kTriesMax && !idle_; ++i) {
+  for (int i = 0; i < kTriesMax && !weight_; ++i) {
     if (::mkdir(group_.c_str(), 0755) != 0 && errno != EEXIST) return false;
-    Descriptor idle = open_to_write(group_ + "/cpu.idle");
-    if (write_to(idle.get(), "1") && move(process, group_)) {
-      idle_ = std::move(idle);
+    Descriptor weight;
+    for (const Weight& words : kWeights) {
+      weight = open_to_write(group_ + words.file);
+      usual_ = words.usual;
+      if (weight) break;
+    }
+    if (write_weight(weight.get(), usual_, percent) && move(process, group_)) {
+      weight_ = std::move(weight);
     } else if (errno != ENOENT && errno != ENODEV) {
       break;
     }
   }
-  if (!idle_) return ::rmdir(group_.c_str()), false;
-  for (const Weight& weight : kLittle) {
-    weight_ = open_to_write(group_ + weight.file);
-    little_ = weight.text;
-    if (weight_) break;
-  }
-  return true;
+  if (!weight_) (void)::rmdir(group_.c_str());
+  return entered();
 }
 
-bool Background::set(Share share) const noexcept {
-  if (share == Share::kLeft) return write_to(idle_.get(), "1");
-  if (!write_to(idle_.get(), "0")) return false;  // with which it weighs as much as any
-  return share == Share::kUsual || write_to(weight_.get(), little_);
+bool Background::set(unsigned percent) const noexcept {
+  return write_weight(weight_.get(), usual_, percent);
 }
 
-bool Background::leave(pid_t process) { return idle_ && move(process, root() + group_of("self")); }
+bool Background::leave(pid_t process) {
+  return entered() && move(process, root() + group_of("self"));
+}
 
 void Background::lift(pid_t process) noexcept {
-  (void)write_to(open_to_write(group_for(process) + "/cpu.idle").get(), "0");
+  for (const Weight& words : kWeights) {
+    const Descriptor weight = open_to_write(group_for(process) + words.file);
+    if (write_weight(weight.get(), words.usual, kUsual)) return;
+  }
 }
 
 bool Background::set_group(pid_t process, bool left) {
@@ -106,7 +116,7 @@ void Background::remove_left() noexcept {
   for (std::filesystem::directory_iterator it(root(), end), none; !end && it != none;
        it.increment(end)) {
     if (it->path().filename().native().rfind(kPrefix, 0) == 0) {
-      (void)::rmdir(it->path().c_str());  // refused while somebody is in it
+      (void)::rmdir(it->path().c_str());  // refused while a process is in it
     }
   }
 }

@@ -74,7 +74,7 @@ class ContainerSupervisor {
   Outcome run_criu(CriuCall& call);
 
   // supervisor_dump.cc: the dump that is under way, if there is one
-  enum class Pace { kIdle, kCommon, kBoost };
+  enum class Pace { kSmall, kCommon, kBoost };
   void take_requests();
   void take_request(const Request& request);
   Outcome begin_dump(const Request& request);

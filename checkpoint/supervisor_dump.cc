@@ -21,9 +21,10 @@
 namespace crane::checkpoint {
 namespace {
 
-// CRIU takes only what others leave of the processors, for so long: a server that runs feels
-// nothing of it, but on a busy machine that is never.
-constexpr int kIdleMs = 1'000;
+// CRIU prepares with a small share of the processors, for so long: a server that runs hardly feels
+// it.  Then it gets the usual one.
+constexpr unsigned kPreparingPercent = 30;
+constexpr int kPreparingMs = 300;
 // A dump that takes no longer disturbs nobody.
 constexpr int kPatienceMs = 80;
 // How long CRIU may take to end when it has said its last word.
@@ -138,8 +139,8 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
   if (!child) return child.error();
   dump_->criu = child.value();
   if (!dump_->freeze) {
-    (void)dump_->background.enter(dump_->criu);
-    set_pace(Pace::kIdle);
+    (void)dump_->background.enter(dump_->criu, kPreparingPercent);
+    set_pace(Pace::kSmall);
   }
   // If it is gone already, its end of the channel tells.
   (void)send(dump_->channel, asked.data(), asked.size(), MSG_NOSIGNAL);
@@ -221,13 +222,10 @@ void ContainerSupervisor::set_pace(Pace pace) {
   if (pace == Pace::kBoost) return boost();
   d.pace = pace;
   const bool works = d.place == Dump::Place::kWorking;
-  if (pace == Pace::kIdle || (works && d.may_boost)) {
-    d.faster_at_ms = now_ms() + (works ? kPatienceMs : kIdleMs);
+  if (pace == Pace::kSmall || (works && d.may_boost)) {
+    d.faster_at_ms = now_ms() + (works ? kPatienceMs : kPreparingMs);
   }
-  const sched_param none{};
-  (void)sched_setscheduler(d.criu, pace == Pace::kIdle ? SCHED_IDLE : sched_getscheduler(0), &none);
-  using Share = Background::Share;
-  (void)d.background.set(pace == Pace::kIdle ? Share::kLeft : Share::kUsual);
+  (void)d.background.set(pace == Pace::kSmall ? kPreparingPercent : Background::kUsual);
 }
 
 void ContainerSupervisor::listen_to_criu() {
@@ -327,7 +325,7 @@ void ContainerSupervisor::leave_dump() {
   const bool untouched =
       dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kReady;
   if (dump_->criu > 0) {
-    (void)dump_->background.set(Background::Share::kUsual);  // somebody waits for its end
+    (void)dump_->background.set(Background::kUsual);  // the node waits for its end
     if (untouched) ::kill(dump_->criu, SIGKILL);
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);

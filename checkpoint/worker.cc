@@ -8,14 +8,17 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "checkpoint/background.h"
+#include "checkpoint/work_share.h"
 #include "dmt/base/clock.h"
 
 namespace crane::checkpoint {
@@ -33,44 +36,74 @@ void send(char letter, const std::string& text) {
   (void)write_all(kChannel, line.c_str(), line.size() + 1);
 }
 
-// On a busy machine that is nothing; so it lasts only while it uses so much of each second.  One
-// that waits for a disk or a peer uses less: it loses nothing by it, and is a burden to nobody.
-constexpr unsigned kLookSeconds = 1;
-constexpr std::int64_t kLeastNs = 200'000'000;
+// How often the job looks whether its share is to grow.
+constexpr timeval kLook{0, 100'000};
+constexpr int kHurry = SIGUSR1;
 
 // In the child, until it ends.
 const Background* background;
-std::int64_t used_ns;
+std::int64_t began_ns;
+bool urgent;
+unsigned percent;
 
-void look_at_share(int) {
-  const int kept = errno;
-  const std::int64_t now_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-  if (now_ns - std::exchange(used_ns, now_ns) >= kLeastNs) {
-    ::alarm(kLookSeconds);
+// For processors.  "running waiting slices" in ns; without it: all that it did not use.
+std::int64_t waited_ns() noexcept {
+  char text[128];
+  const int fd = ::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = fd < 0 ? -1 : ::read(fd, text, sizeof text);
+  if (fd >= 0) ::close(fd);
+  const char* const end = text + std::max<ssize_t>(size, 0);
+  const char* const space = std::find(static_cast<const char*>(text), end, ' ');
+  std::int64_t waited = 0;
+  if (space != end && std::from_chars(space + 1, end, waited).ec == std::errc()) return waited;
+  return clock_ns(CLOCK_MONOTONIC) - began_ns - clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void set_share() noexcept {
+  const unsigned now = WorkShare::percent(waited_ns(), urgent);
+  if (now == std::exchange(percent, now)) return;
+  if (background->entered()) {
+    (void)background->set(now);
   } else {
-    const sched_param none{};
-    (void)::sched_setscheduler(0, SCHED_BATCH, &none);
-    (void)background->set(Background::Share::kLittle);
+    (void)::setpriority(PRIO_PROCESS, 0, WorkShare::nice_value(now));
   }
+}
+
+void look_at_share(int signal) {
+  const int kept = errno;
+  urgent = urgent || signal == kHurry;
+  set_share();
   errno = kept;
 }
 
+sigset_t hurry_set() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, kHurry);
+  return set;
+}
+
 // A server's threads are SCHED_BATCH (proxy/node/placement.h): one that wakes up does not preempt
-// another process however nice that is, but for a SCHED_IDLE one.  Not the kin of that for disks:
-// nothing would end it.
+// another process.  So the share is small from the start, and the disk's the last of the usual
+// ones: nothing would end a wait of the kin that gets only what is left.
 void yield_to_others() noexcept {
-  (void)::setpriority(PRIO_PROCESS, 0, 19);
+  began_ns = clock_ns(CLOCK_MONOTONIC);
   const sched_param none{};
-  (void)::sched_setscheduler(0, SCHED_IDLE, &none);
-  Background::remove_left();  // here, where nobody waits for it
+  (void)::sched_setscheduler(0, SCHED_BATCH, &none);
+  Background::remove_left();  // here, where the node does not wait for it
   static Background place;
   background = &place;
-  (void)place.enter(::getpid());
+  (void)place.enter(::getpid(), WorkShare::kLeast);
+  set_share();
   struct sigaction look {};
   look.sa_handler = look_at_share;
   look.sa_flags = SA_RESTART;
+  sigaddset(&look.sa_mask, SIGALRM);
+  sigaddset(&look.sa_mask, kHurry);
   ::sigaction(SIGALRM, &look, nullptr);
-  ::alarm(kLookSeconds);
+  ::sigaction(kHurry, &look, nullptr);
+  const itimerval often{kLook, kLook};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
   (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLastOfAll);
 }
 
@@ -78,15 +111,15 @@ void yield_to_others() noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   ::prctl(PR_SET_NAME, "crane-ckpt");
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (channel != kChannel) ::dup2(channel, kChannel);
   const auto kept = static_cast<unsigned>(std::max(keep, kChannel));
   if (kept > kChannel + 1) ::close_range(kChannel + 1, kept - 1, 0);
   ::close_range(kept + 1, ~0U, 0);
   ::fcntl(kChannel, F_SETFD, FD_CLOEXEC);
   yield_to_others();
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const auto result = job([](const std::string& line) { send('p', line); });
   if (result) {
     send('r', result.value());
@@ -110,10 +143,15 @@ Outcome Worker::start(const Job& job, OnLine on_line, int keep) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   arrived_.clear();
   progress_.clear();
-  answered_ = false;
+  answered_ = hurries_ = false;
   const pid_t parent = ::getpid();
+  // The child has to be ready for hurry() from its first step on.
+  const sigset_t hurry = hurry_set();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &hurry, &before);
   child_ = ::fork();
   if (child_ == 0) run(job, theirs.get(), keep, parent);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child_ < 0) {
     channel_ = {};
     return system_error("fork");
@@ -166,6 +204,10 @@ void Worker::reap() noexcept {
   }
   child_ = -1;
   channel_ = {};
+}
+
+void Worker::hurry() noexcept {
+  if (!idle() && !std::exchange(hurries_, true)) ::kill(child_, kHurry);
 }
 
 void Worker::stop() noexcept {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs what blocks (packing, verifying, shipping) beside a node: in a child process with the
-// lowest priority for the processor and the disk, that dies with the node.
+// Runs what blocks (packing, verifying, shipping) beside a node: in a child process with a small
+// share of the processors, which grows while it waits for them (work_share.h), and the lowest usual
+// priority for the disk.  It dies with the node.
 //
 // A process and not a thread: a thread that starves while it holds the memory map's lock, or
 // malloc's, would hold up the node; a process is also killed at any moment without harm (image.h,
@@ -39,6 +40,8 @@ class Worker {
   // `keep`: one more descriptor that the job has.  Errors: kSystem.  REQUIRES: idle().
   Outcome start(const Job& job, OnLine on_line = {}, int keep = -1);
   bool idle() const noexcept { return child_ < 0; }
+  // A replica waits for what the job makes: the job's share is the usual one from here on.
+  void hurry() noexcept;
 
   // Readable when advance() has something to do; -1 when idle.
   int event_fd() const noexcept { return channel_.get(); }
@@ -59,7 +62,7 @@ class Worker {
   pid_t child_ = -1;
   Descriptor channel_;
   std::string arrived_, progress_;
-  bool answered_ = false;
+  bool answered_ = false, hurries_ = false;
   OnLine on_line_;
   Result<std::string> result_{std::string()};
 };

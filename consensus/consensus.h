@@ -213,6 +213,9 @@ struct Options {
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member as MemberRole::kAnalysis only.
   bool analysis = false;
+  // kMemory: the log is kept whole from its beginning, or where this replica begins, until
+  // keep_log().
+  bool keeps_log = false;
   // What memory and store hold is given up: this replica recovers as one that lost its memory.
   bool forget = false;
   // A leader that is removed goes on for so long when that is committed, before it hands over.
@@ -303,13 +306,19 @@ class Consensus {
   // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
-  // The own server is so far behind the log: others go first by as much when a leader is lost.
-  virtual void lags(std::uint64_t ns) = 0;
+  // The own server is so far behind the log, 0: near its end, and has run entries up to `ran`: when
+  // a leader is lost those whose servers are further go first (DESIGN C6).
+  virtual void lags(std::uint64_t ns, Index ran) = 0;
   // The own server's state at entry `at` is kept in files of this replica, whole and verified, and
   // stays until a newer one was told; also at a start, of the newest one there is.  In disk mode,
   // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose
   // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
   virtual void checkpointed(Index at) = 0;
+  // Memory mode, with Options::keeps_log: a server may have to begin behind this place, which
+  // on_committed() gave, so the log from there on stays whole, and inputs wait for room (kBusy)
+  // instead of taking it. An earlier place than before: nothing.  nullptr: the log is not kept any
+  // more.
+  virtual void keep_log(const LogPlace* from) = 0;
   // kDisk: writes the entries behind a place into a file, up to the last one that is committed and
   // in the own store when that reaches as far as is wanted; the store's thread does it, a piece at
   // a time.  To be asked again, the same, until it is done or failed.  kBusy: another copy is under
@@ -341,6 +350,8 @@ class Consensus {
   // kDisk: the disk of the own store will not have room for long; the log is to be cut below a
   // checkpoint.
   virtual bool low_on_room() const noexcept { return false; }
+  // status().no_room says where.
+  virtual bool short_of_room() const noexcept { return false; }
   // What a replica that begins behind the entry handed out last must know beside its place: the
   // members, and the view in which all that is known.  Opaque; also inside on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;

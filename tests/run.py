@@ -24,7 +24,7 @@ fuzz targets.
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
 Every failure is printed with the command that replays it.
 
-Interposition programs: comment lines of the program steer the run:
+Interposition programs: lines of the comment that begins the program steer the run (steering.py):
   // solo: <options of crane-solo>   default: none; one replica without consensus
   // run: <options of crane-run>     instead of crane-solo
   // args: <arguments>
@@ -51,6 +51,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import steering
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASE = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false)"')
@@ -402,7 +404,7 @@ class Runner:
         """None, or (name, command, what is wrong)."""
         name, program = f"interpose/{folder}/{source.stem}", self.out / "interpose" / folder
         program, solo = program / source.stem, self.out / "crane-solo"
-        say = dict(re.findall(r"^// (exit|native|parallel|says): *(.*)$", source.read_text(), re.M))
+        say = steering.words_of(source)
         if not program.exists() or not solo.exists():
             return name, ["make", f"OUT={self.out}", "all"], "not built\n"
         wanted, text = int(say.get("exit", "0")), None
@@ -438,7 +440,7 @@ class Runner:
         name, program = f"interpose/{source.stem}", self.out / "interpose" / source.stem
         if not self.wanted(name):
             return
-        say = dict(re.findall(r"^// (solo|run|args|exit|native): *(.*)$", source.read_text(), re.M))
+        say = steering.words_of(source)
         words = [str(program)] + shlex.split(say.get("args", ""))
         runner = self.out / ("crane-run" if "run" in say else "crane-solo")
         steer = shlex.split(say.get("run", say.get("solo", "")))

@@ -2,6 +2,7 @@
 // Who leads: pull-score on the leader's heartbeat, pre-vote, back-off, stepping down (DESIGN C6).
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -25,6 +26,9 @@ void Replica::follow(ReplicaId leader) {
   heartbeat_.read_outstanding = false;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
+  seeking_.yields = 0;
+  seeking_.yielded_to = Index{0};
+  seeking_.abdicated = false;
   seeking_.refused.reset();
 }
 
@@ -97,7 +101,7 @@ void Replica::on_heartbeat(const Completion& e) {
   }
   if (leader_alive()) {
     seeking_.campaign_at_ns = 0;
-    if (seeking_.last.view == promised_) seeking_.lost_ns = 0;  // suspected for nothing
+    note_led();
   } else if (seeking_.campaign_at_ns == 0 && seeking_.prevote_view == View{0}) {
     suspect();
   }
@@ -127,7 +131,7 @@ void Replica::plan_campaign(bool lost_before) {
   }
   // Clients would wait for a server that lags; another one may serve at once.  It catches up
   // meanwhile, and faster than it has fallen behind.
-  delay += std::min(lag_ns_ / 2, config_.lag_most_ns);
+  delay += std::min(lag_in_election().ns / 2, config_.lag_most_ns);
   if (alone() && !lost_before) delay = 0;
   seeking_.campaign_at_ns = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }
@@ -151,6 +155,9 @@ void Replica::start_prevote(bool transfer) {
   Message m = message(MessageType::kPreVote);
   m.view = seeking_.prevote_view;
   m.transfer = transfer ? 1 : 0;
+  m.lag_ns = lag_in_election().ns;
+  m.ran = lag_in_election().ran;
+  m.sequence = seeking_.yields;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (ReplicaId{i} != self() && members().voter(ReplicaId{i})) send(ReplicaId{i}, m);
   }
@@ -167,6 +174,15 @@ void Replica::on_prevote(const Message& m) {
     if (lags && !sticky && phase_ == Phase::kNone) send(from, message(MessageType::kBehind));
     if (sticky) seeking_.refused = m;
     return refuse(from, m.view);
+  }
+  const bool sooner = serves_sooner_than(m);
+  if (sooner || knows_a_further_one(m)) {
+    Message yield = message(MessageType::kYield);
+    yield.view = m.view;
+    yield.ran = sooner ? ran_in_election() : seeking_.yielded_to;
+    send(from, yield);
+    if (sooner && seeking_.prevote_view == View{0}) start_prevote(false);
+    return;
   }
   // The own campaign, if one is planned, waits until this one may be decided.
   if (seeking_.campaign_at_ns != 0) {
@@ -188,6 +204,46 @@ void Replica::on_prevote_yes(const Message& m) {
   if (members().quorum_of(yes)) campaign(seeking_.prevote_view);
 }
 
+// C6: of two that have the whole log the one leads whose server is further, because clients wait
+// for what the leader's server has still to run.  A candidate yields kYieldsMost times, after which
+// a server that is behind is better than none: the other one may be gone, or reach no majority.
+bool Replica::serves_sooner_than(const Message& candidate) const {
+  const bool asks = is_to_yield(candidate);
+  const bool may_lead = fit_ && role_ == Role::kFollower && end_.last >= candidate.last;
+  return asks && may_lead && ran_in_election() > candidate.ran;
+}
+
+// This replica has yielded to one that is about to campaign: no third one wins by its vote.
+bool Replica::knows_a_further_one(const Message& candidate) const {
+  return is_to_yield(candidate) && seeking_.yielded_to > candidate.ran;
+}
+
+bool Replica::is_to_yield(const Message& candidate) {
+  return candidate.lag_ns != 0 && candidate.transfer == 0 && candidate.sequence < kYieldsMost;
+}
+
+// A leader that gave the lead up is the last choice until another one leads.
+Lags Replica::lag_in_election() const {
+  return seeking_.abdicated ? Lags{2 * config_.lag_most_ns, Index{0}} : lags_;
+}
+
+// A server that is near is further than all that lag.
+Index Replica::ran_in_election() const {
+  const Lags own = lag_in_election();
+  return own.ns == 0 ? Index{std::numeric_limits<std::uint64_t>::max()} : own.ran;
+}
+
+void Replica::on_yield(const Message& m) {
+  note_view(m.promised);
+  if (role_ != Role::kFollower || seeking_.prevote_view == View{0} ||
+      m.view != seeking_.prevote_view)
+    return;
+  seeking_.prevote_view = View{0};
+  ++seeking_.yields;
+  seeking_.yielded_to = std::max(seeking_.yielded_to, m.ran);
+  seeking_.campaign_at_ns = now_.now_ns + race_ns() + config_.ask_timeout_ns;
+}
+
 void Replica::on_refuse(const Message& m) {
   note_view(m.promised);
   const ReplicaId hint{m.leader};
@@ -201,7 +257,10 @@ void Replica::on_refuse(const Message& m) {
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
     // A process that was started again in the view it knew: nothing else would tell its owner.
-    if (repaired_ && view_owner(promised_) == hint) tell_role(leader_);
+    if (repaired_ && view_owner(promised_) == hint) {
+      note_elected();
+      tell_role(leader_);
+    }
     return;
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
@@ -216,7 +275,7 @@ void Replica::believe_leader() {
   seeking_.prevote_view = View{0};
   seeking_.campaign_at_ns = 0;
   seeking_.lost_races = 0;
-  if (seeking_.last.view == promised_) seeking_.lost_ns = 0;
+  note_led();
   score_.answered_after_all();
 }
 
@@ -301,9 +360,20 @@ void Replica::note_lost_leader(ElectionCause cause) {
 
 void Replica::note_elected() {
   seeking_.lost_races = 0;
-  if (seeking_.last.view == promised_) return;
-  const std::uint64_t since = seeking_.lost_ns == 0 ? now_.now_ns : seeking_.lost_ns;
-  seeking_.last = {promised_, now_.now_ns, now_.now_ns - since, seeking_.lost_why};
+  seeking_.yields = 0;
+  seeking_.yielded_to = Index{0};
+  seeking_.abdicated = false;
+  note_led();
+}
+
+// A replica that leads, or follows with a repaired log, has a leader: a loss that was noted before
+// is over, also one that no election ended, and the next one has its own time and cause.
+void Replica::note_led() {
+  if (following() && (!repaired_ || leader_ != view_owner(promised_))) return;
+  if (seeking_.last.view != promised_) {
+    const std::uint64_t since = seeking_.lost_ns == 0 ? now_.now_ns : seeking_.lost_ns;
+    seeking_.last = {promised_, now_.now_ns, now_.now_ns - since, seeking_.lost_why};
+  }
   seeking_.lost_ns = 0;
 }
 

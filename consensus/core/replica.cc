@@ -140,6 +140,7 @@ void Replica::on(const Start& e) {
       ++permission_.revokes_left;
     }
   }
+  if (config_.keeps_log) keep_ = published_;
   publish_promise();
   publish_status();
   if (disk() && e.kind != StartKind::kSurvived) emit(SetCell{kDurableCell, {}});
@@ -175,6 +176,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
     if (mutant(Mutant::kStartLate)) return true;
     entrance_.again_to = commit_.last.index;
     deliver_ = at;
+    if (keep_) keep_ = at;
     publish_promise();  // CORE-C4: nobody may overwrite them any more
     publish_status();
     return true;
@@ -187,6 +189,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
   if (own == at) {
     learn_commit(at.last.index);
     if (!mutant(Mutant::kStartEarly)) deliver_ = at;
+    if (keep_) keep_ = at;
     entrance_.placed = true;
   } else {
     begin_log_at(checkpoint);
@@ -200,6 +203,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
 // was counted stands in the checkpoint.
 void Replica::begin_log_at(const Checkpoint& checkpoint) {
   commit_ = deliver_ = end_ = published_ = checkpoint.at;
+  if (config_.keeps_log) keep_ = checkpoint.at;
   entrance_.began = end_.last.index;
   durable_.store.begin_at(commit_);
   high_pos_ = std::max(high_pos_, end_.pos + ring_.ring_bytes());  // nothing before is in the ring
@@ -214,7 +218,8 @@ void Replica::begin_log_at(const Checkpoint& checkpoint) {
 
 void Replica::on(const Tick&) {
   ticked_ns_ = now_.now_ns;
-  if (consumed() != published_ && role_ != Role::kStarting) {
+  const bool moved = consumed() != published_ || deliver_.last.index != published_applied_;
+  if (moved && role_ != Role::kStarting) {
     publish_promise();
     publish_status();
   }
@@ -319,6 +324,8 @@ void Replica::on(const MessageArrived& e) {
       return on_grant(m);
     case MessageType::kRefuse:
       return on_refuse(m);
+    case MessageType::kYield:
+      return on_yield(m);
     case MessageType::kTransfer:
       return on_transfer(m);
     case MessageType::kDurable:
@@ -379,6 +386,7 @@ void Replica::on(const PeerUp& e) {
 
 void Replica::on(const Abdicate&) {
   fit_ = false;
+  seeking_.abdicated = true;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
   if (phase_ == Phase::kNone) return;
@@ -390,7 +398,23 @@ void Replica::on(const Abdicate&) {
 }
 
 void Replica::on(const Fit&) { fit_ = true; }
-void Replica::on(const Lags& e) { lag_ns_ = e.ns; }
+
+// A place that was not delivered here yet is named again.
+void Replica::on(const Keep& e) {
+  if (disk() || role_ == Role::kStarting) return;
+  if (e.from && (e.from->pos > deliver_.pos || (keep_ && e.from->pos < keep_->pos))) return;
+  keep_ = e.from;
+  publish_promise();
+  publish_status();
+}
+
+// A campaign that was planned while the server was thought to be near leaves others their head
+// start.
+void Replica::on(const Lags& e) {
+  const bool begins = lags_.ns == 0 && e.ns > 0;
+  lags_ = e;
+  if (begins && seeking_.campaign_at_ns != 0) plan_campaign(false);
+}
 
 // --- the log -------------------------------------------------------------------------------------
 
@@ -474,9 +498,10 @@ void Replica::publish_promise() {
 }
 
 void Replica::publish_status() {
+  published_applied_ = deliver_.last.index;
   emit(SetCell{kStatusCell,
                {heartbeat_.own, heartbeat_.period_ns, value(leading_view()),
-                value(commit_.last.index), published_.pos, value(published_.last.index)}});
+                value(commit_.last.index), published_.pos, value(published_applied_)}});
 }
 
 void Replica::publish_if_moved() {

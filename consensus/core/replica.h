@@ -27,6 +27,8 @@
 //               replica is granted who leads in an older view than that was known in.
 // INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
 //               of it is whole there, up to the low-water mark, after the fence.
+// INVARIANT CORE-C7  what stands behind the place that Keep named last, or from which this replica
+//               began, leaves the ring neither of a leader nor by a leader.
 // INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
 //               or a later one, and a majority of the voters in force there held checkpoints at it
 //               or later.
@@ -316,6 +318,7 @@ class Replica {
 
   // truncation.cc
   void on(const Checkpointed& e);
+  void on(const Keep& e);
   void on_holds(const Message& m);
   void note_held(const Message& m);
   void tell_held();
@@ -350,6 +353,12 @@ class Replica {
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
+  Lags lag_in_election() const;
+  Index ran_in_election() const;
+  static bool is_to_yield(const Message& candidate);
+  bool serves_sooner_than(const Message& candidate) const;
+  bool knows_a_further_one(const Message& candidate) const;
+  void on_yield(const Message& m);
   void on_refuse(const Message& m);
   void believe_leader();
   bool lost_majority() const;
@@ -434,6 +443,7 @@ class Replica {
 
   void note_lost_leader(ElectionCause cause);
   void note_elected();
+  void note_led();
 
   // Constant after construction.
   const Config config_;
@@ -447,7 +457,9 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;  // what is consumed, as others know it
+  Cursor published_;            // what is consumed, as others know it,
+  Index published_applied_{};   // and what was delivered
+  std::optional<Cursor> keep_;  // the log behind it is not consumed (CORE-C7)
   // Highest position the ring ever held; the log is in it from a ring's length before on, at most.
   std::uint64_t high_pos_ = 0;
   bool repaired_ = false;  // the log holds an entry of the promised view
@@ -473,7 +485,7 @@ class Replica {
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool fit_ = true;
-  std::uint64_t lag_ns_ = 0;  // of the own server
+  Lags lags_;  // the own server
   ReplicaId leader_ = kNoReplica;
   ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;

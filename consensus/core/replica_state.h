@@ -129,7 +129,10 @@ struct Seeking {
   std::vector<bool> prevote_yes;   // by replica
   std::optional<Message> refused;  // another one's pre-vote, while the leader seemed to live
   bool transfer = false;           // the leader asked for it
-  std::uint64_t lost_ns = 0;       // when the leader was lost; 0: it is there
+  bool abdicated = false;          // this replica gave the lead up, and none has led since
+  unsigned yields = 0;        // to replicas whose servers are further, since the leader was lost;
+  Index yielded_to{};         // the furthest of these servers has run as much
+  std::uint64_t lost_ns = 0;  // when the leader was lost; 0: it is there
   ElectionCause lost_why{};
   Election last{};  // the last election
 };

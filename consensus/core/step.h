@@ -38,6 +38,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -108,6 +109,7 @@ enum class MessageType : std::uint8_t {
   kRequest,      // let me write your log in `view`
   kGrant,        // you may, with `key`; my log ends at `last` / `end_pos`
   kRefuse,       // neither; my promise is `promised`, my leader `leader` (answers both questions)
+  kYield,        // to a candidate for `view`: a server that is further, at `ran`, goes first
   kTransfer,     // I step down from `view`: please ask for the next one, followers will not refuse
   kProgress,     // leader of `view`: your log equals mine up to `last`, `commit` is committed
   kDurable,      // to the leader of `view`: my store holds everything up to `last` (disk mode)
@@ -140,10 +142,12 @@ struct Message {
   Key key{};
   std::uint64_t skip = 0;
   std::uint64_t size = 0;
-  std::uint64_t sequence = 0;  // of kFetch, in its answer
+  std::uint64_t sequence = 0;  // of kFetch, in its answer; kPreVote: how often I have yielded
   Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
   Index held{};        // disk mode: the sender's newest checkpoint; 0: it holds none
   std::uint64_t analysis = 0;  // 1: the sender is an analysis replica (CORE-M7)
+  std::uint64_t lag_ns = 0;    // kPreVote: of my server; 0: it is near the log's end
+  Index ran{};                 // kPreVote, kYield: as far as a server has run
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
@@ -199,14 +203,20 @@ struct PeerUp {
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct Fit {};
-// The own server is so far behind the log.
+// The own server is so far behind the log, 0: near its end, and has run entries up to `ran`.
 struct Lags {
   std::uint64_t ns = 0;
+  Index ran{};
 };
 // The own server's state at entry `at` is kept in files of this replica's own, whole, and stays
 // there until a newer one was told (disk mode).
 struct Checkpointed {
   Index at{};
+};
+// Memory mode: the log behind `from` stays whole in the ring, as if it were not consumed, because a
+// server may have to begin there.  Nothing: what is consumed may be overwritten.
+struct Keep {
+  std::optional<Cursor> from;
 };
 struct PromiseStored {
   View view{};
@@ -228,7 +238,7 @@ struct StoreFailed {
 };
 
 using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
-                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed,
+                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed, Keep,
                            PromiseStored, Stored, Fetched, StoreFailed>;
 
 // --- actions -------------------------------------------------------------------------------------
@@ -459,13 +469,14 @@ struct Config {
   std::uint64_t active_for_ns = 500'000'000;
   std::uint32_t active_entries = 16;
   std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
-  std::uint64_t lag_most_ns = 100'000'000;    // head start of others while the own server lags
+  std::uint64_t lag_most_ns = 50'000'000;     // head start of others while the own server lags
   std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
   std::uint64_t let_in_ns = 0;  // a leader that is removed goes on for so long, then hands over
   std::uint64_t retry_ns = 20'000'000;  // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
-  bool analysis = false;  // it never votes, and takes no place but an analysis replica's (CORE-M7)
+  bool analysis = false;   // it never votes, and takes no place but an analysis replica's (CORE-M7)
+  bool keeps_log = false;  // memory mode: the log stays whole from its beginning until Keep
 
   Mutant test_only_mutant = Mutant::kNone;
   MoveCounts* test_only_moves = nullptr;  // counts the moves of the state machines

@@ -61,6 +61,8 @@ inline constexpr std::uint64_t kBackoffRacesMax = 8;
 inline constexpr std::uint64_t kPromiseMaxNs = 2'000'000'000;
 // What a candidate waits for an answer doubles with each lost election, up to this power of two.
 inline constexpr unsigned kPatiencePowerMax = 4;
+// A candidate whose server lags lets others go first so often.
+inline constexpr std::uint64_t kYieldsMost = 2;
 // The leader asks an unreachable follower ever more rarely, up to 2^this times the base period.
 inline constexpr unsigned kRetryPowerMax = 4;
 

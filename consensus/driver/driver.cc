@@ -221,7 +221,13 @@ void Driver::abdicate(const char* reason) {
 
 void Driver::fit() { step(core::Fit{}); }
 
-void Driver::lags(std::uint64_t ns) { step(core::Lags{ns}); }
+void Driver::lags(std::uint64_t ns, Index ran) { step(core::Lags{ns, ran}); }
+
+void Driver::keep_log(const LogPlace* from) {
+  core::Keep keep;
+  if (from != nullptr) keep.from = core::Cursor{from->pos, from->at};
+  if (fatal_ == nullptr) step(keep);
+}
 
 void Driver::checkpointed(Index at) {
   if (fatal_ == nullptr) step(core::Checkpointed{at});
@@ -330,6 +336,10 @@ void Driver::look_at_disk() {
 }
 
 bool Driver::low_on_room() const noexcept { return store_ && store_->low_on_room(); }
+
+bool Driver::short_of_room() const noexcept {
+  return short_of_memory_ || (store_ && !store_->no_room().empty());
+}
 
 // Positions of the log, which may lie on both sides of the ring's end.
 bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {

@@ -56,7 +56,8 @@ class Driver final : public Consensus {
   void flush_doorbells() override;
   void abdicate(const char* reason) override;
   void fit() override;
-  void lags(std::uint64_t ns) override;
+  void lags(std::uint64_t ns, Index ran) override;
+  void keep_log(const LogPlace* from) override;
   void checkpointed(Index at) override;
   Result<LogCopy> copy_log(const LogCopyRequest& request) override;
   Result<Index> change_members(const MemberChange& change) override;
@@ -68,6 +69,7 @@ class Driver final : public Consensus {
   GroupStatus status() const override;
   QuorumStatus quorum() const override;
   bool low_on_room() const noexcept override;
+  bool short_of_room() const noexcept override;
   std::vector<std::byte> group_facts() const override;
   std::uint64_t backlog() const override;
   std::size_t payload_bytes_max() const noexcept override {

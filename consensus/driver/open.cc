@@ -47,6 +47,7 @@ core::Config config_for(const Options& o) {
   c.log_id = o.log_id;
   c.ring_bytes = o.ring_bytes;
   c.analysis = o.analysis;
+  c.keeps_log = o.keeps_log && o.durability == Durability::kMemory;
   c.let_in_ns = o.let_in_ns;
   c.payload_bytes_max =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(c.payload_bytes_max, o.ring_bytes / 16));

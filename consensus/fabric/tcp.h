@@ -201,6 +201,8 @@ class TcpFabric final : public Fabric {
   // tcp_links.cc
   bool take_socket_events() noexcept;
   void accept_links() noexcept;
+  void pause_listening() noexcept;
+  void listen_again() noexcept;
   void dial(ReplicaId id, tcp::Plane plane) noexcept;
   void add_connection(std::unique_ptr<Connection> connection) noexcept;
   void pump(Connection& connection) noexcept;
@@ -265,8 +267,10 @@ class TcpFabric final : public Fabric {
   int wake_fd_ = -1;
   std::uint64_t now_ns_ = 0;
   LazyTimer timer_;
-  std::uint64_t due_ns_ = 0;   // next housekeeping
-  std::uint64_t kept_ns_ = 0;  // last housekeeping
+  std::uint64_t due_ns_ = 0;           // next housekeeping
+  std::uint64_t listen_again_ns_ = 0;  // descriptors were missing; 0: it listens
+  bool pause_told_ = false;            // since a connection was accepted last
+  std::uint64_t kept_ns_ = 0;          // last housekeeping
   std::uint64_t stranger_told_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;

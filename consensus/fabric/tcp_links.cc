@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "consensus/fabric/tcp.h"
+#include "dmt/base/accept_error.h"
 #include "dmt/base/log.h"
 
 namespace crane::consensus {
@@ -154,7 +157,13 @@ void TcpFabric::accept_links() noexcept {
   const auto timeout = static_cast<unsigned>(2 * options_.silence_ns / kMs);
   for (;;) {
     const int fd = ::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) {
+      const AcceptError kind = judge_accept(errno);
+      if (kind == AcceptError::kOneClient) continue;
+      if (kind == AcceptError::kHost) pause_listening();
+      return;
+    }
+    pause_told_ = false;
     const auto unknown = [](const std::unique_ptr<Connection>& l) { return l->peer == kNobody; };
     // Whoever says nothing is pushed out by who comes later.
     if (static_cast<std::size_t>(
@@ -167,6 +176,26 @@ void TcpFabric::accept_links() noexcept {
     connection->link = std::move(link).value();
     add_connection(std::move(connection));
   }
+}
+
+// Descriptors are missing: the listener would wake the loop again and again.
+void TcpFabric::pause_listening() noexcept {
+  if (!std::exchange(pause_told_, true)) {
+    Message() << "cannot accept connections of other replicas: " << std::strerror(errno)
+              << "; they wait";
+  }
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, listen_fd_, nullptr);
+  listen_again_ns_ = now_ns_ + kAcceptAgainMs * kMs;
+  due_ns_ = std::min(due_ns_, listen_again_ns_);
+}
+
+void TcpFabric::listen_again() noexcept {
+  if (listen_again_ns_ == 0) return;
+  if (now_ns_ >= listen_again_ns_) {
+    const bool listens = add_to_epoll(listen_fd_, &listen_fd_).ok();
+    listen_again_ns_ = listens ? 0 : now_ns_ + kAcceptAgainMs * kMs;
+  }
+  if (listen_again_ns_ != 0) due_ns_ = std::min(due_ns_, listen_again_ns_);
 }
 
 void TcpFabric::dial(ReplicaId id, Plane plane) noexcept {
@@ -475,6 +504,7 @@ void TcpFabric::housekeeping() noexcept {
   const bool was_away = kept_ns_ != 0 && now_ns_ - kept_ns_ > 2 * period;
   kept_ns_ = now_ns_;
   due_ns_ = now_ns_ + period;
+  listen_again();
   note_losses();
   for (std::size_t i = 0; i < connections_.size();) {
     Connection& connection = *connections_[i];

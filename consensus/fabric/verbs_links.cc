@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "consensus/fabric/verbs_links.h"
+#include "dmt/base/accept_error.h"
 #include "dmt/base/clock.h"
 
 #include <sys/epoll.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace crane::consensus::verbs {
@@ -109,10 +111,21 @@ void Links::dial_missing() {
   set_timer();
 }
 
-// The timer runs while somebody is missing whom we dial.
+// While descriptors are missing it does not; the timer looks again.
+void Links::listen(bool on) {
+  epoll_event want{};
+  want.events = EPOLLIN;
+  want.data.fd = listen_fd_;
+  const int how = on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+  if (::epoll_ctl(epoll_fd_, how, listen_fd_, &want) == 0) listens_ = on;
+  set_timer();
+}
+
+// The timer runs while a replica is missing that we dial, and while we do not listen.
 void Links::set_timer() {
   bool missing = false;
   for (std::uint8_t i = 0; i < value(options_.self); ++i) missing = missing || !open_[i];
+  missing = missing || !listens_;
   if (missing == timer_on_) return;
   timer_on_ = missing;
   itimerspec every{};
@@ -123,7 +136,12 @@ void Links::set_timer() {
 void Links::accept_all() {
   for (;;) {
     const int fd = ::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) {
+      const AcceptError kind = judge_accept(errno);
+      if (kind == AcceptError::kOneClient) continue;
+      if (kind == AcceptError::kHost) listen(false);  // it would wake the loop again and again
+      return;
+    }
     if (accepted_.size() >= kAcceptedMax) {
       accepted_.erase(accepted_.begin());  // the oldest of those that say nothing
     }
@@ -252,7 +270,10 @@ bool Links::next(Event& out) {
         accept_all();
       } else if (fd == timer_fd_) {
         std::uint64_t times = 0;
-        if (::read(timer_fd_, &times, sizeof times) > 0) dial_missing();
+        if (::read(timer_fd_, &times, sizeof times) > 0) {
+          if (!listens_) listen(true);
+          dial_missing();
+        }
       } else {
         for (auto* list : {&dialing_, &knocking_, &accepted_}) {
           for (auto& link : *list) {

@@ -55,6 +55,7 @@ class Links final : public Bootstrap {
   void on_open(std::unique_ptr<SecureLink>& link);
   void read_from(ReplicaId peer);
   void drop(ReplicaId peer);
+  void listen(bool on);
   void set_timer();
   bool dials(ReplicaId peer) const noexcept { return value(peer) < value(options_.self); }
 
@@ -63,6 +64,7 @@ class Links final : public Bootstrap {
   std::unique_ptr<LinkContext> context_;
   int listen_fd_ = -1, epoll_fd_ = -1, timer_fd_ = -1;
   bool timer_on_ = false;
+  bool listens_ = true;
   std::vector<std::unique_ptr<SecureLink>> open_;  // by peer
   std::vector<std::uint64_t> opened_ns_;
   std::vector<std::unique_ptr<SecureLink>> dialing_;  // by peer: ours, not open yet

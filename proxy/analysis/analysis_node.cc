@@ -18,6 +18,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/accept_error.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/history_about.h"
 #include "proxy/node/node.h"
@@ -137,11 +138,16 @@ void AnalysisNode::open_control_socket() {
 // --- the loop -----------------------------------------------------------------------------------
 
 void AnalysisNode::wait(std::uint64_t until_ns) {
-  std::vector<pollfd> fds{{consensus_->event_fd(), POLLIN, 0},
-                          {signals_, POLLIN, 0},
-                          {control_.fd(), POLLIN, 0},
-                          {socket_, POLLIN, 0},
-                          {engine_ != nullptr ? engine_->fd() : -1, POLLIN, 0}};
+  if (control_.refused()) control_.flush();
+  const bool paused = accept_ns_ > now();
+  if (paused) until_ns = std::min(until_ns, accept_ns_);
+  const bool writes = control_.waits() && !control_.refused();
+  std::vector<pollfd> fds{
+      {consensus_->event_fd(), POLLIN, 0},
+      {signals_, POLLIN, 0},
+      {control_.fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0},
+      {paused ? -1 : socket_, POLLIN, 0},
+      {engine_ != nullptr ? engine_->fd() : -1, POLLIN, 0}};
   for (const int fd : clients_) fds.push_back({fd, POLLIN, 0});
   const std::uint64_t began = now();
   const std::uint64_t ns = until_ns > began ? until_ns - began : 0;
@@ -149,7 +155,8 @@ void AnalysisNode::wait(std::uint64_t until_ns) {
                          static_cast<long>(ns % 1'000'000'000)};
   if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
   if (fds[1].revents != 0) on_signals();
-  if (fds[2].revents != 0) on_control();
+  if ((fds[2].revents & POLLOUT) != 0) control_.flush();
+  if ((fds[2].revents & ~POLLOUT) != 0) on_control();
   if (fds[4].revents != 0) hear_engine();
   // From a copy: who was answered is no asker any more.
   for (std::size_t i = 5; i < fds.size(); ++i) {
@@ -180,7 +187,11 @@ void AnalysisNode::on_control() {
 
 void AnalysisNode::accept_client() {
   const int fd = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
+  if (fd < 0) {
+    constexpr std::uint64_t kAgainNs = std::uint64_t{kAcceptAgainMs} * 1'000'000;
+    if (judge_accept(errno) == AcceptError::kHost) accept_ns_ = now() + kAgainNs;
+    return;
+  }
   if (clients_.size() >= kClientsMax) {  // the one that has said nothing for longest goes
     ::close(clients_.front());
     clients_.erase(clients_.begin());
@@ -235,10 +246,11 @@ std::string AnalysisNode::status() const {
   s.log = group;
   Json all = to_json(s);
   // What it has no part in.
-  for (const char* key :
-       {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked", "unsupported"}) {
+  for (const char* key : {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked",
+                          "unsupported", "readiness", "verdict"}) {
     all.erase(key);
   }
+  all["may_lose"] = nullptr;
   AnalysisStatus told = engine_status_;
   told.got = spool_->last();
   told.spooled = spool_->kept();

@@ -73,6 +73,7 @@ class AnalysisNode {
   int socket_ = -1;
   std::vector<int> clients_;
   std::uint64_t flush_ns_ = 0, look_ns_ = 0;
+  std::uint64_t accept_ns_ = 0;  // until then descriptors are missing
   bool done_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
 };

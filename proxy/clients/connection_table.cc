@@ -52,13 +52,15 @@ Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string
   // A new file holds zeros, which are an unused table.  It has all its pages from the start
   // (ROOM-1).
   void* at = MAP_FAILED;
-  if (::ftruncate(fd, sizeof(Memory)) == 0 && allocate_pages(fd)) {
+  struct stat file {};
+  if (::fstat(fd, &file) == 0 && ::ftruncate(fd, sizeof(Memory)) == 0 && allocate_pages(fd)) {
     at = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   const Error why = system_error("the connection table's memory");
   ::close(fd);
   if (at == MAP_FAILED) return why;
-  std::unique_ptr<ConnectionTable> table(new ConnectionTable(static_cast<Memory*>(at)));
+  std::unique_ptr<ConnectionTable> table(
+      new ConnectionTable(static_cast<Memory*>(at), path, file.st_dev, file.st_ino));
   std::uint64_t found = 0;
   if (!table->memory_->magic.compare_exchange_strong(found, Memory::kMagic) &&
       found != Memory::kMagic) {
@@ -68,6 +70,11 @@ Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string
 }
 
 ConnectionTable::~ConnectionTable() { ::munmap(memory_, sizeof(Memory)); }
+
+bool ConnectionTable::is_there() const noexcept {
+  struct stat now {};
+  return ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == number_;
+}
 
 SocketHolder* ConnectionTable::claim_holder() noexcept {
   const ProcessName own = name_of_process(::getpid());

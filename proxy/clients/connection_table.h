@@ -12,6 +12,9 @@
 //
 // It is a hint but for `writer`: the kernel's counts decide what a new leader does.
 //
+// The file is there as long as the group may go on: crane-run removes it when the group has ended
+// (GroupDirectories::end_connections), and keepers of sockets look for that.
+//
 // Processes: written by all; each field says by whom.  Threads: one per process.
 // INVARIANT TABLE-1  A slot with a connection's SocketId is that connection's until the writer has
 //                    closed its socket.
@@ -24,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "consensus/fabric/process.h"
@@ -78,6 +82,8 @@ class ConnectionTable {
   ConnectionTable& operator=(const ConnectionTable&) = delete;
 
   ConnectionTableLayout& memory() noexcept { return *memory_; }
+  // False: its file was removed, the group has ended.
+  bool is_there() const noexcept;
   // A holder's record for the calling process; nullptr: there is none left.
   SocketHolder* claim_holder() noexcept;
 
@@ -102,11 +108,16 @@ class ConnectionTable {
   std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;
 
  private:
-  explicit ConnectionTable(ConnectionTableLayout* memory) noexcept : memory_(memory) {}
+  ConnectionTable(ConnectionTableLayout* memory, std::string path, dev_t device,
+                  ino_t number) noexcept
+      : memory_(memory), path_(std::move(path)), device_(device), number_(number) {}
   template <typename Wanted>
   std::vector<SocketId> sorted_sockets(Wanted&& wanted) const;
 
   ConnectionTableLayout* memory_;
+  const std::string path_;
+  const dev_t device_;  // .. and number: of the file that is mapped
+  const ino_t number_;
   std::vector<std::uint32_t> free_;  // below slots_used
 };
 

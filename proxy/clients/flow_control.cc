@@ -8,6 +8,9 @@
 #include "dmt/base/assert.h"
 
 namespace crane::proxy {
+namespace {
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+}  // namespace
 
 void Trail::at(Index index, std::int64_t now_ns) noexcept {
   CRANE_ASSERT(index >= newest_.index && now_ns >= newest_.at_ns);
@@ -23,6 +26,15 @@ std::int64_t Trail::left(Index index) const noexcept {
     if (step.index > index) return step.at_ns;
   }
   return newest_.at_ns;
+}
+
+Index Trail::where(std::int64_t then_ns) const noexcept {
+  const std::uint64_t oldest = used_ - std::min<std::uint64_t>(used_, kSteps);
+  for (std::uint64_t i = used_; i > oldest; --i) {
+    const Step& step = steps_[(i - 1) % kSteps];
+    if (step.at_ns <= then_ns || i - 1 == oldest) return step.index;
+  }
+  return newest_.index;
 }
 
 bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
@@ -63,12 +75,14 @@ void FlowControl::heard(ReplicaId from, const ProgressMessage& note, std::int64_
   if (note.recovers != 0 && note.recovers != f.returned) {
     f.returned = note.recovers;
     f.came_ns = now_ns;
+    f.had = value(trail_.newest()) - value(trail_.where(now_ns - kSecondNs));
     f.helped = false;
   }
   f.said = note;
   f.heard_ns = heard_ns_ = now_ns;
   if (f.helped || now_ns - f.came_ns < kHelpAfterNs) return;
   f.helped = true;
+  f.helped_ns = now_ns;
   f.from = Index{note.applied};
   f.own = trail_.newest();
 }
@@ -98,7 +112,10 @@ bool FlowControl::helps(std::int64_t now_ns) const noexcept {
   return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
     if (f.said.recovers == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
     const std::uint64_t own = value(trail_.newest()) - value(f.own);
-    return late(f, now_ns) && own > kHelpSlack + (f.said.applied - value(f.from)) / 2;
+    const std::uint64_t gained = (f.said.applied - value(f.from)) / 2;
+    const auto ms = static_cast<std::uint64_t>((now_ns - f.helped_ns) / 1'000'000);
+    const std::uint64_t kept = f.had * ms / 2'000;  // half of what they had (FLOW-2)
+    return late(f, now_ns) && own > kHelpSlack + std::max(gained, kept);
   });
 }
 
@@ -111,7 +128,9 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
     ++there;
     near += !late(f, now_ns);
   }
-  return (there >= needed && near < needed) || helps(now_ns);
+  // One more loss would stop the group (FLOW-2).
+  const bool bare = there <= needed;
+  return (there >= needed && near < needed) || (bare && helps(now_ns));
 }
 
 }  // namespace crane::proxy

@@ -14,7 +14,9 @@
 //
 // A replica that recovers has much to run, and clients are not to wait for all of that.  But
 // where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
-// the leader's server takes one entry for two that it runs, for a while.
+// the leader's server takes one entry for two that it runs, for a while.  Only while one more loss
+// would stop the group, and clients keep half of what they had when it came back, however slowly it
+// runs.
 //
 // A follower that says nothing counts as near: it is idle, stopped, takes a checkpoint, or has
 // worked on one entry for longer than kStandsNs, and to wait for him would be of no use.
@@ -24,6 +26,9 @@
 //               within kHeardNs: for too few near ones for a majority, or, within kHelpNs of its
 //               return, for one that recovers and runs less than twice as much as the leader's
 //               server.
+// INVARIANT FLOW-2  For one that recovers they wait only where the others are too few to lose one
+//               more, and while the leader's server has run at least half as fast as in the second
+//               before that one came.
 
 #include <algorithm>
 #include <array>
@@ -52,6 +57,8 @@ class Trail {
   Index newest() const noexcept { return newest_.index; }
   // When it was first seen behind `index`; if it never was: when it last moved.
   std::int64_t left(Index index) const noexcept;
+  // Where it was then, as far back as is known.
+  Index where(std::int64_t then_ns) const noexcept;
   // From then until it last moved.
   std::int64_t since(Index index) const noexcept { return newest_.at_ns - left(index); }
 
@@ -119,9 +126,11 @@ class FlowControl {
     ProgressMessage said;
     std::uint64_t returned = 0;  // the last return that was heard of
     std::int64_t heard_ns = 0;   // 0: never
-    std::int64_t came_ns = 0;    // when it was first heard to recover
-    // Since it is helped: where it was then, and where the leader's server was.
+    std::int64_t came_ns = 0;    // when it was first heard to recover,
+    std::uint64_t had = 0;       // and what the leader's server had run in the second before
+    // Since it is helped: when that began, where it was then, and where the leader's server was.
     bool helped = false;
+    std::int64_t helped_ns = 0;
     Index from{}, own{};
   };
   static bool is_heard(const Follower& f, std::int64_t now_ns) noexcept;

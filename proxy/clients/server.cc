@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/server.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +23,11 @@ Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn pro
       options_(options),
       on_event_(std::move(on_event)),
       batch_(std::move(propose), [this](Opener& opener) { opened(opener); }),
+      pause_(base, "clients",
+             [this] {
+               on_event_();
+               for (const auto& listener : listeners_) update_accepting(*listener);
+             }),
       names_([this](const ResolvedBody& body) { batch_.add_resolved(body); }) {
   open_names();
 }
@@ -30,6 +36,7 @@ Proxy::~Proxy() {
   takes_strangers_ = false;  // the loop forgets all listeners
   lead(false);
   if (shared_) {
+    if (event_initialized(&keeper_event_)) event_del(&keeper_event_);
     tend();
     bool any = !left_.empty();
     clients_.for_each([&any](Client& client) { any |= client.surrender().release() >= 0; });
@@ -106,8 +113,9 @@ void Proxy::follow_server(Listener& listener) {
 }
 
 void Proxy::update_accepting(Listener& listener) {
-  const bool takes = leading_ ? !paused_ && !out_of_descriptors_ : takes_strangers_;
-  listener.accept_clients(takes && listener.server_listens && !refuses_ && !listener.full);
+  const bool takes = leading_ ? !paused_ : takes_strangers_;
+  listener.accept_clients(takes && !pause_.on() && listener.server_listens && !refuses_ &&
+                          !listener.full);
 }
 
 void Proxy::refuse(bool on) {
@@ -164,6 +172,7 @@ void Proxy::accept_some(Listener& listener) {
     }
     VirtualAddress peer;
     const int fd = accept_client(listener.fd(), peer);
+    if (fd >= 0) pause_.accepted();
     if (fd >= 0 && !leading_) {
       strangers_(fd, listener.port, text(peer));
       continue;
@@ -172,15 +181,9 @@ void Proxy::accept_some(Listener& listener) {
       take_client(listener, ClientSocket(fd), peer);
       continue;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      spdlog::warn("accept on port {}: {}; waiting for a client to leave", listener.port,
-                   std::strerror(errno));
-      out_of_descriptors_ = !clients_.empty();
-      for (const auto& l : listeners_) update_accepting(*l);
+    if (pause_.failed(errno, fmt::format("port {}", listener.port)) != AcceptError::kOneClient) {
       return;
     }
-    // ECONNABORTED and network errors of one client concern that client only.
   }
 }
 
@@ -445,10 +448,7 @@ void Proxy::forget(Client& client) {
   if (moved_) moved_->ended(client);
   if (client.settles) std::erase(settling_, &client);
   clients_.forget(client);
-  if (out_of_descriptors_) {
-    out_of_descriptors_ = false;
-    for (const auto& listener : listeners_) update_accepting(*listener);
-  }
+  pause_.end();
 }
 
 // --- leadership ----------------------------------------------------------------------------------
@@ -519,7 +519,6 @@ void Proxy::step_down() {
     client.look_at = 0;
     if (client.server_closed()) closed_.push_back(value(client.conn));
   });
-  out_of_descriptors_ = false;
 }
 
 }  // namespace crane::proxy

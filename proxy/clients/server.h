@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "dmt/sequence/output.h"
+#include "proxy/clients/accept_pause.h"
 #include "proxy/clients/batch.h"
 #include "proxy/clients/client_list.h"
 #include "proxy/clients/grants.h"
@@ -92,7 +93,7 @@ class Proxy {
   void set_listening(std::uint16_t port, bool listening, bool restarts = false);
 
   // Connections outlive their leader on this host.  Before the first lead().
-  void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
+  void share(std::unique_ptr<SharedSockets> sockets);
   bool shares() const noexcept { return shared_ != nullptr; }
   // Those of a virtual address outlive their leader's host.  Before the first lead().
   Outcome move_clients_of(const std::string& address);
@@ -235,6 +236,8 @@ class Proxy {
   void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
   void let_go();
+  static void on_keeper_end(int fd, short what, void* proxy);
+  void watch_keeper();
 
   event_base* base_;
   const ProxyOptions options_;
@@ -245,11 +248,11 @@ class Proxy {
   bool takes_strangers_ = false;
   bool refuses_ = false;
   bool paused_ = false;
-  bool out_of_descriptors_ = false;
   bool read_again_ = false;  // of all clients: the batch was full, or they are new here
   std::uint64_t queued_ = 0;
   ProxyCounters counters_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  AcceptPause pause_;  // of all of them
   ClientList clients_;
   Destinations destinations_;
   Names names_;
@@ -258,6 +261,7 @@ class Proxy {
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
   std::vector<ClientSocket> left_;     // of no client here, or not yet: the next leader's
   std::unique_ptr<SharedSockets> shared_;
+  event keeper_event_{};  // its end; or when to try again to start one
   std::unique_ptr<MovedClients> moved_;
   bool holds_output_ = false;
   bool takes_none_ = false;  // an earlier leader may still use the sockets

@@ -13,6 +13,30 @@
 #include "proxy/clients/tuning.h"
 
 namespace crane::proxy {
+namespace {
+
+constexpr timeval kAgain{1, 0};  // where no keeper could be started
+
+}  // namespace
+
+void Proxy::share(std::unique_ptr<SharedSockets> sockets) {
+  shared_ = std::move(sockets);
+  watch_keeper();
+}
+
+void Proxy::watch_keeper() {
+  const int fd = shared_->keeper_fd();
+  event_assign(&keeper_event_, base_, fd, static_cast<short>(fd < 0 ? EV_TIMEOUT : EV_READ),
+               on_keeper_end, this);
+  event_add(&keeper_event_, fd < 0 ? &kAgain : nullptr);
+}
+
+void Proxy::on_keeper_end(int, short, void* argument) {
+  Proxy& proxy = *static_cast<Proxy*>(argument);
+  proxy.on_event_();
+  proxy.shared_->replace_keeper();
+  proxy.watch_keeper();
+}
 
 // A replica need not keep what the leader has put into the socket.
 void Proxy::trim(Client& client) {

@@ -32,6 +32,22 @@ SharedSockets::~SharedSockets() {
   if (keeper_ && holder_.holds.load() == 0) keeper_->end();
 }
 
+void SharedSockets::replace_keeper() {
+  if (keeper_) keeper_->end();
+  keeper_.reset();
+  auto next = SocketKeeper::start(*table_, holder_);
+  if (next.ok()) {
+    spdlog::warn("the keeper of the clients' sockets was killed, another one is in its place");
+    keeper_.emplace(std::move(next).value());
+  } else if (!complained_) {
+    spdlog::error(
+        "the keeper of the clients' sockets was killed, and another one cannot be started: {}; "
+        "until then connections end with this process",
+        next.error().message());
+  }
+  complained_ = !next.ok();
+}
+
 std::vector<int> SharedSockets::collect() {
   std::vector<int> all;
   holder_.holds.store(1);

@@ -47,6 +47,12 @@ class SharedSockets {
   // No client's socket is left here: the keeper ends with this process.
   void none_left() noexcept;
 
+  // --- the keeper (KEEPER-1)
+  // Readable once it was killed; -1: there is none, connections would end with this process.
+  int keeper_fd() const noexcept { return keeper_ ? keeper_->pidfd() : -1; }
+  // Starts another one in its place; says whether that could be done.
+  void replace_keeper();
+
   // Clients come to this port of the host.
   void add_port(std::uint16_t port) noexcept { table_->add_port(port); }
   ConnectionTable& table() noexcept { return *table_; }
@@ -58,7 +64,8 @@ class SharedSockets {
   SocketHolder& holder_;
   WriterRight right_;
   std::optional<SocketKeeper> keeper_;
-  bool held_ = false;  // collect() was called since the last released()
+  bool complained_ = false;  // that there is no keeper
+  bool held_ = false;        // collect() was called since the last released()
 };
 
 }  // namespace crane::proxy

@@ -16,7 +16,6 @@
 #include <cerrno>
 
 #include "consensus/fabric/process.h"
-#include "dmt/base/clock.h"
 #include "dmt/base/futex.h"
 #include "proxy/clients/client_socket.h"
 #include "proxy/clients/listener.h"
@@ -24,7 +23,7 @@
 namespace crane::proxy {
 namespace {
 
-constexpr std::int64_t kLookNs = 100'000'000;  // whether another node is left
+constexpr std::int64_t kLookNs = 100'000'000;  // whether the group has ended
 
 // Calls `visit(number)` for all numbers that may be open descriptors of a holder.  /proc/<pid>/fd
 // would tell, and makes an inode for each: that takes longer than all of the rest.
@@ -61,14 +60,6 @@ int take_descriptor(int pidfd, int fd) noexcept {
   return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, 0));
 }
 
-bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
-  return std::any_of(std::begin(table.memory().holders), std::end(table.memory().holders),
-                     [&](const SocketHolder& holder) {
-                       const ProcessName other = holder.node.load();
-                       return other != node && is_alive(other);
-                     });
-}
-
 // The process.  It has a copy of the node's memory as it was, and uses none of it but the table.
 [[noreturn]] void keep(ConnectionTable& table, SocketHolder& holder, pid_t node) {
   sigset_t all;
@@ -76,8 +67,9 @@ bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::setsid();
   ::prctl(PR_SET_NAME, "crane-sockets");
-  const ProcessName its_node = holder.node.load();
   const int pidfd = consensus::open_pidfd(node);
+  // A node that may live uses what would be closed below.
+  if (pidfd < 0 && errno != ESRCH) ::_exit(1);
   pollfd gone{pidfd, POLLIN, 0};
   while (pidfd >= 0 && ::poll(&gone, 1, -1) < 0 && errno == EINTR) continue;
   if (holder.holds.load() == 0) ::_exit(0);
@@ -91,9 +83,7 @@ bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
       ::close(fd);  // others wait for the end of what the node had open
     }
   });
-  const std::int64_t until = monotonic_ns() + SocketKeeper::kWaitsNs;
-  while (holder.holds.load() != 0 && !clients.empty() && monotonic_ns() < until &&
-         another_node_lives(table, its_node)) {
+  while (holder.holds.load() != 0 && !clients.empty() && table.is_there()) {
     (void)futex_wait_for(&holder.holds, 1, kLookNs);
   }
   if (holder.holds.load() != 0) {
@@ -110,19 +100,23 @@ Result<SocketKeeper> SocketKeeper::start(ConnectionTable& table, SocketHolder& h
   const long pid = ::syscall(SYS_clone, CLONE_FILES, nullptr, nullptr, nullptr, nullptr);
   if (pid == 0) keep(table, holder, node);
   if (pid < 0) return system_error("start the keeper of sockets");
-  SocketKeeper keeper(static_cast<pid_t>(pid));
-  holder.keeper.store(name_of_process(keeper.pid()));
-  const int pidfd = consensus::open_pidfd(keeper.pid());
+  const int pidfd = consensus::open_pidfd(static_cast<pid_t>(pid));
+  SocketKeeper keeper(static_cast<pid_t>(pid), pidfd);
+  holder.keeper.store(name_of_process(keeper.pid_));
   const int taken = take_descriptor(pidfd, pidfd);  // one that is surely there
-  // Clients' numbers begin behind what this process has open by now.
-  if (pidfd >= 0) holder.descriptors.store(static_cast<std::uint32_t>(pidfd) + 1);
   const int why = errno;
+  // Clients' numbers begin behind what this process has open by now.
+  const auto behind = static_cast<std::uint32_t>(pidfd) + 1;
+  if (pidfd >= 0 && behind > holder.descriptors.load()) holder.descriptors.store(behind);
   if (taken >= 0) ::close(taken);
-  if (pidfd >= 0) ::close(pidfd);
   if (taken >= 0) return keeper;
   keeper.end();
   const bool denied = why == EPERM || why == EACCES;
   return Error{denied ? Code::kDenied : Code::kUnsupported, why, "pidfd_getfd"};
+}
+
+SocketKeeper::~SocketKeeper() {
+  if (pidfd_ >= 0) ::close(pidfd_);
 }
 
 void SocketKeeper::end() noexcept {

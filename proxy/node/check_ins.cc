@@ -26,7 +26,9 @@ CheckIns::Connection::~Connection() {
 }
 
 CheckIns::CheckIns(event_base* base, int listener, Take take)
-    : base_(base), take_(std::move(take)) {
+    : base_(base), take_(std::move(take)), pause_(base, "processes of the server", [this] {
+        pause_.on() ? event_del(&listener_event_) : event_add(&listener_event_, nullptr);
+      }) {
   event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
   event_add(&listener_event_, nullptr);
 }
@@ -43,7 +45,11 @@ void CheckIns::take_connections() {
   for (int taken = 0; taken < kTakenAtOnce; ++taken) {
     const int connection =
         ::accept4(event_get_fd(&listener_event_), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (connection < 0) return;
+    if (connection < 0) {
+      (void)pause_.failed(errno, "the socket of the server's processes");
+      return;
+    }
+    pause_.accepted();
     hear_silent();  // the same process may have sent there before it connected here
     if (read(connection)) {
       ::close(connection);

@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "dmt/segment.h"
+#include "proxy/clients/accept_pause.h"
 
 namespace crane::node {
 
@@ -62,6 +63,7 @@ class CheckIns {
   Take take_;
   event listener_event_{};
   std::list<std::unique_ptr<Connection>> silent_;  // the oldest first
+  proxy::AcceptPause pause_;
 };
 
 }  // namespace crane::node

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "proxy/clients/tuning.h"
+#include "proxy/node/recovery/recovery_tier.h"
 
 namespace crane::node {
 namespace {
@@ -45,8 +46,15 @@ consensus::Options member_options(const Config& config) {
   return options;
 }
 
+bool keeps_whole_log(const Config& config) {
+  const bool wanted = config.checkpoint_every_s != 0 || config.checkpoint_log_mb != 0;
+  return !config.host && !config.on_disk() && config.replicas > 1 && wanted &&
+         RecoveryTier::why_no_checkpoints(config).empty();
+}
+
 consensus::Options consensus_options(const Config& config) {
   consensus::Options options = member_options(config);
+  options.keeps_log = keeps_whole_log(config);
   options.forget = config.forget;
   if (config.host) set_host_options(config, options);
   if (config.host || config.on_disk()) options.lasting_directory = config.dir;

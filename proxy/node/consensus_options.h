@@ -11,6 +11,9 @@
 
 namespace crane::node {
 
+// Whether the log in memory stays whole behind the newest checkpoint of this machine: where all
+// replicas are on it, and checkpoints are taken.
+bool keeps_whole_log(const Config& config);
 // The group, its log and this replica's place in it.
 consensus::Options member_options(const Config& config);
 // All but callbacks and checkpoint, of a replica that runs the server.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/control.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -30,6 +32,26 @@ T number_of(const nlohmann::json& message, const char* name) {
   if (found == message.end() || !found->is_number_unsigned()) return 0;
   const auto number = found->get<std::uint64_t>();
   return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : T{0};
+}
+
+using Kind = control::Outbox::Kind;
+using Sent = control::Outbox::Sent;
+
+Kind kind_of(const std::string& type) {
+  for (const char* last : {"exit", "fatal", "removed", "drained"}) {
+    if (type == last) return Kind::kLast;
+  }
+  return Kind::kUsual;
+}
+
+// Of two with the same one the newer says all.
+std::string key_of(const nlohmann::json& message) {
+  std::string key;
+  for (const char* name : {"t", "port", "bind", "replica"}) {
+    const auto found = message.find(name);
+    if (found != message.end()) key += found->dump() + " ";
+  }
+  return key;
 }
 
 }  // namespace
@@ -61,29 +83,22 @@ Control::~Control() {
 void Control::replace(int fd) noexcept {
   if (fd_ >= 0) ::close(fd_);
   fd_ = fd;
+  outbox_.start(fd);
 }
 
-void Control::send(const nlohmann::json& message) noexcept { send_with(message, -1); }
-
-void Control::send_with(const nlohmann::json& message, int passed) noexcept {
-  if (fd_ < 0) return;
+void Control::send(const nlohmann::json& message, int passed) {
+  const std::string type = text_of(message, "t");
   // Text that is not UTF-8 (a path, a server's message) must not end the node.
   std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (passed >= 0) {
-    header.msg_control = ancillary;
-    header.msg_controllen = sizeof ancillary;
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof passed);
-    std::memcpy(CMSG_DATA(c), &passed, sizeof passed);
+  if (outbox_.send(kind_of(type), key_of(message), std::move(text), passed) == Sent::kFailed) {
+    spdlog::error("crane-run does not hear \"{}\": {}", type, system_error("send").message());
   }
-  while (::sendmsg(fd_, &header, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+}
+
+void Control::flush() {
+  while (outbox_.flush() == Sent::kFailed) {
+    spdlog::error("crane-run does not hear a message that waited for it: {}",
+                  system_error("send").message());
   }
 }
 

@@ -26,6 +26,7 @@
 #include <string>
 
 #include "dmt/base/result.h"
+#include "runtime/control/outbox.h"
 
 namespace crane::node {
 
@@ -53,15 +54,20 @@ std::string refused(const std::string& error, const std::string& message);
 class Control {
  public:
   // Takes over `fd`; -1: there is none, messages are dropped.
-  explicit Control(int fd) noexcept : fd_(fd) {}
+  explicit Control(int fd) noexcept : fd_(fd), outbox_(fd) {}
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
   int fd() const noexcept { return fd_; }
-  void send(const nlohmann::json& message) noexcept;
+  // Never waits: a crane-run that is stopped stops no node (OUTBOX-1).
   // `passed`: a descriptor that goes with it; -1: none.
-  void send_with(const nlohmann::json& message, int passed) noexcept;
+  void send(const nlohmann::json& message, int passed = -1);
+  // Messages wait for room: flush() when fd() is writable or, where the socket has refused them,
+  // after Outbox::kAgainMs.
+  bool waits() const noexcept { return outbox_.waits(); }
+  bool refused() const noexcept { return outbox_.refused(); }
+  void flush();
   // The other side is gone, or somebody else; closes what there was.
   void replace(int fd) noexcept;
   // kBusy: nothing is there now.
@@ -69,6 +75,7 @@ class Control {
 
  private:
   int fd_;
+  control::Outbox outbox_;
 };
 
 }  // namespace crane::node

@@ -19,6 +19,12 @@ constexpr int kBacklog = 16;
 
 }  // namespace
 
+ControlSocket::ControlSocket(event_base* base, ControlSocketActions actions)
+    : base_(base), actions_(std::move(actions)), pause_(base, "requests", [this] {
+        actions_.on_event();
+        if (fd_ >= 0) pause_.on() ? event_del(&event_) : event_add(&event_, nullptr);
+      }) {}
+
 Outcome ControlSocket::open(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -51,7 +57,11 @@ void ControlSocket::close() {
 void ControlSocket::accept() {
   actions_.on_event();
   const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
+  if (fd < 0) {
+    (void)pause_.failed(errno, "the control socket");
+    return;
+  }
+  pause_.accepted();
   if (connections_.size() >= kConnectionsMax) {
     ::close(fd);
     return;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dmt/base/result.h"
+#include "proxy/clients/accept_pause.h"
 
 namespace crane::node {
 
@@ -29,8 +30,7 @@ struct ControlSocketActions {
 
 class ControlSocket {
  public:
-  ControlSocket(event_base* base, ControlSocketActions actions)
-      : base_(base), actions_(std::move(actions)) {}
+  ControlSocket(event_base* base, ControlSocketActions actions);
   ~ControlSocket() { close(); }
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
@@ -52,6 +52,7 @@ class ControlSocket {
   const ControlSocketActions actions_;
   int fd_ = -1;
   event event_{};
+  proxy::AcceptPause pause_;
   std::vector<std::unique_ptr<Connection>> connections_;  // whose request has not come yet
 };
 

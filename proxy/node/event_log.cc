@@ -29,7 +29,7 @@ std::string election_text(const NodeStatus& s) {
 
 void compare_roles(const NodeStatus& before, const NodeStatus& now, std::vector<Event>& all) {
   const bool led = now.leader < kReplicasMax;
-  if (now.takes_clients && (!before.takes_clients || before.view != now.view)) {
+  if (now.readiness.takes_clients && (!before.readiness.takes_clients || before.view != now.view)) {
     std::string text = election_text(now);
     if (now.last_adopted + now.last_reset > 0) {
       text +=

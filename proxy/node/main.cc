@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -38,6 +39,7 @@
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/instance.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/patient_write.h"
 #include "runtime/setup/service_manager.h"
 #include "runtime/setup/version.h"
 
@@ -66,6 +68,39 @@ class HeadFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
+// Standard error, of a node by itself.  Its reader may be stopped, which stops no node: what finds
+// no room is in node.log only, and that is said.
+class StarterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    if (missing_ > 0) {
+      spdlog::details::log_msg about = message;
+      const std::string text = std::to_string(missing_) +
+                               " lines are in node.log only: the reader "
+                               "of this output had stopped";
+      about.payload = text;
+      formatter_->format(about, line);
+      if (!is_written(line)) {
+        ++missing_;
+        return;
+      }
+      missing_ = 0;
+      line.clear();
+    }
+    formatter_->format(message, line);
+    if (!is_written(line)) ++missing_;
+  }
+  void flush_() override {}
+
+ private:
+  static bool is_written(const spdlog::memory_buf_t& line) {
+    return crane::setup::write_what_fits(STDERR_FILENO, line.data(), line.size()) >= 0;
+  }
+
+  std::size_t missing_ = 0;
+};
+
 std::unique_ptr<spdlog::formatter> line_for_starter() {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<HeadFlag>('*').set_pattern("%*crane-node: %v");
@@ -78,7 +113,7 @@ void open_log(const Config& config) {
   try {
     auto log = spdlog::basic_logger_mt("crane-node", config.replica_dir() + "/node.log");
     // By itself it talks to whoever started it (a terminal, a journal) as well.
-    if (config.host) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (config.host) log->sinks().push_back(std::make_shared<StarterSink>());
     log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z [%l] %v");
     if (config.host) log->sinks().back()->set_formatter(line_for_starter());
     log->flush_on(spdlog::level::info);

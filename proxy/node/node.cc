@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "dmt/base/clock.h"
 #include "dmt/scheduler.h"
+#include "dmt/stall.h"
+#include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/unhooked.h"
@@ -69,8 +72,10 @@ ExitStatus Node::run() {
         if (!round()) break;
       }
       proxy_->tend();
-      proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(), now_ns_);
+      proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(),
+                       recovery_->log_is_full(), now_ns_);
       due_.progress = report_progress();
+      due_.lead = watch_lead();
       status_->step(now_ns_);
       if (http_ != nullptr) http_->step(now_ns_);
       server_->outputs().tick(now_ns_);
@@ -79,8 +84,8 @@ ExitStatus Node::run() {
         fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
       }
       end_.step(now_ns_);
-      due_.requests = requests_->step(now_ns_, recovery_->catches_up());
-      recovery_->step_catch_up(now_ns_);
+      due_.requests = requests_->step(now_ns_);
+      recovery_->step_meter(now_ns_);
       consensus_->flush_doorbells();
       if (!end_.done()) sleep_until_event();
     }
@@ -208,14 +213,72 @@ void Node::sleep_until_event() {
 
 // To the leader, which may wait for it; when to do so again.
 std::int64_t Node::report_progress() {
-  if (leadership_.leads() || !mode_.member()) return proxy::kNever;
+  if (!mode_.member()) return proxy::kNever;
+  const Index applied = server_->applied();
   progress_->committed(intake_->last_for_server(), now_ns_);
-  const std::int64_t lag_ns = progress_->new_lag_ns(server_->applied(), now_ns_);
-  if (lag_ns >= 0) consensus_->lags(static_cast<std::uint64_t>(lag_ns));
-  if (recovery_->holds_log() || value(leadership_.leader()) >= config_.replicas) {
+  recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_), now_ns_);
+  if (const auto lag = progress_->new_lag(applied, recovery_->catches_up(), now_ns_)) {
+    consensus_->lags(static_cast<std::uint64_t>(lag->ns), lag->ran);
+  }
+  if (leadership_.leads() || recovery_->holds_log() ||
+      value(leadership_.leader()) >= config_.replicas) {
     return proxy::kNever;
   }
-  return progress_->step(server_->applied(), recovery_->catches_up(), now_ns_);
+  return progress_->step(applied, recovery_->catches_up(), now_ns_);
+}
+
+// Another replica's server may be further than the own one while this replica leads.
+std::int64_t Node::watch_lead() {
+  const bool leads = leadership_.leads() && goes_on() && mode_.member() &&
+                     !requests_->hands_over() && consensus_->leads_on();
+  const Index applied = server_->applied();
+  LeadWatch::Seen seen{leads, applied, 0, 0};
+  std::vector<ReplicaId> voters;
+  if (leads) {
+    seen.behind_ns = progress_->behind_ns(applied, now_ns_);
+    seen.clock = __atomic_load_n(&server_->layout().scheduler.clock, __ATOMIC_ACQUIRE);
+  }
+  if (seen.behind_ns > 0) {
+    for (const consensus::MemberStatus& m : consensus_->members()) {
+      const bool other = m.connected && value(m.id) != config_.replica;
+      if (other && m.role == consensus::MemberRole::kVoter) voters.push_back(m.id);
+    }
+  }
+  const LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
+  if (actions.asks) {
+    for (const ReplicaId to : voters) {
+      (void)consensus_->send_message(to, proxy::bytes_of(StandingMessage{}));
+    }
+  }
+  if (!actions.successor) return actions.due_ns;
+  const Outcome asked = consensus_->transfer(*actions.successor);
+  if (asked.ok()) {
+    lead_watch_.handed_over(now_ns_);
+    spdlog::warn(
+        "the server of this replica has not run entry {} for {} ms, and that of replica {} has: "
+        "the lead goes there",
+        value(applied) + 1, seen.behind_ns / 1'000'000, value(*actions.successor));
+  }
+  return actions.due_ns;
+}
+
+// False: it is about something else.
+bool Node::heard_standing(ReplicaId from, std::span<const std::byte> message) {
+  StandingMessage m;
+  if (message.size() != sizeof m || !proxy::read_body(message, m)) return false;
+  if (m.what != StandingMessage::kWhat) return false;
+  if (m.answers != 0) {
+    lead_watch_.heard(from, m, now_ns_);
+    return true;
+  }
+  dmt::Layout& layout = server_->layout();
+  const dmt::Glimpse now = dmt::glimpse(layout);
+  m.answers = 1;
+  m.applied = value(server_->applied());
+  m.clock = __atomic_load_n(&layout.scheduler.clock, __ATOMIC_ACQUIRE);
+  m.waits = now.slot != dmt::kNone && now.in_operation && m.clock >= dmt::told_clock(layout);
+  (void)consensus_->send_message(from, proxy::bytes_of(m));
+  return true;
 }
 
 // --- the end ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@
 #include "proxy/node/event_loop.h"
 #include "proxy/node/host_role.h"
 #include "proxy/node/http/http_service.h"
+#include "proxy/node/lead_watch.h"
 #include "proxy/node/leadership.h"
 #include "proxy/node/listeners.h"
 #include "proxy/node/live_check.h"
@@ -79,6 +80,8 @@ class Node {
   bool round();
   void look_for_memory();
   std::int64_t report_progress();
+  std::int64_t watch_lead();
+  bool heard_standing(ReplicaId from, std::span<const std::byte> message);
   // Nothing stops this replica, and its server has not ended at a turn.
   bool goes_on() const noexcept { return !end_.stopping() && !server_->exit().exited(); }
   bool work_waiting() const noexcept;
@@ -97,9 +100,9 @@ class Node {
   // When a part wants to be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {
     std::int64_t consensus = proxy::kNever, requests = proxy::kNever, stalls = proxy::kNever,
-                 check = proxy::kNever, progress = proxy::kNever;
+                 check = proxy::kNever, progress = proxy::kNever, lead = proxy::kNever;
     std::int64_t first() const noexcept {
-      return std::min({consensus, requests, stalls, check, progress});
+      return std::min({consensus, requests, stalls, check, progress, lead});
     }
   };
 
@@ -121,6 +124,7 @@ class Node {
   std::unique_ptr<Service> service_;
   std::unique_ptr<Listeners> listeners_;
   std::unique_ptr<StallWatch> stalls_;
+  LeadWatch lead_watch_;
   std::unique_ptr<LiveCheck> live_check_;
   std::unique_ptr<StatusReporter> status_;
   std::unique_ptr<OperatorRequests> requests_;

@@ -88,7 +88,7 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
 // Null: connections end with their leader.  Early: the keeper has a copy of this process.
 std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool member) {
   if (config.host || config.replicas == 1 || !config.keeps_connections || !member) return nullptr;
-  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/connections");
+  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/" + setup::kConnections);
   if (sockets.ok()) return std::move(sockets).value();
   spdlog::warn("clients will be reset when the leader changes: {}", sockets.error().message());
   return nullptr;
@@ -161,6 +161,7 @@ void Node::open_log_side() {
   };
   recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
+  recovery.lag_ns = [this](ReplicaId who) { return proposals_->follower_lag(who, now_ns_).ns; };
   recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
   recovery.refusal_changed = [this](const std::string& reason) {
     supervisor_.refused_dumps(reason);
@@ -234,14 +235,10 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.drain = [this] { server_->drain(); };
   service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
   service.started = [this] { live_check_->lead(); };
-  service.followed = [this](bool another_leads) {
-    requests_->follow(another_leads);
-    status_->changed(now_ns_);
-  };
   service.changed = [this] { status_->changed(now_ns_); };
   service.supervised = [this] { return supervisor_.present(); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
-                                       config_.replicas, std::move(service));
+                                       std::move(service));
   listeners_ = std::make_unique<Listeners>(
       layout, *proxy_, host_.get(), supervisor_, [this](const PortBody& body) {
         return leadership_
@@ -339,6 +336,8 @@ bool Node::open_group() {
   };
   callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> note) {
     if (recovery_->heard(from, note) || proposals_->heard(from, note, now_ns_)) return;
+    if (heard_standing(from, note)) return;
+    if (status_ != nullptr && status_->heard(from, note, now_ns_)) return;
     (void)live_check_->heard(from, note);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
@@ -418,6 +417,10 @@ void Node::open_supervisor() {
   actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
     spdlog::error("no listener for port {}: {}", port, message);
     listeners_->settled(port, error);
+  };
+  actions.listener_lost = [this] {
+    listeners_->ask_again();
+    listeners_->open_all(false);
   };
   actions.not_published = [this](std::uint16_t port) {
     spdlog::info("port {} of the server is not published: clients do not reach it", port);

@@ -29,9 +29,6 @@ std::string refusal(const Error& why, const std::string& what) {
   return refused(error, what + ": " + why.what + cause);
 }
 
-// How long an operator's abdication lasts when nobody else can lead.
-constexpr std::int64_t kTransferNs = 3'000'000'000;
-
 }  // namespace
 
 std::string OperatorRequests::answer(const std::string& text) {
@@ -141,14 +138,14 @@ void OperatorRequests::end_when_let_in(std::function<void()> end) {
   if (!let_in(ends)) end();
 }
 
-// To any other one: the others elect one of themselves.  This replica may lead again once another
-// one does, or after kTransferNs when none could.
+// To any other one: the others elect one of themselves.  This replica stays the last choice until
+// another one leads.
 Outcome OperatorRequests::hand_over(int to) {
   if (!leadership_.leads()) return Done{};
   if (to == kAnyOther) {
     spdlog::info("an operator hands the lead over");
-    eligible_at_ns_ = monotonic_ns() + kTransferNs;
     group_.abdicate("an operator hands the lead over");
+    group_.fit();
   } else {
     const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)});
     if (!asked.ok()) return asked;
@@ -223,21 +220,13 @@ std::string OperatorRequests::bring_back(const nlohmann::json& request) {
   return accepted(fmt::format("replica {} is started", who));
 }
 
-void OperatorRequests::follow(bool another_leads) noexcept {
-  if (another_leads && eligible_at_ns_ != proxy::kNever) eligible_at_ns_ = 0;
-}
-
-std::int64_t OperatorRequests::step(std::int64_t now_ns, bool recovers) {
-  if (now_ns >= eligible_at_ns_) {
-    eligible_at_ns_ = proxy::kNever;
-    if (!recovers) group_.fit();
-  }
+std::int64_t OperatorRequests::step(std::int64_t now_ns) {
   if (now_ns >= hands_over_at_ns_) {
     hands_over_at_ns_ = proxy::kNever;
     const Outcome done = hands_over_();
     if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
   }
-  return std::min(eligible_at_ns_, hands_over_at_ns_);
+  return hands_over_at_ns_;
 }
 
 }  // namespace crane::node

@@ -49,10 +49,8 @@ class OperatorRequests {
   // Also crane-run asks for it.
   std::string change_member(const nlohmann::json& request);
 
-  // After the lead was handed over this replica may lead again once another one does, or after a
-  // while when none could.  `recovers`: it does not seek the lead for another reason.
-  void follow(bool another_leads) noexcept;
-  std::int64_t step(std::int64_t now_ns, bool recovers);
+  // Does what is due; returns when to call it again.
+  std::int64_t step(std::int64_t now_ns);
   // The lead goes in a moment: clients are read, and hear nothing.
   bool hands_over() const noexcept { return hands_over_at_ns_ != proxy::kNever; }
   // Calls `end`, which ends this node in order, when what clients have sent is in; at once when
@@ -75,7 +73,6 @@ class OperatorRequests {
   const Leadership& leadership_;
   Supervisor& supervisor_;
   const OperatorActions actions_;
-  std::int64_t eligible_at_ns_ = proxy::kNever;
   std::int64_t hands_over_at_ns_ = proxy::kNever;
   std::function<Outcome()> hands_over_;
 };

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/clients/tuning.h"
@@ -55,12 +56,15 @@ void ClientPacing::note(bool waits, std::int64_t now_ns) {
       lag_ns_ / 1'000'000, waited_ns_ / 1'000'000);
 }
 
-std::int64_t ProgressReporter::new_lag_ns(Index applied, std::int64_t now_ns) noexcept {
+std::optional<ProgressReporter::Lag> ProgressReporter::new_lag(Index applied, bool recovers,
+                                                               std::int64_t now_ns) noexcept {
   const std::int64_t behind = report_.behind_ns(applied, now_ns);
-  const std::int64_t lag = behind < proxy::kLateNs ? 0 : behind;
-  if (lag < lag_ns_ + kLagStepNs && lag > lag_ns_ - kLagStepNs) return -1;
-  lag_ns_ = lag;
-  return lag;
+  const std::int64_t late = behind < proxy::kLateNs ? 0 : behind;
+  const std::int64_t ns = recovers ? std::max(late, kRecoversLagNs) : late;
+  const bool changed = ns >= lag_.ns + kLagStepNs || ns <= lag_.ns - kLagStepNs;
+  if (!changed && (ns == 0 || applied == lag_.ran)) return std::nullopt;
+  lag_ = {ns, applied};
+  return lag_;
 }
 
 std::int64_t ProgressReporter::step(Index applied, bool recovers, std::int64_t now_ns) {

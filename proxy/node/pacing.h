@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "consensus/consensus.h"
@@ -23,7 +24,7 @@ class ClientPacing {
  public:
   struct Seen {
     bool leads = false;
-    bool busy = false;    // consensus took no more
+    bool busy = false;    // consensus took no more, or the log has no room
     bool paused = false;  // clients are
     Index applied{};
     Index proposed{};
@@ -64,6 +65,8 @@ class ClientPacing {
 class ProgressReporter {
  public:
   static constexpr std::int64_t kLagStepNs = 2'000'000;
+  // A server that recovers is taken for as late, however old what it has still to run is.
+  static constexpr std::int64_t kRecoversLagNs = 1'000'000'000;
 
   // A note that is lost is followed by the next one.
   using Send = std::function<void(const proxy::ProgressMessage& note)>;
@@ -75,21 +78,25 @@ class ProgressReporter {
   void caught_up() noexcept { life_ = 0; }
 
   void committed(Index last, std::int64_t now_ns) noexcept { report_.committed(last, now_ns); }
-  // How late the own server is, 0: less than kLateNs, when that has changed by kLagStepNs; -1: it
-  // has not.
-  std::int64_t new_lag_ns(Index applied, std::int64_t now_ns) noexcept;
+  // How late the own server is, 0: less than kLateNs and not recovering.
+  struct Lag {
+    std::int64_t ns = 0;
+    Index ran{};
+  };
+  // When elections are to know another lag: it changed by kLagStepNs, or the server has run more.
+  std::optional<Lag> new_lag(Index applied, bool recovers, std::int64_t now_ns) noexcept;
   // How old the oldest entry is that the own server, which is at `applied`, has not taken.
   std::int64_t behind_ns(Index applied, std::int64_t now_ns) const noexcept {
     return report_.behind_ns(applied, now_ns);
   }
-  // `recovers`: it does not seek the lead yet.
+  // `recovers`: it has not caught up yet.
   std::int64_t step(Index applied, bool recovers, std::int64_t now_ns);
 
  private:
   const Send send_;
   proxy::ProgressReport report_;
   std::uint64_t life_ = 0;
-  std::int64_t lag_ns_ = 0;  // as new_lag_ns() gave it last
+  Lag lag_;  // as new_lag() gave it last
 };
 
 }  // namespace crane::node

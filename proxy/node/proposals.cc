@@ -87,8 +87,8 @@ bool Proposals::heard(ReplicaId from, std::span<const std::byte> message, std::i
   return true;
 }
 
-void Proposals::pace(Index applied, std::uint64_t waiting_bytes, std::int64_t now_ns) {
-  const ClientPacing::Seen seen{leadership_.leads(),    leadership_.busy(),
+void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns) {
+  const ClientPacing::Seen seen{leadership_.leads(),    leadership_.busy() || full,
                                 proxy_.paused(),        applied,
                                 leadership_.proposed(), waiting_bytes};
   const bool pause = pacing_.step(seen, now_ns);

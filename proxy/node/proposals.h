@@ -57,8 +57,8 @@ class Proposals {
   // --- how fast clients are read
   // A follower's progress.  False: it is about something else.
   bool heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns);
-  // `waiting_bytes`: committed, and not admitted by the own server.
-  void pace(Index applied, std::uint64_t waiting_bytes, std::int64_t now_ns);
+  // `waiting_bytes`: committed, and not admitted by the own server; `full`: the log has no room.
+  void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
   proxy::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
     return pacing_.lag_of(who, now_ns);

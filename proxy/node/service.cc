@@ -23,8 +23,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (leadership_.take_deposed()) be_deposed();
   if (changed) {
     if (host_ != nullptr) host_->follow(quorum_.lost());
-    actions_.followed(leadership_.role() == consensus::Role::kFollower &&
-                      value(leadership_.leader()) < replicas_);
+    actions_.changed();
   }
   if (stopping && proxy_.leading()) proxy_.end();
   if (!leadership_.leads() || !goes_on) return;

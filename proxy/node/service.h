@@ -30,8 +30,6 @@ struct ServiceActions {
   std::function<void()> took_over;
   // START was proposed.
   std::function<void()> started;
-  // Another replica leads (true), or none is known to.
-  std::function<void(bool another_leads)> followed;
   // What status says has changed.
   std::function<void()> changed;
   // A crane-run starts the nodes of lost replicas.
@@ -42,13 +40,12 @@ class Service {
  public:
   // `host`: nullptr when a crane-run has started this node.  All outlive it.
   Service(dmt::Layout& layout, Leadership& leadership, proxy::Proxy& proxy, Proposals& proposals,
-          HostRole* host, std::uint8_t replicas, ServiceActions actions)
+          HostRole* host, ServiceActions actions)
       : layout_(layout),
         leadership_(leadership),
         proxy_(proxy),
         proposals_(proposals),
         host_(host),
-        replicas_(replicas),
         actions_(std::move(actions)) {}
 
   // Carries out what the role has become, at a point where no connection is in use.  `goes_on`:
@@ -62,6 +59,8 @@ class Service {
   }
   // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
   std::string why_not_served() const;
+  // A program starts the nodes of lost replicas.
+  bool supervised() const { return host_ != nullptr || actions_.supervised(); }
 
  private:
   void be_deposed();
@@ -71,7 +70,6 @@ class Service {
   proxy::Proxy& proxy_;
   Proposals& proposals_;
   HostRole* const host_;
-  const std::uint8_t replicas_;
   const ServiceActions actions_;
   QuorumWatch quorum_;
   unsigned answering_ = 0;                       // of the voters, as of the last look

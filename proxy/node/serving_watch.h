@@ -40,8 +40,12 @@ class ServingWatch {
     }
     full_.swap(now);
     listens_ = !queues.empty();
+    has_listened_ = has_listened_ || listens_;
     looked_ns_ = now_ns;
   }
+
+  // The server has not begun, or has not come to listen on a port.
+  bool starts(bool runs, int exit) const noexcept { return exit < 0 && (!runs || !has_listened_); }
 
   // Why the server serves no client; empty: it does.  `exit`: the status of one that has ended,
   // else -1.
@@ -64,7 +68,7 @@ class ServingWatch {
     std::int64_t since_ns;
   };
   std::map<std::uint16_t, Full> full_;
-  bool listens_ = false;
+  bool listens_ = false, has_listened_ = false;
   std::int64_t looked_ns_ = 0;
 };
 

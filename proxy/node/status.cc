@@ -26,7 +26,28 @@ nlohmann::json number_or_null(bool is_known, std::int64_t number) {
   return is_known ? nlohmann::json(number) : nlohmann::json();
 }
 
-// Who belongs to the group, and what the leader knows of the others.
+// A member that is another one: what this replica knows of it as a leader, and what it has told.
+nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
+                         nlohmann::json known) {
+  const auto found = s.peers.find(value(m.id));
+  const PeerSeen seen = found == s.peers.end() ? PeerSeen{} : found->second;
+  known["streaming"] = s.role == "leader" ? m.streaming : seen.gets_log;
+  known["silent"] = seen.silent;
+  known["was_there"] = seen.was_there;
+  if (seen.told) {
+    known["readiness"] = control::to_json(*seen.told);
+    known["applied"] = seen.applied;
+  }
+  if (s.role != "leader") return known;
+  const proxy::FollowerLag lag = s.lag_of(m.id);
+  known.update(
+      {{"last", value(m.last)}, {"lag_entries", lag.entries}, {"lag_ms", lag.ns / 1'000'000}});
+  // A voter tells it only where checkpoints need to know.
+  if (value(m.applied) > seen.applied) known["applied"] = value(m.applied);
+  return known;
+}
+
+// Who belongs to the group, and what is known of the others.
 std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   nlohmann::json members = nlohmann::json::array();
   nlohmann::json peers = nlohmann::json::array();
@@ -36,17 +57,7 @@ std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
                        {"incarnation", m.incarnation},
                        {"connected", m.connected},
                        {"needs_checkpoint", m.needs_checkpoint}};
-    if (s.role == "leader" && value(m.id) != s.replica) {
-      const proxy::FollowerLag lag = s.lag_of(m.id);
-      nlohmann::json known = one;
-      known.update({{"streaming", m.streaming},
-                    {"last", value(m.last)},
-                    {"lag_entries", lag.entries},
-                    {"lag_ms", lag.ns / 1'000'000}});
-      // A voter tells it only where checkpoints need to know.
-      if (value(m.applied) != 0) known["applied"] = value(m.applied);
-      peers.push_back(known);
-    }
+    if (value(m.id) != s.replica) peers.push_back(peer_json(s, m, one));
     members.push_back(std::move(one));
   }
   return {members, peers};
@@ -128,7 +139,7 @@ nlohmann::json clients_json(const NodeStatus& s) {
           {"refused", s.refused},
           {"reset_slow", s.reset_slow},
           {"reset_leader", s.reset_leader},
-          {"takes_clients", s.takes_clients},
+          {"takes_clients", s.readiness.takes_clients},
           {"keeps_connections", s.keeps_connections},
           {"adopted", s.adopted},
           {"last_adopted", s.last_adopted},
@@ -183,7 +194,8 @@ nlohmann::json recovery_json(const NodeStatus& s) {
             {"why", r.why},
             {"refused", r.refused},
             {"came_back_by", r.came_back_by},
-            {"catches_up", r.catches_up}}}};
+            {"catches_up", r.catches_up},
+            {"progress", control::progress_json(s.readiness)}}}};
 }
 
 // null: this replica has seen none yet.
@@ -219,7 +231,6 @@ nlohmann::json latency_json(const LatencyHistogram& taken) {
 nlohmann::json pace_json(const NodeStatus& s) {
   return {{"leader_changes", s.reigns},
           {"lag_ms", s.lag_ns / 1'000'000},
-          {"may_lose", s.may_lose() ? nlohmann::json(*s.may_lose()) : nlohmann::json()},
           {"commit_latency", latency_json(s.commit_times)},
           {"store_latency", latency_json(s.log.synced)},
           {"spooled_bytes", s.spooled_bytes},
@@ -245,10 +256,18 @@ nlohmann::json upgrade_json(const NodeStatus& s) {
                             -1, ' ', false, nlohmann::json::error_handler_t::replace)}}}};
 }
 
-std::array<nlohmann::json, 10> parts_json(const NodeStatus& s) {
+// How the group is, as this replica knows it.
+nlohmann::json group_json(const NodeStatus& s) {
+  const control::Verdict verdict = verdict_of(s);
+  return {{"readiness", control::to_json(s.readiness)},
+          {"verdict", control::to_json(verdict)},
+          {"may_lose", verdict.may_lose ? nlohmann::json(*verdict.may_lose) : nlohmann::json()}};
+}
+
+std::array<nlohmann::json, 11> parts_json(const NodeStatus& s) {
   return {machine_json(s), unhooked_json(s),   stalls_json(s),   soft_barriers_json(s),
           clients_json(s), checkpoint_json(s), recovery_json(s), pace_json(s),
-          build_json(s),   upgrade_json(s)};
+          build_json(s),   upgrade_json(s),    group_json(s)};
 }
 
 }  // namespace
@@ -258,15 +277,44 @@ proxy::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
   return found == follower_lags.end() ? proxy::FollowerLag{} : found->second;
 }
 
-std::optional<std::int64_t> NodeStatus::may_lose() const {
-  if (role != "leader") return std::nullopt;
-  std::int64_t voters = 0, there = 0;
-  for (const consensus::MemberStatus& m : log.members) {
-    if (m.role != consensus::MemberRole::kVoter) continue;
-    ++voters;
-    there += m.connected && !m.needs_checkpoint;
+control::GroupSeen seen_by(const NodeStatus& s) {
+  using Member = control::ReplicaSeen::Member;
+  using Seen = control::ReplicaSeen::Seen;
+  control::GroupSeen group;
+  group.knows_members = !s.log.members.empty();
+  group.leader = s.leader < kReplicasMax ? s.leader : -1;
+  group.no_quorum = s.no_quorum;
+  group.alarm = s.alarm;
+  group.unsupervised = s.unsupervised;
+  for (const consensus::MemberStatus& m : s.log.members) {
+    control::ReplicaSeen one;
+    one.replica = value(m.id);
+    one.member = m.role == consensus::MemberRole::kVoter       ? Member::kVoter
+                 : m.role == consensus::MemberRole::kReturning ? Member::kReturning
+                                                               : Member::kOther;
+    if (value(m.id) == s.replica) {
+      one.seen = Seen::kTold;
+      one.told = s.readiness;
+      one.gets_log = s.role == "leader" || s.gets_log;
+      group.replicas.push_back(std::move(one));
+      continue;
+    }
+    const auto found = s.peers.find(value(m.id));
+    const PeerSeen peer = found == s.peers.end() ? PeerSeen{} : found->second;
+    one.seen = !m.connected  ? (peer.was_there ? Seen::kGone : Seen::kNotYet)
+               : peer.silent ? Seen::kSilent
+               : peer.told   ? Seen::kTold
+                             : Seen::kNotTold;
+    one.gets_log = s.role == "leader" ? m.streaming : peer.gets_log;
+    if (peer.told) one.told = *peer.told;
+    one.told.needs_checkpoint = one.told.needs_checkpoint || m.needs_checkpoint;
+    group.replicas.push_back(std::move(one));
   }
-  return std::max<std::int64_t>(0, there - (voters / 2 + 1));
+  return group;
+}
+
+control::Verdict verdict_of(const NodeStatus& status) {
+  return control::verdict_of(seen_by(status));
 }
 
 std::uint64_t inputs_of(const NodeStatus& s) {

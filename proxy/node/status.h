@@ -18,6 +18,7 @@
 #include "dmt/base/result.h"
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/outbound.h"
+#include "proxy/node/peer_notes.h"
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/recovery_status.h"
@@ -25,6 +26,7 @@
 #include "proxy/node/soft_barriers.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
+#include "runtime/control/verdict.h"
 
 namespace crane::node {
 
@@ -56,8 +58,6 @@ struct NodeStatus {
   std::uint64_t spooled_bytes = 0;  // committed, and not in the server's memory yet
   std::uint64_t wakeups = 0;        // of the node
   proxy::FollowerLag lag_of(ReplicaId follower) const;
-  // Voters that may be lost now, and a majority still holds the log; a leader's word, else nullopt.
-  std::optional<std::int64_t> may_lose() const;
   // The server's ports and those of this host, when the node runs by itself.
   std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;
   int server_exit = -1;             // its status once the log says that it ended
@@ -89,7 +89,10 @@ struct NodeStatus {
   std::string no_checkpoints;     // why none are taken here; empty: they are
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
-  bool takes_clients = false;      // it leads, and its server knows that
+  control::Readiness readiness;  // this replica's
+  std::map<std::uint8_t, PeerSeen> peers;
+  bool gets_log = true;            // as far as the leader has told
+  bool unsupervised = false;       // no crane-run starts lost replicas
   bool keeps_connections = false;  // they outlive the leader
   std::uint64_t adopted = 0, last_adopted = 0, last_reset = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
@@ -103,6 +106,9 @@ struct NodeStatus {
 };
 
 nlohmann::json to_json(const NodeStatus& status);
+// The group as this replica knows it.
+control::GroupSeen seen_by(const NodeStatus& status);
+control::Verdict verdict_of(const NodeStatus& status);
 // Committed entries that clients and signals caused.
 std::uint64_t inputs_of(const NodeStatus& status);
 // Replaces `path` atomically.

@@ -12,6 +12,8 @@
 
 #include "checkpoint/manifest.h"
 #include "dmt/base/clock.h"
+#include "dmt/stall.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/placement.h"
 
@@ -69,6 +71,13 @@ void describe_log(const consensus::GroupStatus& group, NodeStatus& s) {
   s.log = group;
 }
 
+// A follower's server is where the leader's was last known to be (dmt/stall.h): what it has not
+// admitted waits for the leader's next word, and runs at once when this replica leads.
+bool is_held(const dmt::Layout& w) noexcept {
+  const std::uint64_t limit = dmt::told_clock(w);
+  return limit != dmt::kNoClock && w.scheduler.clock >= limit;
+}
+
 void describe_check(const LiveCheck& check, NodeStatus& s) {
   s.verified = check.alarms().verified();
   s.verified_ns = static_cast<std::uint64_t>(check.verified_ns());
@@ -81,7 +90,33 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
 
 StatusReporter::StatusReporter(const StatusSources& sources)
     : from_(sources),
-      events_(sources.config.replica_dir() + "/events.jsonl", sources.config.replica) {}
+      events_(sources.config.replica_dir() + "/events.jsonl", sources.config.replica),
+      notes_(ReplicaId{sources.config.replica}) {}
+
+bool StatusReporter::takes_clients() const {
+  return from_.proxy.leading() && from_.leadership.admitted(from_.server.applied());
+}
+
+bool StatusReporter::no_room() const {
+  return from_.group.short_of_room() || from_.server.segment().short_of_memory();
+}
+
+control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t now_ns) const {
+  const ReplicaServer& server = from_.server;
+  const int exit = server.exit().reported() ? server.exit().code() : -1;
+  control::Readiness r;
+  r.runs = server.pid() > 0;
+  r.starts = serving_.starts(r.runs, exit);
+  r.takes_clients = takes_clients();
+  r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
+  r.needs_checkpoint = needs_checkpoint;
+  r.no_room = no_room();
+  r.held = !from_.leadership.leads() && from_.config.spins && is_held(server.layout());
+  r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
+  if (r.recovers) r.progress = from_.recovery.meter().progress();
+  r.why_not = not_serving_;
+  return r;
+}
 
 NodeStatus StatusReporter::status() {
   NodeStatus s;
@@ -115,7 +150,6 @@ NodeStatus StatusReporter::status() {
   describe_clients(from_.proxy, s);
   s.waited_ns = from_.proposals.waited_ns();
   s.reigns = from_.leadership.reigns();
-  s.takes_clients = from_.proxy.leading() && from_.leadership.admitted(server.applied());
   s.commit_times = from_.leadership.commit_times();
   s.spooled_bytes = server.slot0().spooled_bytes();
   s.wakeups = from_.loop.waits();
@@ -129,9 +163,26 @@ NodeStatus StatusReporter::status() {
   }
   if (!from_.leadership.leads()) s.lag_ns = from_.progress.behind_ns(server.applied(), now_ns);
   look(now_ns);
-  s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
-  if (!stuck_.text().empty() && s.server_exit < 0) s.not_serving = stuck_.text();
+  s.not_serving = not_serving_;
+  s.readiness = readiness(s.log.needs_checkpoint, now_ns);
+  s.readiness.recovers = s.readiness.recovers || s.log.fetching;
+  s.unsupervised = !from_.service.supervised();
+  describe_peers(s, now_ns);
   return s;
+}
+
+void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
+  const PeerNote own = note_of(s.readiness, s.applied);
+  for (const ReplicaId peer : notes_.ask(now_ns)) {
+    PeerNote question = own;
+    question.asks = 1;
+    (void)from_.group.send_message(peer, proxy::bytes_of(question));  // lost: it counts as silent
+  }
+  for (const consensus::MemberStatus& m : s.log.members) {
+    if (value(m.id) == s.replica) continue;
+    s.peers[value(m.id)] = notes_.seen(m.id, ReplicaId{s.leader}, now_ns);
+  }
+  s.gets_log = notes_.gets_log(ReplicaId{s.leader}, ReplicaId{s.replica});
 }
 
 nlohmann::json StatusReporter::answer() {
@@ -167,11 +218,61 @@ void StatusReporter::step(std::int64_t now_ns) {
     report();
   }
   if (serving_.is_due(now_ns)) look(now_ns);
+  tell_peers(now_ns);
+}
+
+bool StatusReporter::heard(ReplicaId from, std::span<const std::byte> message,
+                           std::int64_t now_ns) {
+  PeerNote note;
+  if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;
+  notes_.heard(from, note, now_ns);
+  return true;
+}
+
+void StatusReporter::tell_peers(std::int64_t now_ns) {
+  if (from_.config.replicas == 1) return;
+  const Told now{from_.leadership.role(),
+                 from_.leadership.view(),
+                 from_.group.quorum().answering,
+                 takes_clients(),
+                 no_room(),
+                 from_.server.pid(),
+                 not_serving_};
+  if (now == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return;
+  told_ = now;
+  const control::Readiness own = readiness(false, now_ns);
+  const consensus::GroupStatus group = from_.group.status();
+  PeerNote note = note_of(own, value(from_.server.applied()));
+  if (group.needs_checkpoint) note.flags |= PeerNote::kNeedsCheckpoint;
+  if (group.fetching) note.flags |= PeerNote::kRecovers;
+  // Whom a leader writes to changes by itself, and so does how late a server is that has something
+  // to run.
+  bool moves =
+      own.lag_ms > 0 || own.recovers || from_.server.applied() < from_.intake.last_for_server();
+  if (from_.leadership.leads()) {
+    note.flags |= PeerNote::kLeads;
+    for (const consensus::MemberStatus& m : group.members) {
+      const bool written = m.streaming || value(m.id) == from_.config.replica;
+      if (written) note.gets_log[value(m.id) / 64] |= std::uint64_t{1} << (value(m.id) % 64);
+      moves = moves || (m.connected && !written);
+    }
+  }
+  tell_at_ns_ = moves ? now_ns + kMovesNs : proxy::kNever;
+  for (const ReplicaId to : notes_.due(note, group.members, now_ns)) {
+    notes_.sent(to, from_.group.send_message(to, proxy::bytes_of(note)), now_ns);
+  }
 }
 
 void StatusReporter::look(std::int64_t now_ns) {
   serving_.look(listen_queues(from_.server.layout()), now_ns);
-  stuck_.look(from_.server.layout(), from_.server.pid() > 0, now_ns);
+  const ReplicaServer& server = from_.server;
+  const int exit = server.exit().reported() ? server.exit().code() : -1;
+  stuck_.look(server.layout(), server.pid() > 0, now_ns);
+  not_serving_ = serving_.why_not(server.pid() > 0, exit, now_ns);
+  if (!stuck_.text().empty() && exit < 0) not_serving_ = stuck_.text();
+  // That it listens rings no bell.
+  const bool starts = server.pid() > 0 && serving_.starts(true, exit);
+  look_at_ns_ = starts ? now_ns + ServingWatch::kLookEveryNs : proxy::kNever;
 }
 
 }  // namespace crane::node

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 
 #include "consensus/consensus.h"
@@ -19,6 +20,7 @@
 #include "proxy/node/live_check.h"
 #include "proxy/node/log_intake.h"
 #include "proxy/node/pacing.h"
+#include "proxy/node/peer_notes.h"
 #include "proxy/node/proposals.h"
 #include "proxy/node/recovery/recovery.h"
 #include "proxy/node/replica_server.h"
@@ -27,6 +29,7 @@
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
 #include "proxy/node/stuck_watch.h"
+#include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -53,6 +56,7 @@ class StatusReporter {
  public:
   explicit StatusReporter(const StatusSources& sources);
 
+  // Asks peers whose word is old for a new one, which counts from the next status on.
   NodeStatus status();
   // What an operator is answered.
   nlohmann::json answer();
@@ -64,13 +68,18 @@ class StatusReporter {
   void changed(std::int64_t now_ns) noexcept {
     report_at_ns_ = std::min(report_at_ns_, now_ns + kReportAfterNs);
   }
-  // Reports what has changed; looks whether the server takes its clients and can go on, now and
-  // then.
+  // Reports what has changed, also to the peers; looks whether the server takes its clients and can
+  // go on, now and then.
   void step(std::int64_t now_ns);
-  std::int64_t due_ns() const noexcept { return report_at_ns_; }
+  std::int64_t due_ns() const noexcept {
+    return std::min({report_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
+  }
+  // A peer's note.  False: it is about something else.
+  bool heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns);
 
  private:
   static constexpr std::int64_t kReportAfterNs = 20'000'000;
+  static constexpr std::int64_t kMovesNs = 50'000'000;
 
   // What events are made of, as far as nothing else tells that it has changed.
   struct Mark {
@@ -80,7 +89,23 @@ class StatusReporter {
     bool operator==(const Mark&) const = default;
   };
   Mark mark() const;
+  // What of a note costs nothing to look at.
+  struct Told {
+    consensus::Role role{};
+    View view{};
+    unsigned answering = 0;  // of the voters
+    bool takes_clients = false;
+    bool no_room = false;
+    std::int64_t server_pid = -1;
+    std::string not_serving;
+    bool operator==(const Told&) const = default;
+  };
   void look(std::int64_t now_ns);
+  bool takes_clients() const;
+  bool no_room() const;
+  control::Readiness readiness(bool needs_checkpoint, std::int64_t now_ns) const;
+  void tell_peers(std::int64_t now_ns);
+  void describe_peers(NodeStatus& status, std::int64_t now_ns);
 
   StatusSources from_;
   EventLog events_;
@@ -88,6 +113,11 @@ class StatusReporter {
   std::int64_t report_at_ns_ = proxy::kNever;
   ServingWatch serving_;
   StuckWatch stuck_;
+  std::string not_serving_;  // as of the last look
+  std::int64_t look_at_ns_ = proxy::kNever;
+  PeerNotes notes_;
+  Told told_;
+  std::int64_t tell_at_ns_ = 0;  // when to look again at what changes by itself
 };
 
 }  // namespace crane::node

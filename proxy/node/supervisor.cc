@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/supervisor.h"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/accept_error.h"
 #include "dmt/base/assert.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
 
-Supervisor::~Supervisor() {
-  if (watched_) event_del(&event_);
+Supervisor::~Supervisor() { stop_watching(); }
+
+void Supervisor::stop_watching() noexcept {
+  if (!watched_) return;
+  event_del(&event_);
+  event_del(&lost_event_);
+  if (writing_) event_del(&write_event_);
+  watched_ = writing_ = false;
 }
 
 void Supervisor::watch(event_base* base, SupervisorActions actions) {
@@ -29,7 +35,41 @@ void Supervisor::listen_to_channel() {
       &event_, base_, channel_.fd(), EV_READ | EV_PERSIST,
       [](int, short, void* self) { static_cast<Supervisor*>(self)->receive(); }, this);
   event_add(&event_, nullptr);
+  event_assign(
+      &lost_event_, base_, -1, EV_TIMEOUT,
+      [](int, short, void* argument) {
+        auto& self = *static_cast<Supervisor*>(argument);
+        self.actions_.on_event();
+        self.actions_.listener_lost();
+      },
+      this);
   watched_ = true;
+  watch_writing();
+}
+
+void Supervisor::send(const nlohmann::json& message, int passed) {
+  channel_.send(message, passed);
+  watch_writing();
+}
+
+// Until what waits has gone, or may be tried again.
+void Supervisor::watch_writing() {
+  if (!watched_ || writing_ || !channel_.waits()) return;
+  static constexpr timeval kAgain{0, control::Outbox::kAgainMs * 1000};
+  const bool refused = channel_.refused();
+  event_assign(
+      &write_event_, base_, refused ? -1 : channel_.fd(),
+      static_cast<short>(refused ? EV_TIMEOUT : EV_WRITE),
+      [](int, short, void* argument) {
+        auto& self = *static_cast<Supervisor*>(argument);
+        self.actions_.on_event();
+        self.writing_ = false;
+        self.channel_.flush();
+        self.watch_writing();
+      },
+      this);
+  event_add(&write_event_, refused ? &kAgain : nullptr);
+  writing_ = true;
 }
 
 void Supervisor::receive() {
@@ -38,8 +78,7 @@ void Supervisor::receive() {
     Result<ControlMessage> message = channel_.receive();
     if (!message.ok()) return;
     if (message.value().text.empty()) {
-      event_del(&event_);
-      watched_ = false;
+      stop_watching();
       channel_.replace(-1);
       return actions_.gone();
     }
@@ -51,6 +90,7 @@ void Supervisor::carry_out(const std::string& text, int fd) {
   const Command command = parse_command(text);
   const std::string& type = command.type;
   if (type == "listener" && fd >= 0) return actions_.listener(command.port, fd);
+  if (type == "listener") return lost_listener(command.port);
   if (fd >= 0) ::close(fd);
   if (type == "stop") return actions_.stop();
   if (type == "status") return actions_.status();
@@ -61,6 +101,16 @@ void Supervisor::carry_out(const std::string& text, int fd) {
   if (type == "signal" && command.signo != 0) return actions_.signal(command.signo, command.pid);
   if (type == "member") return actions_.change_member(text);
   if (type == "checkpoint") return actions_.checkpoint();
+}
+
+// The kernel leaves out a descriptor that finds no place.
+void Supervisor::lost_listener(std::uint16_t port) {
+  static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
+  spdlog::error(
+      "the listening socket of port {} did not come, as no descriptor is free; it is asked "
+      "for again",
+      port);
+  event_add(&lost_event_, &kAgain);
 }
 
 Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool unsupported) {
@@ -76,7 +126,6 @@ Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool uns
     ::close(fd);
     return Offer::kRefused;
   }
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   channel_.replace(fd);
   listen_to_channel();
   return Offer::kTaken;
@@ -84,12 +133,12 @@ Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool uns
 
 // --- what crane-run hears of --------------------------------------------------------------------
 
-void Supervisor::ready() { channel_.send({{"t", "ready"}}); }
+void Supervisor::ready() { send({{"t", "ready"}}); }
 
 void Supervisor::role(const char* name, std::uint64_t view, int leader) {
   nlohmann::json message{{"t", "role"}, {"role", name}, {"view", view}};
   if (leader >= 0) message["leader"] = leader;
-  channel_.send(message);
+  send(message);
 }
 
 void Supervisor::members(std::span<const consensus::MemberStatus> members) {
@@ -98,43 +147,42 @@ void Supervisor::members(std::span<const consensus::MemberStatus> members) {
   for (const consensus::MemberStatus& m : members) {
     all.push_back({{"replica", value(m.id)}, {"member", consensus::name(m.role)}});
   }
-  channel_.send({{"t", "members"}, {"members", std::move(all)}});
+  send({{"t", "members"}, {"members", std::move(all)}});
 }
 
-void Supervisor::server(pid_t pid) { channel_.send({{"t", "server"}, {"pid", pid}}); }
+void Supervisor::server(pid_t pid) { send({{"t", "server"}, {"pid", pid}}); }
 
 void Supervisor::exit(int status, bool by_signal) {
-  channel_.send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
+  send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
 }
 
 void Supervisor::fatal(ExitStatus status, const std::string& message) {
-  channel_.send({{"t", "fatal"}, {"code", code(status)}, {"message", message}});
+  send({{"t", "fatal"}, {"code", code(status)}, {"message", message}});
 }
 
-void Supervisor::removed() { channel_.send({{"t", "removed"}}); }
+void Supervisor::removed() { send({{"t", "removed"}}); }
 
-void Supervisor::drained() { channel_.send({{"t", "drained"}}); }
+void Supervisor::drained() { send({{"t", "drained"}}); }
 
 void Supervisor::refused_dumps(const std::string& reason) {
-  channel_.send({{"t", "refused"}, {"why", reason}});
+  send({{"t", "refused"}, {"why", reason}});
 }
 
 void Supervisor::bring_back(unsigned replica, bool forget, const std::string& checkpoint) {
-  channel_.send(
-      {{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
+  send({{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
 }
 
 void Supervisor::listen(std::uint16_t port, std::uint64_t backlog) {
-  channel_.send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
+  send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
 }
 
 void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {
-  channel_.send(
+  send(
       {{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}, {"bind", true}});
 }
 
 void Supervisor::hand_over(std::uint16_t port, int listener) {
-  channel_.send_with({{"t", "listener"}, {"port", port}}, listener);
+  send({{"t", "listener"}, {"port", port}}, listener);
 }
 
 }  // namespace crane::node

@@ -4,9 +4,9 @@
 // A node outlives its crane-run; the next one connects to the control socket and takes its place.
 //
 // Threads: the node's one thread, inside its event loop.
-// Errors: a message that cannot be sent is dropped; `gone` follows when nothing reads them any
-// more.
-// INVARIANT SUPERVISE-1  A node has at most one supervisor: a second one is refused while the first
+// Errors: sending never waits for crane-run, which may be stopped; what it does not take is kept
+// for it (runtime/control/outbox.h), or dropped when it is gone: `gone` follows. INVARIANT
+// SUPERVISE-1  A node has at most one supervisor: a second one is refused while the first
 //                        one's channel is open.
 
 #include <event2/event.h>
@@ -30,6 +30,9 @@ struct SupervisorActions {
   // A listening socket for this port of the server; the descriptor is the callee's.
   std::function<void(std::uint16_t port, int fd)> listener;
   std::function<void(std::uint16_t port, int error, const std::string& message)> listen_failed;
+  // A listening socket came when this process had no descriptor free for it: it is to be asked for
+  // again.
+  std::function<void()> listener_lost;
   // Clients are not to reach this port of the server.
   std::function<void(std::uint16_t port)> not_published;
   std::function<void()> stop;
@@ -80,17 +83,22 @@ class Supervisor {
   // The same for a bind that waits to know whether the server can have the port.
   void listen_for_bind(std::uint16_t port, int backlog);
   void hand_over(std::uint16_t port, int listener);
-  void status(const nlohmann::json& status) { channel_.send(status); }
+  void status(const nlohmann::json& status) { send(status); }
 
  private:
   void receive();
   void carry_out(const std::string& text, int fd);
+  void lost_listener(std::uint16_t port);
   void listen_to_channel();
+  void send(const nlohmann::json& message, int passed = -1);
+  void watch_writing();
+  void stop_watching() noexcept;
 
   Control channel_;
   event_base* base_ = nullptr;
-  event event_{};
+  event event_{}, write_event_{}, lost_event_{};
   bool watched_ = false;
+  bool writing_ = false;  // the write event is armed
   SupervisorActions actions_;
 };
 

@@ -52,7 +52,8 @@ class ReplayLog final : public consensus::Consensus {
   void flush_doorbells() override {}
   void abdicate(const char*) override {}
   void fit() override {}
-  void lags(std::uint64_t) override {}
+  void lags(std::uint64_t, Index) override {}
+  void keep_log(const consensus::LogPlace*) override {}
   void checkpointed(Index) override {}
   Result<Index> change_members(const consensus::MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;

@@ -12,6 +12,33 @@ constexpr auto kSometimes = Presence::kSometimes;
 
 constexpr F kVersionField{"version", Holds::kNumber, kAlways, "of this schema"};
 
+// --- how a replica and the group are
+
+constexpr F kProgress[] = {
+    {"done", Holds::kNumber, kAlways, "entries of what it missed that its server has run"},
+    {"of", Holds::kNumber, kAlways, "entries that it missed"},
+    {"per_s", Holds::kNumber, kAlways, "entries that it runs in a second"},
+    {"left_ms", Holds::kNumber, kOrNull, "until none is left; null: not known"},
+};
+constexpr F kReadiness[] = {
+    {"runs", Holds::kFlag, kAlways, "its server does"},
+    {"starts", Holds::kFlag, kAlways, "its server has not begun, or never listened on a port"},
+    {"takes_clients", Holds::kFlag, kAlways, "it leads, and its server knows that"},
+    {"recovers", Holds::kFlag, kAlways, "it runs what it missed"},
+    {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
+    {"no_room", Holds::kFlag, kAlways, "a disk or memory is full: its log cannot grow"},
+    {"late", Holds::kFlag, kAlways, "its server could not serve within 200 ms if it led"},
+    {"lag_ms", Holds::kNumber, kAlways, "age of the oldest entry that its server has not taken"},
+    {"progress", Holds::kObject, kOrNull, "null: it does not recover", kProgress},
+    {"why_not", Holds::kText, kOrNull, "why its server serves no client; null: it does"},
+};
+constexpr F kVerdict[] = {
+    {"health", Holds::kText, kAlways, "well, degraded, drained, starting, not serving, no leader"},
+    {"serving", Holds::kFlag, kAlways, "a client that connects now is answered"},
+    {"text", Holds::kText, kAlways, "one line, for people"},
+    {"notes", Holds::kTexts, kAlways, "what is wrong with which replica"},
+};
+
 // --- a member, as a node knows it
 
 constexpr F kMemberFields[] = {
@@ -21,6 +48,9 @@ constexpr F kMemberFields[] = {
     {"connected", Holds::kFlag, kAlways, "its process is there"},
     {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
     {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
+    {"silent", Holds::kFlag, kSometimes, "it was asked how it is, and does not answer"},
+    {"was_there", Holds::kFlag, kSometimes, "since the node that tells this began"},
+    {"readiness", Holds::kObject, kSometimes, "as it has told", kReadiness},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
     {"lag_entries", Holds::kNumber, kSometimes,
@@ -117,6 +147,7 @@ constexpr F kRecovery[] = {
     {"came_back_by", Holds::kText, kAlways, "as tier; empty: it began with the group"},
     {"catches_up", Holds::kFlag, kAlways,
      "with what the others did meanwhile: it does not seek the lead"},
+    {"progress", Holds::kObject, kOrNull, "of running what it missed; null: it has", kProgress},
 };
 constexpr F kUpgrade[] = {
     {"state", Holds::kText, kAlways, "none, asked, trial, kept, failed, rolled back"},
@@ -168,7 +199,7 @@ constexpr F kNode[] = {
     {"view", Holds::kNumber, kAlways, "this replica's; each leader has one of its own"},
     {"leader", Holds::kNumber, kOrNull, "the leader of that view; null: none is known"},
     {"members", Holds::kObjects, kAlways, "of the group", kMemberFields},
-    {"peers", Holds::kObjects, kAlways, "the others, as a leader knows them; else empty",
+    {"peers", Holds::kObjects, kAlways, "the others, as they have told, and as a leader knows them",
      kMemberFields},
     {"peers_connected", Holds::kNumber, kAlways, "peers whose process is there"},
     {"changing_members", Holds::kFlag, kAlways, "a change of members is not committed yet"},
@@ -234,7 +265,10 @@ constexpr F kNode[] = {
     {"lag_ms", Holds::kNumber, kAlways,
      "age of the oldest entry that a follower's server has not taken"},
     {"may_lose", Holds::kNumber, kOrNull,
-     "voters that may be lost and the group goes on; null: it does not lead"},
+     "replicas that may be lost, whichever they are, and one of the others leads and serves at "
+     "once; null: not known"},
+    {"readiness", Holds::kObject, kSometimes, "how this replica is", kReadiness},
+    {"verdict", Holds::kObject, kSometimes, "how the group is, as this replica knows it", kVerdict},
     {"commit_latency", Holds::kObject, kOrNull, "of what it proposed; null: it proposed nothing",
      kLatency},
     {"store_latency", Holds::kObject, kOrNull,
@@ -274,7 +308,8 @@ constexpr F kGrowth[] = {
 constexpr F kRows[] = {
     {"replica", Holds::kNumber, kAlways, "its number"},
     {"state", Holds::kText, kAlways,
-     "ok, drained, node is gone, does not answer, not permitted, no member, on another host"},
+     "ok, drained, starts, node is gone, does not answer, not permitted, no member, on another "
+     "host"},
     {"lag_entries", Holds::kNumber, kSometimes, "committed entries that its server has not taken"},
     {"returns", Holds::kObject, kSometimes, "of one that is away: when it is started", kReturns},
     {"disk", Holds::kObject, kSometimes, "what it takes of this machine's disks", kDisk},
@@ -282,16 +317,18 @@ constexpr F kRows[] = {
 constexpr F kGroup[] = {
     kVersionField,
     {"group", Holds::kText, kAlways, "its name"},
-    {"health", Holds::kText, kAlways, "well, degraded, drained, not serving, no leader"},
+    {"health", Holds::kText, kAlways, "well, degraded, drained, starting, not serving, no leader"},
+    {"verdict", Holds::kObject, kAlways, "how the group is", kVerdict},
     {"leader", Holds::kNumber, kOrNull, "the replica that leads; null: none is known"},
     {"view", Holds::kNumber, kOrNull, "that leader's; null: no leader is known"},
     {"commit", Holds::kNumber, kOrNull, "log index of the last committed entry; null: none tells"},
     {"replicas", Holds::kObjects, kAlways,
      "one that answers (ok) has the fields of `node` as well; one of another host those of its "
-     "member, if the leader is here",
+     "member, as a node here knows them",
      kRows},
     {"may_lose", Holds::kNumber, kOrNull,
-     "voters that may be lost and the group goes on; null: no leader tells"},
+     "replicas that may be lost, whichever they are, and one of the others leads and serves at "
+     "once; null: not known"},
     {"not_serving", Holds::kText, kOrNull, "why the server serves no client; null: it does"},
     {"growth", Holds::kObject, kSometimes, "where two checkpoints of different times are kept",
      kGrowth},

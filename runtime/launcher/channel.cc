@@ -22,24 +22,6 @@ Result<std::pair<int, int>> make_channel() {
   return std::pair{ends[0], ends[1]};
 }
 
-bool send_message(int channel, const std::string& json, int passed) {
-  iovec part{const_cast<char*>(json.data()), json.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (passed >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof passed);
-    std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-  }
-  return sendmsg(channel, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(json.size());
-}
-
 Got receive_message(int channel, std::string& json, int& passed) {
   passed = -1;
   json.resize(kMessageMax);

@@ -14,9 +14,6 @@ namespace crane::launcher {
 // A pair of connected SOCK_SEQPACKET sockets: ours (non-blocking), the node's.
 Result<std::pair<int, int>> make_channel();
 
-// One message, with a descriptor unless `passed` is -1. False when the node is gone.
-bool send_message(int channel, const std::string& json, int passed = -1);
-
 enum class Got { kMessage, kNothing, kGone };
 // `passed`: the descriptor that came with it, the caller's to close; -1: none.
 Got receive_message(int channel, std::string& json, int& passed);

@@ -13,8 +13,9 @@
 
 namespace crane::launcher {
 
-// kDrained: absent, because an operator asked for it.
-enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained };
+// kDrained: absent, because an operator asked for it; kStarts: its node runs, and has not come to
+// answer for the first time.
+enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained, kStarts };
 
 // Sends `request`, waits at most `timeout_ms` for the answer.
 Reply ask_node(const std::string& socket, const std::string& request, int timeout_ms,

@@ -79,7 +79,8 @@ struct Options : setup::NodeOptions {
   bool force_new_group = false;      // whatever is left of one of this name is given up
 
   setup::GroupPlace place() const {
-    return {name, dir, places(), record, lasts(), ring_mb != 0 ? ring_mb : setup::kRingMb};
+    return {
+        name, dir, places(), record, lasts(), on_disk(), ring_mb != 0 ? ring_mb : setup::kRingMb};
   }
   bool on_disk() const { return durability == "disk"; }
   // Whether something of the group is there again at its next start.

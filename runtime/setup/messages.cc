@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/messages.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
 
+#include "dmt/base/clock.h"
+#include "runtime/setup/patient_write.h"
+
 namespace crane::setup {
 namespace {
 
-bool verbose = false, keeps_a_log = false;
+constexpr std::size_t kKeptMost = 1 << 20;  // bytes for a reader that is stopped
+constexpr int kFinishMs = 5'000;
+
+bool verbose = false, keeps_a_log = false, waits_for_reader = true;
+std::string kept;         // lines, with waits_for_reader off
+std::size_t dropped = 0;  // lines, since `kept` was full
 const char* program = "crane-run";
 
 // systemd says in JOURNAL_STREAM which file its journal reads.  Asked once: a crane-run that takes
@@ -60,7 +72,44 @@ std::string head_of(Level level) {
 void say(const std::string& text, Level level) {
   // One write, so that lines of several programs on one terminal stay whole.
   const std::string line = head_of(level) + program + ": " + text + "\n";
-  (void)!write(STDERR_FILENO, line.data(), line.size());
+  if (waits_for_reader) {
+    (void)!write(STDERR_FILENO, line.data(), line.size());
+    return;
+  }
+  if (kept.size() + line.size() > kKeptMost) {
+    ++dropped;
+  } else {
+    kept += line;
+  }
+  flush_said();
+}
+
+void say_without_waiting() { waits_for_reader = false; }
+
+bool said_waits() { return !kept.empty(); }
+
+void flush_said() {
+  while (!kept.empty()) {
+    const ssize_t n = write_what_fits(STDERR_FILENO, kept.data(), kept.size());
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) {  // nothing reads it any more
+      kept.clear();
+      return;
+    }
+    kept.erase(0, static_cast<std::size_t>(n));
+    if (kept.empty() && dropped > 0) {
+      kept = head_of(Level::kWarning) + program + ": " + std::to_string(std::exchange(dropped, 0)) +
+             " lines are missing here: the reader of this output had stopped\n";
+    }
+  }
+}
+
+void finish_said() {
+  const std::int64_t until = monotonic_ns() + kFinishMs * 1'000'000LL;
+  for (flush_said(); said_waits() && monotonic_ns() < until; flush_said()) {
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    (void)::poll(&room, 1, kFinishMs / 50);
+  }
 }
 
 void keep_log() {

@@ -87,6 +87,13 @@ void set_program(const char* name);
 enum class Level : int { kError = 3, kWarning = 4, kInfo = 6 };
 // One line on stderr, with the prefix.
 void say(const std::string& text, Level level = Level::kInfo);
+// From here on say() does not wait for the reader of stderr, which may be stopped: lines are kept,
+// up to a bound, and flush_said() writes them when there is room.
+void say_without_waiting();
+bool said_waits();
+void flush_said();
+// Before the program ends: waits for the reader, not for ever.
+void finish_said();
 // This program runs for long: its lines have the time, in ISO 8601 with the zone, unless a terminal
 // shows them; systemd's journal gets the level in its place.
 void keep_log();

@@ -166,6 +166,10 @@ std::string shared_directory(const std::string& group) {
   return std::string(kSharedMemory) + "/" + kSharedPrefix + group;
 }
 
+bool end_connections(const std::string& group) {
+  return unlink((shared_directory(group) + "/" + kConnections).c_str()) == 0;
+}
+
 std::string lasting_directory() {
   if (geteuid() == 0) return "/var/lib/crane";
   if (const char* state = getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
@@ -276,6 +280,7 @@ Outcome GroupDirectories::make(const GroupPlace& place, const std::string& top) 
   for (const auto& entry : fs::directory_iterator(top, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name == "lock" || (lasts && of_a_group(name))) continue;
+    if (name == kConnections && place.log_lasts) continue;
     if (!lasts || !is_replica(name)) {
       fs::remove_all(entry.path(), ignored);
       continue;

@@ -60,6 +60,11 @@ bool is_in_memory(const std::string& path);
 // <dir>/<name>.  crane-ctl finds a running group by that link.
 inline constexpr char kSharedMemory[] = "/dev/shm", kSharedPrefix[] = "crane.", kHome[] = "home";
 std::string shared_directory(const std::string& group);
+// In it: what the nodes of one host know of each other's clients.  As long as it is there the
+// clients of a lost group wait for the next node (proxy/clients/socket_keeper.h).
+inline constexpr char kConnections[] = "connections";
+// The group has ended: clients that wait for it are reset.  False: there was no such file.
+bool end_connections(const std::string& group);
 // Part of paths, of a container's name and of its host name.
 bool good_group_name(const std::string& name);
 
@@ -67,8 +72,9 @@ struct GroupPlace {
   std::string name;
   std::string dir;  // empty: default_directory(), or lasting_directory()
   int replicas = 1;
-  std::string record;  // directory for recorded outputs; empty: none
-  bool lasts = false;  // what is of value in <dir>/<name> is there again at the next start
+  std::string record;      // directory for recorded outputs; empty: none
+  bool lasts = false;      // what is of value in <dir>/<name> is there again at the next start
+  bool log_lasts = false;  // so is the log: clients of a group that was killed go on
   std::uint32_t ring_mb = kRingMb;  // of each replica's log in memory; 0: it has none
 };
 

@@ -1,41 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """apache2 as the scenarios of the matrix run it: Debian's configuration, another process model."""
-import pathlib
 import re
 import subprocess
 
 import _harness as h
+import _installed
 import _web
-
-ETC = pathlib.Path("/etc/apache2")
-
-
-def replaced(text, old, new):
-    if old not in text:
-        raise h.CannotRun(f"{ETC}/apache2.conf has no '{old}'")
-    return text.replace(old, new)
-
-
-def configuration(mpm, modules=()):
-    """Debian's apache2.conf with another process model and more modules, nothing enabled."""
-    includes = []
-    for kind in ("load", "conf"):
-        enabled = {p.name for p in (ETC / "mods-enabled").glob(f"*.{kind}")
-                   if not p.name.startswith("mpm_")}
-        wanted = {f"{name}.{kind}" for name in (*modules, f"mpm_{mpm}")}
-        includes += [f"Include {ETC}/mods-available/{name}" for name in sorted(enabled | wanted)
-                     if (ETC / "mods-available" / name).exists()]
-    text = (ETC / "apache2.conf").read_text()
-    text = replaced(text, "IncludeOptional mods-enabled/*.load", "\n".join(includes))
-    text = replaced(text, "IncludeOptional mods-enabled/*.conf", "")
-    text = replaced(text, "IncludeOptional sites-enabled/*.conf", "")
-    return replaced(text, "Include ports.conf", "")
 
 
 def variables():
     """What apache2ctl puts into the environment."""
-    text = subprocess.run(["sh", "-c", f". {ETC}/envvars; env"], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout
+    text = subprocess.run(["sh", "-c", f". {_installed.APACHE}/envvars; env"],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
     return dict(line.split("=", 1) for line in text.splitlines() if line.startswith("APACHE_"))
 
 
@@ -57,7 +33,7 @@ class Apache(_web.Web):
         self.ports = [self.port] + [h.free_port() for _ in range(1, self.listens)]
         _web.make_listing(self.root / "list")
         self.conf = self.work / "apache2.conf"
-        self.conf.write_text(configuration(self.mpm, self.modules) + "\n".join((
+        self.conf.write_text(_installed.apache(self.mpm, self.modules) + "\n".join((
             *(f"Listen {port}" for port in self.ports), f"PidFile {self.work}/apache2.pid",
             f"ErrorLog {self.work}/error.log", "ServerName crane.test",
             f"CustomLog {self.work}/access.log combined",

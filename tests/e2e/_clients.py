@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers' configurations and the clients that load them, for scenarios, demo and benchmark."""
 import contextlib
-import pathlib
 import re
 import socket
 import subprocess
@@ -9,21 +8,20 @@ import tempfile
 import threading
 import time
 
+import _installed
 from _checks import Failure, wait_until
 
 KEEP_ALIVE_TRIES = 3
 
 
-def apache_configuration(work, port, extra="", name="apache.conf"):
+def apache_configuration(work, port, extra="", name="apache.conf", files=_installed.FILES):
     """Debian's own configuration on another port, with a directory of test pages."""
     pages = work / "www"
     pages.mkdir(exist_ok=True)
     (pages / "1k.html").write_bytes(b"x" * 1023 + b"\n")
     (pages / "1m.bin").write_bytes(bytes(i * 7 % 251 for i in range(1 << 20)))
-    text = pathlib.Path("/etc/apache2/apache2.conf").read_text()
-    text = text.replace("Include ports.conf", f"Listen {port}")
-    text = re.sub(r"^IncludeOptional sites-enabled.*$", "", text, flags=re.M)
-    text += (f"\nServerName crane.test\nDocumentRoot {pages}\n<Directory {pages}>\n"
+    text = _installed.apache(files=files)
+    text += (f"\nListen {port}\nServerName crane.test\nDocumentRoot {pages}\n<Directory {pages}>\n"
              f"  Require all granted\n</Directory>\n{extra}\n")
     path = work / name
     path.write_text(text)

@@ -317,6 +317,17 @@ class Group:
     def are_near(self, entries):
         return is_near(self.statuses(range(self.replicas)), entries)
 
+    def verdict(self):
+        """(exit status, crane-ctl status -o json)."""
+        status, text = ctl(self.scenario, "--dir", str(self.home), "status", self.name, "-o",
+                           "json")
+        return status, json.loads(text)
+
+    def may_lose_one(self):
+        """By the word of crane-ctl status: all is well, and a loss now is survived at once."""
+        status, said = self.verdict()
+        return status == 0 and said["health"] == "well" and (said["may_lose"] or 0) >= 1
+
     def brief(self):
         kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",
                 "outputs_bytes", "outputs_digest", "connections")

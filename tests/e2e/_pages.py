@@ -16,6 +16,7 @@ REST_SECONDS = 0.002   # of a client between two requests, unless it is told oth
 
 class Writer(threading.Thread):
     """PUTs numbered contents to its own pages of apache2 and reads them back."""
+    lines, seconds = 50, ANSWER_SECONDS   # of a page; until an answer is missing
 
     def __init__(self, port, number, seed, rest):
         super().__init__(daemon=True)
@@ -28,7 +29,7 @@ class Writer(threading.Thread):
 
     def run(self):
         while not self.stopping.is_set() and not self.problems:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.seconds)
             try:
                 while not self.stopping.is_set() and not self.problems:
                     self.one(connection)
@@ -51,7 +52,7 @@ class Writer(threading.Thread):
         self.sent += 1
         mine = self.sent
         self.allowed[page].add(mine)   # from now on, whatever becomes of the answer
-        connection.request("PUT", f"/dav/{self.name}-{page}", body=b"%d\n" % mine * 50)
+        connection.request("PUT", f"/dav/{self.name}-{page}", body=b"%d\n" % mine * self.lines)
         answer = connection.getresponse()
         answer.read()
         if answer.status in (201, 204):

@@ -2,6 +2,7 @@
 """Stories of servers that keep something outside, or take it from there: a redis that replicates
 from a master, PHP whose pages write into a MariaDB, and one group that talks to another."""
 import _harness as h
+import _installed
 import _outside as o
 import _stories as s
 import _takeovers as t
@@ -146,7 +147,8 @@ def pages(scenario, name):
     port, database = h.free_port(), Database(work / "database", h.free_port())
     page = work / "page.php"
     page.write_text(PAGE.replace("{database}", str(database.port)))
-    command = ["/usr/bin/env", "PHP_CLI_SERVER_WORKERS=4", "/usr/bin/php", "-S",
+    command = ["/usr/bin/env", "PHP_CLI_SERVER_WORKERS=4",
+               f"PHP_INI_SCAN_DIR={_installed.php(work)}", "/usr/bin/php", "-S",
                f"127.0.0.1:{port}", str(page)]
     return port, command, database
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 import _harness as h
+import _installed
 
 
 def body(scenario):
@@ -15,7 +16,8 @@ def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("the stock configuration needs root and LXC")
     port = h.free_port()
-    with h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+    with h.Group(scenario, _installed.stock_apache(scenario.work), port=port,
+                 options=["--publish", f"{port}:80"]) as group:
         log = h.tail(group.log)
         for words in ("starting 3 replicas", f"listening on port {port}", "leads"):
             scenario.check(words in log, f"crane-run says: {words}", log)
@@ -41,7 +43,8 @@ def body(scenario):
 def killed_launcher(scenario):
     """crane-run itself is killed: clients are served on, and --stop leaves nothing."""
     port = h.free_port()
-    group = h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"])
+    group = h.Group(scenario, _installed.stock_apache(scenario.work), port=port,
+                    options=["--publish", f"{port}:80"])
     group.start()
     try:
         group.remember(group.state())

@@ -7,6 +7,7 @@ import socket
 import time
 
 import _harness as h
+import _installed
 
 BURSTS, CLIENTS, SECONDS = 3, 1500, 120
 
@@ -55,7 +56,8 @@ def body(scenario):
         raise h.CannotRun(f"{CLIENTS} clients need more than {hard} descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CLIENTS + 200), hard))
     port = h.free_port()
-    with h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+    with h.Group(scenario, _installed.stock_apache(scenario.work), port=port,
+                 options=["--publish", f"{port}:80"]) as group:
         for number in range(BURSTS):
             answers, wrong = burst(port)
             scenario.check(answers == CLIENTS, f"burst {number}: {CLIENTS} clients are answered",

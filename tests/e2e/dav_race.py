@@ -25,12 +25,12 @@ Alias /dav {work}/dav
 """
 
 
-def dav_configuration(work, port):
+def dav_configuration(work, port, **more):
     """Of an apache2 that takes PUTs below /dav; its directories are in `work`."""
     for name in ("dav", "davlock"):
         (work / name).mkdir()
         (work / name).chmod(0o777)
-    return h.apache_configuration(work, port, DAV.format(work=work))
+    return h.apache_configuration(work, port, DAV.format(work=work), **more)
 
 
 def rounds(scenario, port, count):

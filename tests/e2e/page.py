@@ -55,9 +55,10 @@ def well(scenario, group, first):
                    "it loads nothing from elsewhere")
     other = (leader + 1) % 3
     kind, text, dom = look(scenario, first + other)
-    scenario.check((kind, text) == ("good", f"follows replica {leader}")
+    scenario.check((kind, text) == ("good", "serving, 3 of 3, fault tolerant")
                    and f'href="http://127.0.0.1:{first + leader}/"' in dom,
-                   "a follower's page says whom it follows, and leads there", f"{kind}: {text}")
+                   "a follower's page says what the leader's says, and leads there",
+                   f"{kind}: {text}")
 
 
 def pictures(scenario, group, first):

@@ -12,8 +12,8 @@
 // the time of the fault and of the first answer, CLOCK_MONOTONIC ns, the number of attempts, and
 // when the kept connection was answered again (0: the caller made the fault, there is none). It is
 // a measuring instrument and must not wait for a processor behind what it measures: with the
-// privilege it has a real-time priority. Exit: 0 answered, 1 not answered within 30 s, 2 wrong use,
-// 3 the kept connection broke.
+// privilege it has a real-time priority. Exit status: 0 answered, 1 not answered within 30 s, 2
+// wrong use, 3 the kept connection broke.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

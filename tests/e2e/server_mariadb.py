@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import _harness as h
+import _installed
 import _matrix as m
 
 ROWS = 10000   # of sysbench's one table
@@ -24,7 +25,8 @@ class Mariadb(m.Server):
     def prepare(self):
         """A fresh data directory, filled before the group is there."""
         self.data, self.socket = self.work / "data", self.work / "mariadb.sock"
-        m.natively(["mariadb-install-db", "--no-defaults", "--user=mysql", "--skip-test-db",
+        self.settings = _installed.mariadb(self.work)
+        m.natively(["mariadb-install-db", self.settings, "--user=mysql", "--skip-test-db",
                     "--auth-root-authentication-method=normal", f"--datadir={self.data}"])
         m.natively(["chown", "mysql:mysql", self.work])
         with open(self.work / "first.log", "wb") as log:
@@ -42,7 +44,7 @@ class Mariadb(m.Server):
         self.sysbench("oltp_read_write", "prepare")
 
     def program(self):
-        return ["mariadbd", f"--datadir={self.data}", f"--port={self.port}",
+        return ["mariadbd", self.settings, f"--datadir={self.data}", f"--port={self.port}",
                 f"--socket={self.socket}", f"--pid-file={self.work}/mariadb.pid"]
 
     def native_program(self):

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """nginx of the matrix: a master and two workers, Debian's configuration."""
 import os
-import pathlib
 import subprocess
 
 import _harness as h
+import _installed
 import _matrix as m
 import _web
 
@@ -18,21 +18,13 @@ class Nginx(_web.Web):
 
     def prepare(self):
         super().prepare()
-        text = pathlib.Path("/etc/nginx/nginx.conf").read_text()
-        for old, new in (
-                ("worker_processes auto;", "worker_processes 2;"),
-                ("/run/nginx.pid", f"{self.work}/nginx.pid"),
-                ("/var/log/nginx", str(self.work)),
-                ("include /etc/nginx/sites-enabled/*;",
-                 f"server {{ listen {self.port}; root {self.root}; index index.html; {self.more} "
-                 'add_header X-Seen "$pid $msec $request_id"; '
-                 "location / { try_files $uri $uri/ =404; } "
-                 "location /list/ { autoindex on; } }")):
-            if old not in text:
-                raise h.CannotRun(f"/etc/nginx/nginx.conf has no '{old}'")
-            text = text.replace(old, new)
         self.conf = self.work / "nginx.conf"
-        self.conf.write_text(text)
+        self.conf.write_text(_installed.nginx(
+            f"server {{ listen {self.port}; root {self.root}; index index.html; {self.more} "
+            'add_header X-Seen "$pid $msec $request_id"; '
+            "location / { try_files $uri $uri/ =404; } location /list/ { autoindex on; } }",
+            ("worker_processes auto;", "worker_processes 2;"),
+            ("/run/nginx.pid", f"{self.work}/nginx.pid"), ("/var/log/nginx", str(self.work))))
         _web.make_listing(self.root / "list")
 
     def program(self):

@@ -8,6 +8,7 @@ import subprocess
 
 import _apache
 import _harness as h
+import _installed
 import _matrix as m
 import _web
 import server_civetweb
@@ -85,6 +86,7 @@ class PhpCgi(Php):
     def prepare(self):
         # Where scripts lie says Debian's serve-cgi-bin.conf.
         self.more = (f"ScriptSock {self.work}/cgisock\n"
+                     f"SetEnv PHP_INI_SCAN_DIR {_installed.php(self.work)}\n"
                      '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n'
                      "Action application/x-httpd-php /cgi-bin/php8.2\n")
         super().prepare()
@@ -103,12 +105,14 @@ class PhpFpm(Php):
         self.more = ('<FilesMatch "\\.php$">\n'
                      f'SetHandler "proxy:unix:{socket}|fcgi://localhost"\n</FilesMatch>\n')
         super().prepare()
-        pool = pathlib.Path("/etc/php/8.2/fpm/pool.d/www.conf").read_text()
+        stock = pathlib.Path("/etc/php/8.2/fpm/pool.d/www.conf")
+        pool = _installed.replaced(stock.read_text(), stock, ("/run/php/php8.2-fpm.sock", socket))
         fpm = self.work / "fpm.conf"
         fpm.write_text(f"[global]\npid = {self.work}/fpm.pid\nerror_log = {self.work}/fpm.log\n"
-                       + _apache.replaced(pool, "/run/php/php8.2-fpm.sock", socket))
+                       + pool)
         self.script = self.work / "start"
-        self.script.write_text(f'#!/bin/sh\nphp-fpm8.2 --nodaemonize --fpm-config {fpm} &\n'
+        self.script.write_text(f'#!/bin/sh\nPHP_INI_SCAN_DIR={_installed.php(self.work)} '
+                               f'php-fpm8.2 --nodaemonize --fpm-config {fpm} &\n'
                                'exec apache2 "$@"\n')
         self.script.chmod(0o755)
 

@@ -6,6 +6,7 @@ stopped for two seconds and handed over. No request fails; the server outside he
 once, and to the byte what the same program makes of it natively; the replicas are equal. Servers
 outside that fail give the same errors as natively."""
 import _apache
+import _installed
 import _harness as h
 import _outside as o
 import _stories_data as d
@@ -55,7 +56,7 @@ def apache(scenario, changes):
     work = scenario.work / "apache"
     work.mkdir()
     conf = work / "apache2.conf"
-    conf.write_text(_apache.configuration("event", ("proxy", "proxy_http")) + f"""
+    conf.write_text(_installed.apache("event", ("proxy", "proxy_http")) + f"""
 Listen 127.0.0.1:{port}
 PidFile {work}/apache2.pid
 ErrorLog {work}/error.log

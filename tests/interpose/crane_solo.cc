@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// build: -I. dmt/*.cc dmt/base/*.cc dmt/sequence/*.cc
-//
 // crane-solo: one replica without consensus, for tests of libcrane.so.  It is the node of a group
 // of one that needs no clock: when nobody can go on it admits a bubble, or the time entry of the
 // next deadline at once.  So what it admits depends on the schedule alone, and two runs of a
@@ -22,7 +20,7 @@
 // --unannounced: .. and nobody is told
 // --unhooked: at the end, the calls that bypassed the library, on standard output
 // --check-ins: .. and how often processes checked in
-// exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
+// exit status: the program's; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
 #include <fcntl.h>
 #include <poll.h>

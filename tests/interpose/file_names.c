@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// Names that nobody has yet are the same in every run: this program prints them, and two runs must
+// Names that no file has yet are the same in every run. This program prints them, and two runs must
 // print the same.
 #include <sys/stat.h>
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "dmt/base/ids.h"
+#include "runtime/control/verdict.h"
 
 namespace crane::node {
 namespace {
@@ -14,34 +15,45 @@ namespace {
 // A longer time than that is none that a person means, and would not fit in nanoseconds.
 constexpr std::int64_t kLagMostSeconds = 1'000'000;
 
+// The verdict, and what it has no room for.
+std::string reason_of(const control::Verdict& verdict, const NodeStatus& s) {
+  const std::string& more = !s.no_quorum.empty()     ? s.no_quorum
+                            : !s.log.no_room.empty() ? s.log.no_room
+                                                     : s.not_serving;
+  return more.empty() ? verdict.text : verdict.text + ": " + more;
+}
+
+// A load balancer that takes any lag says so, or names its own limit.
+bool late_only(const NodeStatus& s) {
+  control::Readiness near = s.readiness;
+  near.lag_ms = 0;
+  return control::why_not_ready(near).empty();
+}
+
 HealthAnswer no(std::string reason) { return {503, std::move(reason)}; }
 
 }  // namespace
 
 HealthAnswer health(const NodeStatus& s) {
-  if (s.leader >= kReplicasMax) return no("no leader is known");
-  if (!s.no_quorum.empty()) return no(s.no_quorum);
-  if (!s.not_serving.empty()) return no(s.not_serving);
-  if (s.role == "leader" && !s.log.no_room.empty()) return no("inputs wait: " + s.log.no_room);
-  if (!s.alarm.empty()) return no("replicas differ: " + s.alarm);
-  return {};
+  const control::Verdict verdict = verdict_of(s);
+  if (verdict.sound) return {};
+  if (verdict.serving) return no("replicas differ: " + s.alarm);
+  return no(reason_of(verdict, s));
 }
 
 HealthAnswer leads(const NodeStatus& s) {
   if (s.role != "leader") return no(fmt::format("this replica is a {}", s.role));
-  if (!s.no_quorum.empty()) return no(s.no_quorum);
-  if (!s.not_serving.empty()) return no(s.not_serving);
-  if (!s.log.no_room.empty()) return no("inputs wait: " + s.log.no_room);
-  if (!s.takes_clients) return no("it leads, and its server does not know that yet");
-  return {};
+  const control::Verdict verdict = verdict_of(s);
+  return verdict.serving ? HealthAnswer{} : no(reason_of(verdict, s));
 }
 
 HealthAnswer follows(const NodeStatus& s, std::optional<std::int64_t> lag_ns) {
   if (s.role != "follower") return no(fmt::format("this replica is a {}", s.role));
   if (s.leader >= kReplicasMax) return no("no leader is known");
   if (!s.no_quorum.empty()) return no(s.no_quorum);
-  if (s.log.needs_checkpoint) return no("it lacks entries that left the log");
-  if (s.recovery.catches_up || s.log.fetching) return no("it catches up with the others");
+  if (const std::string why = control::why_not_ready(s.readiness); !why.empty() && !late_only(s)) {
+    return no("it " + why);
+  }
   if (!s.not_serving.empty()) return no(s.not_serving);
   if (lag_ns && s.lag_ns > *lag_ns) {
     return no(fmt::format("its server is {} ms behind", s.lag_ns / 1'000'000));

@@ -43,6 +43,8 @@ std::optional<std::string> word_of(const std::string& query, const char* name) {
   return value;
 }
 
+HttpService* service_of_process = nullptr;  // there is one, in the node's one thread
+
 std::string host_of(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
   const bool six = host.size() > 2 && host.front() == '[';
@@ -58,9 +60,17 @@ struct HttpService::Reply {
 };
 
 HttpService::HttpService(event_base* base, const Config& config, HttpActions actions)
-    : base_(base), config_(config), actions_(std::move(actions)) {
+    : base_(base),
+      config_(config),
+      actions_(std::move(actions)),
+      pause_(base, "its clients", [this] {
+        if (listener_ == nullptr) return;
+        pause_.on() ? evconnlistener_disable(listener_) : evconnlistener_enable(listener_);
+      }) {
   listen();
 }
+
+HttpService::~HttpService() { service_of_process = nullptr; }
 
 void HttpService::listen() {
   VirtualAddress address{};
@@ -77,7 +87,9 @@ void HttpService::listen() {
       [](evhttp_request* request, void* self) { static_cast<HttpService*>(self)->answer(request); },
       this);
   const std::string host = host_of(config_.http_listen);
-  if (evhttp_bind_socket(http.get(), host.c_str(), address.port) != 0) {
+  evhttp_bound_socket* const socket =
+      evhttp_bind_socket_with_handle(http.get(), host.c_str(), address.port);
+  if (socket == nullptr) {
     if (!complained_) {
       spdlog::warn(
           "HTTP is not answered yet: {}: {}; this is tried again every {} s: free the address, or "
@@ -89,6 +101,16 @@ void HttpService::listen() {
   }
   spdlog::info("HTTP is answered at http://{}/", config_.http_listen);
   http_ = std::move(http);
+  listener_ = evhttp_bound_socket_get_listener(socket);
+  service_of_process = this;
+  evconnlistener_set_error_cb(listener_, on_accept_error);
+}
+
+// The argument is evhttp's own.
+void HttpService::on_accept_error(evconnlistener*, void*) {
+  HttpService& self = *service_of_process;
+  // What concerns one client only is behind us: the next call takes another one.
+  (void)self.pause_.failed(EVUTIL_SOCKET_ERROR(), "http://" + self.config_.http_listen + "/");
 }
 
 void HttpService::step(std::int64_t now_ns) {
@@ -156,6 +178,7 @@ HttpService::Reply HttpService::reply_to(const std::string& path, const std::str
 
 void HttpService::answer(evhttp_request* request) {
   actions_.on_event();
+  pause_.accepted();
   const evhttp_uri* uri = evhttp_request_get_evhttp_uri(request);
   const char* path = uri == nullptr ? nullptr : evhttp_uri_get_path(uri);
   const char* query = uri == nullptr ? nullptr : evhttp_uri_get_query(uri);

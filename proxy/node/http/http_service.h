@@ -20,6 +20,7 @@
 
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,7 @@
 
 #include "checkpoint/kept.h"
 #include "dmt/base/result.h"
+#include "proxy/clients/accept_pause.h"
 #include "proxy/node/config.h"
 #include "proxy/node/http/history.h"
 #include "proxy/node/http/metrics.h"
@@ -45,6 +47,9 @@ class HttpService {
  public:
   // `config` outlives it.  REQUIRES: it says where to listen.
   HttpService(event_base* base, const Config& config, HttpActions actions);
+  ~HttpService();
+  HttpService(const HttpService&) = delete;
+  HttpService& operator=(const HttpService&) = delete;
 
   // Takes a sample for the page, and tries to listen, when the time for that has come.
   void step(std::int64_t now_ns);
@@ -56,6 +61,7 @@ class HttpService {
     void operator()(evhttp* http) const noexcept { evhttp_free(http); }
   };
 
+  static void on_accept_error(evconnlistener* listener, void* http);
   void listen();
   void answer(evhttp_request* request);
   Reply reply_to(const std::string& path, const std::string& query);
@@ -67,6 +73,8 @@ class HttpService {
   const Config& config_;
   const HttpActions actions_;
   std::unique_ptr<evhttp, FreeHttp> http_;  // none: it does not listen yet
+  evconnlistener* listener_ = nullptr;      // its own
+  proxy::AcceptPause pause_;
   bool complained_ = false;
   std::int64_t due_ns_ = 0;
   History history_;

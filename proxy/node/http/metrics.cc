@@ -78,7 +78,8 @@ void add_group(Families& f, const NodeStatus& s) {
   });
   f.gauge("crane_has_leader", "Whether this replica knows a leader.", s.leader < kReplicasMax);
   f.gauge("crane_is_leader", "Whether this replica leads.", s.role == "leader");
-  f.gauge("crane_takes_clients", "Whether this replica leads and takes clients.", s.takes_clients);
+  f.gauge("crane_takes_clients", "Whether this replica leads and takes clients.",
+          s.readiness.takes_clients);
   f.gauge("crane_has_quorum", "Whether a majority answers this replica.", s.no_quorum.empty());
   f.gauge("crane_serving", "Whether the server of this replica goes on.", s.not_serving.empty());
   f.counter("crane_leader_changes_total", "Reigns of which this replica knew the leader.",
@@ -86,10 +87,27 @@ void add_group(Families& f, const NodeStatus& s) {
   f.gauge("crane_voters", "Voters of the group.", static_cast<double>(voters));
   f.gauge("crane_peers_connected", "Other replicas whose process is there.",
           std::uint64_t{s.connected});
-  if (const auto spare = s.may_lose()) {
+  const control::Verdict verdict = verdict_of(s);
+  f.gauge("crane_group_serving",
+          "Whether a client that connects now is answered, as far as this replica knows.",
+          verdict.serving);
+  f.gauge("crane_group_well", "Whether crane-ctl status would say well, as this replica knows it.",
+          verdict.health == control::Health::kWell);
+  if (verdict.may_lose) {
     f.gauge("crane_losses_tolerated",
-            "Voters that may be lost now, and a majority still holds the log (leader only).",
-            static_cast<double>(*spare));
+            "Replicas that may be lost now, and one of the others leads and serves at once.",
+            static_cast<double>(*verdict.may_lose));
+  }
+  if (s.readiness.recovers) {
+    const control::Progress& p = s.readiness.progress;
+    f.gauge("crane_recovery_entries_done", "Of what this replica missed: entries run.", p.done);
+    f.gauge("crane_recovery_entries_left", "Of what this replica missed: entries to be run.",
+            p.of - std::min(p.of, p.done));
+    f.gauge("crane_recovery_entries_per_second", "How fast it runs them.", p.per_s);
+    if (p.left_ms >= 0) {
+      f.gauge("crane_recovery_seconds_left", "Until it has run them all.",
+              static_cast<double>(p.left_ms) / 1e3);
+    }
   }
   f.counter("crane_links_lost_total", "Connections to other replicas that were lost.",
             s.log.fabric.links_lost);

@@ -53,6 +53,7 @@ Outcome CheckpointPacker::pack(CheckpointContents contents) {
   CRANE_ASSERT(staging_.has_value() && worker_.idle());  // PACK-1
   tier_ = contents.tier;
   at_ = contents.state.at.index;
+  end_ = contents.state.position;
   const Outcome begun =
       worker_.start([&](const checkpoint::Worker::Say&) { return pack_here(contents); });
   if (!begun.ok()) return begun;

@@ -71,6 +71,11 @@ class CheckpointPacker {
   Outcome copy_shared(const std::string& name,
                       std::span<const checkpoint::FileRange> left_out = {});
   Outcome pack(CheckpointContents contents);
+  // A replica waits for the one that is packed, or the log for its end.
+  void hurry() noexcept { worker_.hurry(); }
+  bool packs() const noexcept { return !worker_.idle(); }
+  // Where the entry of the one that was packed last ends in the log, bytes.
+  std::uint64_t end() const noexcept { return end_; }
   // What was begun is removed, if anything was.
   void abandon();
   // The same, and the packing process ends.
@@ -100,7 +105,8 @@ class CheckpointPacker {
   checkpoint::Worker worker_;
   event event_{};
   checkpoint::Tier tier_ = checkpoint::Tier::kCriu;  // of what is packed,
-  Index at_{};                                       // and its entry
+  Index at_{};                                       // and its entry,
+  std::uint64_t end_ = 0;                            // which ends there
   std::vector<Index> own_;  // verified on disk and not relied on yet, ascending
   Index relied_{};          // what consensus knows of
 };

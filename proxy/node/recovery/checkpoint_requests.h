@@ -7,7 +7,8 @@
 // INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
 //                  votes.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
-//                  below.
+//                  below; but not one whose server is far behind, which would take it only when
+//                  it has caught up, while another's is not.
 
 #include <cstdint>
 #include <functional>
@@ -20,12 +21,18 @@
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "proxy/node/config.h"
+#include "proxy/node/recovery/checkpoint_notes.h"
 #include "proxy/node/recovery/checkpoint_schedule.h"
 
 namespace crane::node {
 
+// What the log in memory holds, bytes.
+std::uint64_t ring_of(const Config& config);
+
 struct CheckpointRequestActions {
   std::function<std::vector<consensus::MemberStatus>()> members;
+  // How far the follower's server is behind, ns.
+  std::function<std::int64_t(ReplicaId who)> lag_ns;
   // A CHECKPOINT entry.
   std::function<Result<Index>(std::span<const std::byte> body)> propose;
   // The server is ended, and a new one started on its files; the answer.
@@ -46,6 +53,12 @@ class CheckpointRequests {
   // While it serves.  `log_end`: of the committed log, bytes; `inputs`: of clients, so far.
   // `low`: the store's disk has little room.
   void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs, bool low = false);
+  // On every replica, as any of them may lead next: what became of a checkpoint.
+  void heard(const CheckpointNote& note, std::int64_t now_ns);
+  // .. and how long the own server has run in all when the log ended there.
+  void ran(std::uint64_t log_end, std::int64_t run_ns) noexcept { schedule_.ran(log_end, run_ns); }
+  // Half of the ring is used behind the newest checkpoint.
+  bool is_urgent(std::uint64_t log_end) const noexcept { return schedule_.is_urgent(log_end); }
   // A replica on another host that cannot begin without one came for it.
   void help(ReplicaId who, Index behind, std::int64_t now_ns);
 
@@ -55,15 +68,19 @@ class CheckpointRequests {
 
  private:
   std::vector<std::uint8_t> able() const;
+  std::vector<std::uint8_t> soonest() const;
   void help_lagging(std::int64_t now_ns);
+  void give_up_lost(std::int64_t now_ns);
 
   const Config& config_;
   const std::string wanted_not_;
   const CheckpointRequestActions actions_;
   CheckpointSchedule schedule_;
-  std::uint8_t last_asked_ = 0;  // who took the last one
-  std::int64_t look_at_ns_ = 0;  // when to look again for a replica that lacks entries
-  std::int64_t helped_ns_ = 0;   // when one was last asked for, for a replica that came for it
+  CheckpointSchedule::Seen seen_;  // by the last step()
+  std::uint8_t last_asked_ = 0;    // who took the last one,
+  Index asked_{};                  // at that entry
+  std::int64_t look_at_ns_ = 0;    // when to look again for a replica that lacks entries
+  std::int64_t helped_ns_ = 0;     // when one was last asked for, for a replica that came for it
 };
 
 }  // namespace crane::node

@@ -30,6 +30,27 @@ std::optional<std::string> MissingEntries::step(Index last, Shipping* shipping,
         "checkpoint",
         value(last));
   }
+  const auto at = find_behind(last, shipping, now_ns);
+  if (!at) return std::nullopt;
+  return fmt::format(
+      "entries behind {} have left the logs of the others; it restarts at a "
+      "checkpoint, which is at entry {}",
+      value(last), value(*at));
+}
+
+std::optional<std::string> MissingEntries::overtaken(Index applied, Index least, Shipping* shipping,
+                                                     std::int64_t now_ns) {
+  const auto at = find_behind(Index{value(least) - 1}, shipping, now_ns);
+  if (!at) return std::nullopt;
+  return fmt::format(
+      "its server is at entry {} and far behind; it restarts at a newer checkpoint, which is at "
+      "entry {}",
+      value(applied), value(*at));
+}
+
+// The newest that is here; if none is behind `last`, one is fetched, and this comes again.
+std::optional<Index> MissingEntries::find_behind(Index last, Shipping* shipping,
+                                                 std::int64_t now_ns) {
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     const checkpoint::Manifest& m = one.manifest;
@@ -39,10 +60,7 @@ std::optional<std::string> MissingEntries::step(Index last, Shipping* shipping,
     if (replica == config_.replica && shipping != nullptr && shipping->fetches()) {
       return std::nullopt;
     }
-    return fmt::format(
-        "entries behind {} have left the logs of the others; it restarts at a "
-        "checkpoint, which is at entry {}",
-        value(last), value(m.at.index));
+    return m.at.index;
   }
   if (shipping != nullptr) shipping->fetch(last, now_ns);
   return std::nullopt;

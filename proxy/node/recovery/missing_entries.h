@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A follower that lacks entries which have left the others' logs: it waits for a checkpoint behind
-// its own last entry, fetches one from another host if it has to, and restarts with it.
+// its own last entry, fetches one from another host if it has to, and restarts with it.  So does
+// one that runs behind for so long that a newer checkpoint overtakes it (overtaking.h).
 //
 // Threads: the node's one thread.
 // INVARIANT LACK-1  A replica gives up its server only when a checkpoint is there whose entry is
-//                   behind all that it has.
+//                   behind all that it has; one that is overtaken, behind all that its server has
+//                   run.
 
 #include <cstdint>
 #include <optional>
@@ -25,10 +27,15 @@ class MissingEntries {
   // all replicas' checkpoints are on this machine.  Why the replica restarts now; nullopt: it
   // goes on.  REQUIRES: it needs a checkpoint, as consensus says.
   std::optional<std::string> step(Index last, Shipping* shipping, std::int64_t now_ns);
-  // Whether it is time for a step().
+  // A checkpoint at `least` or behind it would be reached later than a restart there takes.
+  std::optional<std::string> overtaken(Index applied, Index least, Shipping* shipping,
+                                       std::int64_t now_ns);
+  // Whether it is time for one of these.
   bool is_due(std::int64_t now_ns) noexcept;
 
  private:
+  std::optional<Index> find_behind(Index last, Shipping* shipping, std::int64_t now_ns);
+
   const Config& config_;
   bool said_ = false;
   std::int64_t look_at_ns_ = 0;

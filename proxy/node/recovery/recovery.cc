@@ -13,16 +13,26 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/grants.h"
+#include "proxy/node/consensus_options.h"
 #include "proxy/node/control.h"
+#include "proxy/node/lead_watch.h"
+#include "proxy/node/pacing.h"
 #include "proxy/record/verification.h"
 
 namespace crane::node {
 namespace {
 
 // Messages are told apart by their sizes.
+static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
+              sizeof(StandingMessage) != sizeof(proxy::ProgressMessage) &&
+              sizeof(StandingMessage) != sizeof(proxy::Digest) &&
+              sizeof(StandingMessage) <= consensus::kOutOfBandBytesMax);
 static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
               sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
-              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax);
+              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax &&
+              sizeof(CheckpointNote) != sizeof(CommittedMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::ProgressMessage) &&
+              sizeof(CheckpointNote) != sizeof(proxy::Digest));
 
 }  // namespace
 
@@ -42,6 +52,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
              },
              actions_.refusal_changed}),
       missing_(config),
+      log_keeper_(keeps_whole_log(config) ? member_options(config).ring_bytes : 0),
       dump_due_ns_(proxy::kNever),
       due_ns_(proxy::kNever) {}
 
@@ -64,6 +75,7 @@ Outcome Recovery::begin() {
 void Recovery::open_requests() {
   CheckpointRequestActions actions;
   actions.members = [this] { return group_->members(); };
+  actions.lag_ns = actions_.lag_ns;
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };
@@ -119,12 +131,24 @@ bool Recovery::knows(ReplicaId who) const {
 
 void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
-  if (start_.at_checkpoint() || start_.runs_all_again()) {
-    catch_up_.begin(group_->status().last, config_.replicas > 1, monotonic_ns());
-    if (catch_up_.active()) group_->abdicate("its server recovers");
+  const Index last = group_->status().last;
+  log_end_ = last;
+  if (config_.restore || value(last) > 0) meter_.recovers(start_.state().at.index);
+  const bool has_log = config_.on_disk() && value(last) > 0;
+  if (has_log && !start_.at_checkpoint()) start_.replays_log();
+  if (start_.at_checkpoint() || start_.runs_all_again() || has_log) {
+    catch_up_.begin(last, monotonic_ns());
+    group_->lags(ProgressReporter::kRecoversLagNs, start_.state().at.index);
+  }
+  log_keeper_.begin({start_.state().at, start_.state().position});
+  if (start_.at_checkpoint()) {
+    CheckpointNote note;
+    note.came = CheckpointNote::kTaken;
+    note.index = value(start_.state().at.index);
+    note.end = start_.state().position;
+    requests_->heard(note, monotonic_ns());
   }
   if (!config_.on_disk()) return;
-  if (!start_.at_checkpoint() && value(group_->status().last) > 0) start_.replays_log();
   packer_->find_own();
 }
 
@@ -152,6 +176,11 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
 }
 
 bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
+  if (CheckpointNote made; message.size() == sizeof made && proxy::read_body(message, made) &&
+                           made.what == CheckpointNote::kWhat) {
+    take_note(made, monotonic_ns());
+    return true;
+  }
   CommittedMessage note;
   if (message.size() != sizeof note || !proxy::read_body(message, note)) {
     return tier_.heard(message);
@@ -183,6 +212,10 @@ Outcome Recovery::start_server() {
 }
 
 Result<bool> Recovery::server_started(std::string& why) {
+  // One that does not begin at checkpoints would run the same again, and again.
+  if (member_ && catch_up_.active() && !config_.skip_checkpoints) {
+    overtaking_.begin(parts_->applied(), start_.since_begin_ns(), monotonic_ns());
+  }
   if (!start_.resumes()) return false;
   const Outcome resumed = start_.resume(parts_->layout, parts_->monitor, why);
   if (!resumed.ok()) return resumed.error();
@@ -216,12 +249,15 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   serves_ = seen.serves;
   if (dump_->holds_log()) step_dump(now_ns);
   step_restart(seen, now_ns);
+  watch_run_time(now_ns);
+  announce_checkpoints(now_ns);
   if (seen.serves) {
     requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients(),
                     group_->low_on_room());
   }
   if (!leadership_.leads() && !seen.stopping) look_for_newer(now_ns);
   rely_on_checkpoints();
+  keep_log(now_ns);
   if (shipping_ != nullptr) shipping_->step();
 }
 
@@ -243,48 +279,156 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
 }
 
-// What this replica lacks has left the others' logs.
+void Recovery::watch_run_time(std::int64_t now_ns) {
+  if (!member_ || !run_time_.is_due(now_ns)) return;
+  requests_->ran(parts_->intake.end(), run_time_.look(parts_->monitor.processes()));
+  hurry_packing();
+}
+
+// A lost replica waits for the checkpoint, or the log must not grow much further.
+void Recovery::hurry_packing() {
+  if (!packer_->packs()) return;
+  const auto members = group_->members();
+  const bool lost = std::any_of(members.begin(), members.end(), [](const auto& m) {
+    return m.role == consensus::MemberRole::kVoter && !m.connected;
+  });
+  if (lost || requests_->is_urgent(parts_->intake.end())) packer_->hurry();
+}
+
+void Recovery::announce_checkpoints(std::int64_t now_ns) {
+  const CheckpointStatus& status = dump_->status();
+  CheckpointNote note;
+  if (std::exchange(failed_, status.failed) != status.failed) {
+    note.came = tier_.refusal().empty() ? CheckpointNote::kGivenUp : CheckpointNote::kRefused;
+    note.index = value(status.gave_up);
+    announce(note, now_ns);
+  }
+  if (std::exchange(taken_, status.taken) != status.taken) {
+    note.came = CheckpointNote::kTaken;
+    note.index = value(status.last);
+    note.end = packer_->end();
+    announce(note, now_ns);
+  }
+}
+
+void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (value(m.id) != config_.replica) (void)group_->send_message(m.id, proxy::bytes_of(note));
+  }
+  take_note(note, now_ns);
+}
+
+void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
+  requests_->heard(note, now_ns);
+  if (note.came == CheckpointNote::kTaken) {
+    overtaking_.heard(Index{note.index});
+  } else {
+    ++given_up_;
+  }
+}
+
+// They are a majority without this replica.
+bool Recovery::others_suffice() const {
+  std::size_t voters = 0, others = 0;
+  for (const consensus::MemberStatus& m : group_->members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    others += m.connected && value(m.id) != config_.replica;
+  }
+  return others * 2 > voters;
+}
+
+// What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
 void Recovery::look_for_newer(std::int64_t now_ns) {
-  if (!missing_.is_due(now_ns) || !group_->status().needs_checkpoint) return;
-  const Index last = std::max(parts_->intake.last(), start_.state().at.index);
-  const auto why = missing_.step(last, shipping_.get(), now_ns);
+  if (!missing_.is_due(now_ns)) return;
+  if (group_->status().needs_checkpoint) {
+    const Index last = std::max(parts_->intake.last(), start_.state().at.index);
+    const auto why = missing_.step(last, shipping_.get(), now_ns);
+    if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
+    return;
+  }
+  if (!overtaking_.active()) return;
+  Overtaking::Seen seen;
+  seen.applied = parts_->applied();
+  seen.caught_up = !catch_up_.active() && seen.applied >= parts_->intake.last_for_server();
+  seen.spared = others_suffice();
+  seen.now_ns = now_ns;
+  const auto least = overtaking_.step(seen);  // OVERTAKE-1
+  if (!least) return;
+  const auto why = missing_.overtaken(seen.applied, *least, shipping_.get(), now_ns);
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
+}
+
+// All is equal up to here, as far as this replica knows.
+Index Recovery::trusted() const {
+  const std::uint64_t equal = parts_->live_check.alarms().unbroken();
+  return Index{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
+}
+
+void Recovery::keep_log(std::int64_t now_ns) {
+  LogKeeper::Seen seen;
+  seen.log_end = parts_->intake.end();
+  seen.refused = !tier_.refusal().empty();
+  seen.given_up = given_up_;
+  if (log_keeper_.looks(seen.log_end, now_ns)) {
+    const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+    if (const checkpoint::Listed* one = newest_.look(config_.dir, digest)) {
+      seen.newest = consensus::LogPlace{one->manifest.at, one->manifest.cursor};
+      seen.trusted = one->manifest.at.index <= trusted();
+    }
+  }
+  const LogKeeper::Actions actions = log_keeper_.step(seen);
+  if (actions.keep) group_->keep_log(&*actions.keep);
+  if (actions.gives_up) {
+    spdlog::warn(
+        "the log since the newest checkpoint is not kept whole any more, because {}: until the "
+        "next checkpoint a replica that is lost depends on the others",
+        seen.refused ? tier_.refusal() : "no newer checkpoint came");
+    group_->keep_log(nullptr);
+  }
 }
 
 // A checkpoint that this replica might have to distrust later is none to rely on: consensus hears
 // of it once the replica was compared with the others behind it.
 void Recovery::rely_on_checkpoints() {
-  const std::uint64_t equal = parts_->live_check.alarms().unbroken();
-  const Index trusted{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
-  const auto relied = packer_->take_relied(trusted);
+  const auto relied = packer_->take_relied(trusted());
   if (!relied) return;
   checkpoint::fault_point("truncate.holds");
   group_->checkpointed(*relied);
   checkpoint::fault_point("truncate.told");
 }
 
-void Recovery::step_catch_up(std::int64_t now_ns) {
+void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   if (!catch_up_.active()) return;
   CatchUp::Seen seen;
   seen.leads = leadership_.leads();
   seen.follows = leadership_.view() != View{0} &&
                  leadership_.role() == consensus::Role::kFollower &&
                  value(leadership_.leader()) < config_.replicas;
-  seen.applied = parts_->applied();
-  // It has run what stands before consensus' own entries: it has run these.
-  if (seen.applied >= parts_->intake.last_for_server()) {
-    seen.applied = std::max(seen.applied, parts_->intake.last());
-  }
+  seen.applied = applied();
   seen.committed = group_->status().committed;
+  seen.behind_ns = behind_ns;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
     (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));
   }
-  const CatchUp::Outcome outcome = catch_up_.step(seen, now_ns);
-  if (outcome == CatchUp::Outcome::kNothing) return;
-  const bool there = outcome == CatchUp::Outcome::kCaughtUp;
-  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(seen.applied));
-  if (there) actions_.caught_up();
-  group_->fit();
+  if (!catch_up_.step(seen, now_ns)) return;
+  spdlog::info("caught up at entry {}", value(seen.applied));
+  actions_.caught_up();
+}
+
+// As far as the server has come; what stands before consensus' own entries was run: so were these.
+Index Recovery::applied() const {
+  const Index applied = parts_->applied();
+  const bool all = applied >= parts_->intake.last_for_server();
+  return all ? std::max(applied, parts_->intake.last()) : applied;
+}
+
+void Recovery::step_meter(std::int64_t now_ns) {
+  if (!meter_.recovering()) return;
+  const Index target =
+      std::max({log_end_, group_->status().committed, catch_up_.group(), parts_->intake.last()});
+  const bool ran = applied() >= target && !catch_up_.active();
+  meter_.step(applied(), target, ran || leadership_.admitted(applied()), now_ns);
 }
 
 // --- operators ----------------------------------------------------------------------------------
@@ -296,9 +440,7 @@ std::string Recovery::ask(const nlohmann::json& request) {
 // Whether entries 1, 2, .. can still be had.
 bool Recovery::reaches_beginning() const {
   if (config_.on_disk()) return value(group_->status().first) <= 1;
-  const std::uint64_t ring =
-      config_.ring_bytes != 0 ? config_.ring_bytes : consensus::Options{}.ring_bytes;
-  return parts_->intake.end() <= ring;
+  return parts_->intake.end() <= ring_of(config_);
 }
 
 std::string Recovery::upgrade(const nlohmann::json& request) {

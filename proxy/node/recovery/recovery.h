@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 
+#include "checkpoint/kept.h"
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
@@ -30,11 +31,15 @@
 #include "proxy/node/recovery/catch_up.h"
 #include "proxy/node/recovery/checkpoint_packer.h"
 #include "proxy/node/recovery/checkpoint_requests.h"
+#include "proxy/node/recovery/log_keeper.h"
 #include "proxy/node/recovery/missing_entries.h"
+#include "proxy/node/recovery/overtaking.h"
 #include "proxy/node/recovery/recovery_tier.h"
+#include "proxy/node/recovery/run_meter.h"
 #include "proxy/node/recovery/server_dump.h"
 #include "proxy/node/recovery/server_parts.h"
 #include "proxy/node/recovery/server_restart.h"
+#include "proxy/node/recovery/server_run_time.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/recovery/start_check.h"
 #include "proxy/node/recovery/starting_point.h"
@@ -48,13 +53,15 @@ struct RecoveryActions {
   std::function<Result<Index>(EntryType type, GrantTurns grant, std::span<const std::byte> body)>
       propose;
   std::function<GrantTurns()> input_grant;
+  // While this replica leads: how far a follower's server is behind its own, ns.
+  std::function<std::int64_t(ReplicaId who)> lag_ns;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
   // What keeps_back() kept back.
   std::function<void(const OutputHeader& header)> let_in;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   std::function<void(const std::string& reason)> refusal_changed;
-  // The replica has run what it missed, or the time for that is over.
+  // The replica has run what it missed.
   std::function<void()> caught_up;
   // The replica cannot go on.
   std::function<void(ExitStatus status, const std::string& why)> failed;
@@ -117,10 +124,16 @@ class Recovery {
     bool stopping = false, done = false;
   };
   void step(const Seen& seen, std::int64_t now_ns);
-  // Whether the replica has caught up with the log.
-  void step_catch_up(std::int64_t now_ns);
+  // Whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry that its
+  // server has not run.
+  void step_catch_up(std::int64_t behind_ns, std::int64_t now_ns);
   bool catches_up() const noexcept { return catch_up_.active(); }
+  // How far the replica is with what it missed.
+  void step_meter(std::int64_t now_ns);
+  const RunMeter& meter() const noexcept { return meter_; }
   std::int64_t due_ns() const noexcept { return due_ns_; }
+  // Inputs wait for a checkpoint, because the log since the newest one fills the ring.
+  bool log_is_full() const noexcept { return log_keeper_.full(); }
 
   // --- operators
   std::string ask(const nlohmann::json& request);
@@ -147,7 +160,16 @@ class Recovery {
   void step_dump(std::int64_t now_ns);
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
+  void watch_run_time(std::int64_t now_ns);
+  void hurry_packing();
+  void announce_checkpoints(std::int64_t now_ns);
+  void announce(const CheckpointNote& note, std::int64_t now_ns);
+  void take_note(const CheckpointNote& note, std::int64_t now_ns);
+  bool others_suffice() const;
   void rely_on_checkpoints();
+  void keep_log(std::int64_t now_ns);
+  Index trusted() const;
+  Index applied() const;
   bool reaches_beginning() const;
 
   event_base* base_;
@@ -167,7 +189,15 @@ class Recovery {
   std::unique_ptr<CheckpointRequests> requests_;
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   MissingEntries missing_;
+  LogKeeper log_keeper_;
+  std::uint64_t given_up_ = 0;  // checkpoints that replicas said to have given up
+  checkpoint::Newest newest_;   // of this machine
   CatchUp catch_up_;
+  Overtaking overtaking_;
+  ServerRunTime run_time_;
+  std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
+  RunMeter meter_;
+  Index log_end_{};      // of the own log, when the node began
   bool serves_ = false;  // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;

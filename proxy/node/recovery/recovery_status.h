@@ -30,7 +30,7 @@ struct RecoveryStatus {
   std::string why;                // why it is not "criu"
   std::string refused;            // what CRIU has against this server, as far as it is known here
   const char* came_back_by = "";  // as `tier`; "": it began with the group
-  bool catches_up = false;        // with what the others did meanwhile: it does not seek the lead
+  bool catches_up = false;        // with what the others did meanwhile
 };
 
 }  // namespace crane::node

@@ -7,6 +7,7 @@
 #include "checkpoint/image.h"
 #include "consensus/consensus.h"
 #include "proxy/clients/encode.h"
+#include "proxy/node/peer_notes.h"
 #include "proxy/record/verification.h"
 
 namespace crane::node {
@@ -17,7 +18,8 @@ struct RefusalMessage {
   char why[200];
 };
 static_assert(sizeof(RefusalMessage) <= consensus::kOutOfBandBytesMax &&
-              sizeof(RefusalMessage) != sizeof(proxy::Digest));
+              sizeof(RefusalMessage) != sizeof(proxy::Digest) &&
+              sizeof(RefusalMessage) != sizeof(PeerNote));
 
 }  // namespace
 

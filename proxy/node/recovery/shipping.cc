@@ -126,6 +126,7 @@ void Shipping::begin_serving(Visitor visitor) {
                  begun.error().message());
     return;
   }
+  job->worker.hurry();  // a replica waits for it
   visitor.link->hand_over();
   watch(*job);
   serving_.push_back(std::move(job));
@@ -162,6 +163,7 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
       },
       [](const std::string& line) { spdlog::info("{}", line); });
   if (begun.ok()) {
+    fetching_.worker.hurry();  // this replica does
     watch(fetching_);
   } else {
     spdlog::warn("no checkpoint is fetched: {}", begun.error().message());

@@ -63,8 +63,6 @@ Result<dmt::Carried> carried_of(const nlohmann::json& state) {
 
 // --- choosing a checkpoint ----------------------------------------------------------------------
 
-std::int64_t StartingPoint::since_begin_us() const { return (monotonic_ns() - began_ns_) / 1000; }
-
 // The newest of the group's that can be used, or the one that is named; on one machine any
 // replica's will do.
 Outcome StartingPoint::find() {

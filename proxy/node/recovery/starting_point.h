@@ -75,6 +75,7 @@ class StartingPoint {
   bool resumes() const noexcept { return !json_.empty(); }
 
   const ReturnTimes& times() const noexcept { return times_; }
+  std::int64_t since_begin_ns() const { return monotonic_ns() - began_ns_; }
   // "criu", "restart", "replay"; "": it began with the group.
   const char* recovered_by() const noexcept { return recovered_by_; }
 
@@ -85,7 +86,7 @@ class StartingPoint {
   Outcome rename_open_files(dmt::Layout& layout, const ServerMonitor& monitor,
                             std::string& why) const;
   void cut_server_log() const;
-  std::int64_t since_begin_us() const;
+  std::int64_t since_begin_us() const { return since_begin_ns() / 1000; }
 
   const Config& config_;
   const Agreed& agreed_;

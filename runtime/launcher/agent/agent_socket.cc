@@ -11,7 +11,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/accept_error.h"
 #include "runtime/control/schema.h"
+#include "runtime/launcher/child.h"
 
 namespace crane::launcher {
 namespace {
@@ -47,9 +49,19 @@ Outcome AgentSocket::open(const std::string& home) {
                  "is started again");
 }
 
-void AgentSocket::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const {
+int AgentSocket::fd() const { return pause_ms() < 0 ? fd_ : -1; }
+
+int AgentSocket::pause_ms() const {
+  const std::int64_t left = paused_until_ms_ - now_ms();
+  return left > 0 ? static_cast<int>(left) : -1;
+}
+
+void AgentSocket::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) {
   const int asker = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (asker < 0) return;
+  if (asker < 0) {
+    if (judge_accept(errno) == AcceptError::kHost) paused_until_ms_ = now_ms() + kAcceptAgainMs;
+    return;
+  }
   std::string text(kRequestMax + 1, '\0');  // what is longer is refused, not cut
   pollfd there{asker, POLLIN, 0};
   // Whoever has left does not wait for it any more, and may have changed its mind.

@@ -9,6 +9,7 @@
 //
 // Threads: one.
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -29,12 +30,15 @@ class AgentSocket {
 
   // `home`: the agent's directory, which no other one uses; a socket there is taken away.
   Outcome open(const std::string& home);
-  int fd() const { return fd_; }
+  // -1: nothing can be accepted now, look again after pause_ms().
+  int fd() const;
+  int pause_ms() const;  // -1: there is none
   // Answers one who stands there, if somebody does.
-  void answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const;
+  void answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply);
 
  private:
   int fd_ = -1;
+  std::int64_t paused_until_ms_ = 0;  // descriptors are missing
 };
 
 }  // namespace crane::launcher

@@ -141,6 +141,7 @@ class HostAgent {
   std::string replica_home() const;
   std::string drained_mark() const;
   int timeout() const;
+  int timeout_of_node() const;
   void fail(const Error& problem);
 
   Wire wire_;
@@ -184,8 +185,8 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
   const int replicas = static_cast<int>(file_.replicas.size());
-  const setup::GroupPlace place{file_.name,   file_.state_dir, replicas,
-                                file_.record, false,           file_.ring_mb};
+  const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,
+                                false,      false,           file_.ring_mb};
   if (auto p = directories_.create_host(place, replica_); status_of(p) == Status::kGroupExists) {
     return failure(status_of(p), p.error().text + " (crane-run --hosts stops its own with --stop)");
   } else if (!p) {
@@ -473,6 +474,11 @@ void HostAgent::ask_node_state() {
 }
 
 int HostAgent::timeout() const {
+  const int pause = door_.pause_ms(), other = timeout_of_node();
+  return pause < 0 ? other : other < 0 ? pause : std::min(pause, other);
+}
+
+int HostAgent::timeout_of_node() const {
   if (node_.pid < 0 && returns_.planned()) {
     return static_cast<int>(std::max<std::int64_t>(0, returns_.due_ms() - now_ms()));
   }

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "dmt/base/join.h"
+#include "dmt/base/process_stat.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
@@ -35,6 +37,28 @@ Json row_of(const Json& summary, const std::string& home) {
           {"replicas", replicas.size()},
           {"directory", home}};
 }
+
+// The node of a replica as crane-run has it; 0: it has none, or does not say.
+pid_t node_pid(const std::string& home, int replica) {
+  std::ifstream file(home + "/state.json");
+  const Json state = Json::parse(file, nullptr, false);
+  for (const Json& row : control::list_in(state, "replicas")) {
+    if (control::replica_in(row) != replica) continue;
+    return static_cast<pid_t>(control::number_in(row, "node_pid"));
+  }
+  return 0;
+}
+
+// The node lives, and has not told its status yet: one that has, and says nothing now, does not
+// start.
+bool starts(const std::string& replica_home, pid_t node) {
+  const auto stat = node > 0 ? read_process_stat(node) : std::nullopt;
+  if (!stat || stat->state == 'Z') return false;
+  std::ifstream file(replica_home + "/status.json");
+  const Json status = Json::parse(file, nullptr, false);
+  return static_cast<pid_t>(control::number_in(status, "pid")) != node;
+}
+
 }  // namespace
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
@@ -72,6 +96,10 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
         access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
       answer.reply = Reply::kDrained;
     }
+    if ((answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) &&
+        starts(home, node_pid(request.home_of(group), replica))) {
+      answer.reply = Reply::kStarts;
+    }
     if (answer.reply == Reply::kAbsent) answer.returns = read_notice(home);
     if (answer.reply != Reply::kAnswer) continue;
     answer.status = Json::parse(text, nullptr, false);
@@ -81,15 +109,14 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
 }
 
 Json summary_of(const Request& request, const std::string& group) {
-  Json summary = summarise(group, ask_all(request, group));
-  if (!is_unsupervised(request.dir_of(group), group)) return summary;
+  const auto answers = ask_all(request, group);
+  if (!is_unsupervised(request.dir_of(group), group)) return summarise(group, answers);
   const auto record = read_record(request.home_of(group));
-  note_unsupervised(
-      summary, "no crane-run supervises this group, and lost replicas stay away; " +
-                   (record ? command_text(record->words) + " takes it over, " : std::string()) +
-                   "crane-run --stop --name " + group + " --dir " + request.dir_of(group) +
-                   " ends it");
-  return summary;
+  return summarise(group, answers,
+                   "no crane-run supervises this group, and lost replicas stay away; " +
+                       (record ? command_text(record->words) + " takes it over, " : std::string()) +
+                       "crane-run --stop --name " + group + " --dir " + request.dir_of(group) +
+                       " ends it");
 }
 
 namespace {

@@ -7,6 +7,8 @@
 
 #include "dmt/base/join.h"
 #include "runtime/control/schema.h"
+#include "runtime/control/verdict.h"
+#include "runtime/launcher/ctl/group_seen.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/text_table.h"
@@ -16,8 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 using control::list_in, control::object_in, control::replica_in, control::text_in;
-
-constexpr int kNobody = 255;
 
 const char* name(Reply reply) {
   switch (reply) {
@@ -31,6 +31,8 @@ const char* name(Reply reply) {
       return "does not answer";
     case Reply::kDrained:
       return "drained";
+    case Reply::kStarts:
+      return "starts";
   }
   return "?";
 }
@@ -43,25 +45,14 @@ std::uint64_t number(const Json& json, const char* key) {
              : 0;
 }
 
-// The one that leads in the highest view: a deposed one may not know yet.
-const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
-  const Json* leader = nullptr;
-  for (const auto& [replica, answer] : answers) {
-    if (answer.reply != Reply::kAnswer || text_in(answer.status, "role") != "leader") continue;
-    if (leader == nullptr || number(answer.status, "view") > number(*leader, "view")) {
-      leader = &answer.status;
-    }
-  }
-  return leader;
-}
-
-// A replica of another machine, as the leader knows it.
-Json remote(int replica, const Json* leader, std::uint64_t commit) {
+// A replica of another machine, as that node knows it.
+Json remote(int replica, const Json* witness, std::uint64_t commit) {
   Json row{{"replica", replica}, {"state", "on another host"}};
-  if (leader == nullptr) return row;
-  for (const Json& peer : list_in(*leader, "peers")) {
+  if (witness == nullptr) return row;
+  for (const Json& peer : list_in(*witness, "peers")) {
     if (replica_in(peer) != replica) continue;
     row.update(peer);
+    if (!peer.contains("applied")) continue;
     const std::uint64_t applied = number(peer, "applied");
     row["lag_entries"] = commit > applied ? commit - applied : 0;
   }
@@ -74,35 +65,6 @@ bool was_removed(const Json& summary, int replica) {
   if (members.empty()) return false;
   return std::none_of(members.begin(), members.end(),
                       [&](const Json& m) { return replica_in(m) == replica; });
-}
-
-// The replicas of this machine are drained: they cannot tell of a leader, which may well be there.
-bool all_drained(const std::map<int, NodeAnswer>& answers) {
-  return !answers.empty() && std::all_of(answers.begin(), answers.end(), [](const auto& a) {
-    return a.second.reply == Reply::kDrained;
-  });
-}
-
-struct Voters {
-  std::int64_t all = 0, there = 0;  // there: connected, and its log has no gap
-};
-
-// Of the leader, or of a summary.
-Voters voters_of(const Json& leader) {
-  Voters voters;
-  for (const Json& m : list_in(leader, "members")) {
-    if (text_in(m, "member") != "voter") continue;
-    ++voters.all;
-    voters.there += control::flag_in(m, "connected") && !control::flag_in(m, "needs_checkpoint");
-  }
-  return voters;
-}
-
-// Voters that may be lost, and a majority of all of them still holds the log.
-Json may_lose(const Json& leader) {
-  const Voters voters = voters_of(leader);
-  if (voters.all == 0) return {};
-  return std::max<std::int64_t>(0, voters.there - (voters.all / 2 + 1));
 }
 
 // What only the leader knows of the others, and what those of this machine say themselves.
@@ -118,22 +80,6 @@ void complete_members(Json& members, const Json* leader, const std::map<int, Nod
     if (own == answers.end() || own->second.reply != Reply::kAnswer) continue;
     for (const char* key : {"last", "applied"}) member[key] = number(own->second.status, key);
   }
-}
-
-// As health_of() reads it.  `named`: who leads, as the newest view that answers has it.
-const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& answers,
-                        std::uint64_t named) {
-  const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {
-    return a.second.reply == Reply::kAnswer || was_removed(summary, a.first);
-  });
-  // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
-  const auto at = answers.find(static_cast<int>(named));
-  const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
-  return all_drained(answers)                ? "drained"
-         : !led                              ? "no leader"
-         : !summary["not_serving"].is_null() ? "not serving"
-         : whole                             ? "well"
-                                             : "degraded";
 }
 
 // What the answers say together.
@@ -162,10 +108,10 @@ Heard hear(const std::map<int, NodeAnswer>& answers) {
   return heard;
 }
 
-Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* leader,
+Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
             std::uint64_t commit) {
   const auto found = answers.find(replica);
-  if (found == answers.end()) return remote(replica, leader, commit);
+  if (found == answers.end()) return remote(replica, witness, commit);
   const bool answered = found->second.reply == Reply::kAnswer;
   Json row = answered ? found->second.status : Json::object();
   row["replica"] = replica;
@@ -204,39 +150,40 @@ void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Js
 
 }  // namespace
 
-Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
+Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers,
+               const std::string& unsupervised) {
   const Json* leader = leader_of(answers);
   const Heard heard = hear(answers);
   Json summary{{"version", control::kVersion},
                {"group", group},
                {"leader", heard.leader < kNobody ? Json(heard.leader) : Json()},
                {"not_serving", nullptr},
-               {"may_lose", leader == nullptr ? Json() : may_lose(*leader)},
                {"replicas", Json::array()}};
   add_group(summary, answers, leader, heard.view);
   for (int i = 0; i < static_cast<int>(heard.replicas); ++i) {
-    Json row = row_of(i, answers, leader, heard.commit);
+    Json row = row_of(i, answers, witness_of(answers), heard.commit);
     if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
     summary["replicas"].push_back(std::move(row));
   }
   summary["view"] = heard.leader < kNobody ? Json(heard.view) : Json();
   summary["commit"] = heard.any ? Json(heard.commit) : Json();
-  summary["health"] = health_word(summary, answers, heard.leader);
+  if (!unsupervised.empty()) {
+    summary["supervised"] = false;
+    summary["unsupervised"] = unsupervised;
+  }
+  const control::Verdict verdict = control::verdict_of(seen_by(answers, summary));
+  summary["verdict"] = control::to_json(verdict);
+  summary["health"] = control::name(verdict.health);
+  summary["may_lose"] = verdict.may_lose ? Json(*verdict.may_lose) : Json();
   return summary;
-}
-
-void note_unsupervised(Json& summary, const std::string& command) {
-  summary["supervised"] = false;
-  summary["unsupervised"] = command;
-  if (text_in(summary, "health") == "well") summary["health"] = "degraded";
 }
 
 Health health_of(const Json& summary) {
   const std::string word = text_in(summary, "health");
-  return word == "well"                            ? Health::kWell
-         : word == "not serving"                   ? Health::kNotServing
-         : word == "degraded" || word == "drained" ? Health::kDegraded
-                                                   : Health::kNoLeader;
+  return word == "well"                                ? Health::kWell
+         : word == "not serving" || word == "starting" ? Health::kNotServing
+         : word == "degraded" || word == "drained"     ? Health::kDegraded
+                                                       : Health::kNoLeader;
 }
 
 namespace {
@@ -433,23 +380,12 @@ std::string serving_text(const Json& summary) {
   if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
     text += "not serving: " + why + "; see server.log\n";
   }
+  const Json& verdict = object_in(summary, "verdict");
+  if (control::flag_in(verdict, "serving")) return text;  // they stand in the head line
+  for (const Json& note : list_in(verdict, "notes")) {
+    if (note.is_string()) text += note.get<std::string>() + "\n";
+  }
   return text;
-}
-
-// One line for an operator in a hurry: does the group serve, and may it lose one more replica?
-std::string verdict_of(const Json& summary) {
-  const std::string health = text_in(summary, "health");
-  if (health == "drained") return "drained: the replicas of this machine wait for resume";
-  if (health == "no leader") return "NOT SERVING: no leader";
-  if (health == "not serving") return "NOT SERVING: its server does not go on";
-  if (!text_in(summary, "no_quorum").empty()) return "NOT SERVING: no quorum";
-  if (!summary["may_lose"].is_number()) return "serving; only the leader's host knows how safely";
-  const Voters voters = voters_of(summary);
-  const auto spare = number(summary, "may_lose");
-  const std::string text = fmt::format("serving, {} of {}", voters.there, voters.all);
-  if (voters.all == 1) return text + ", NOT FAULT TOLERANT: its loss stops it";
-  if (spare == 0) return text + ": ONE MORE LOSS STOPS IT";
-  return text + ", fault tolerant" + (spare > 1 ? fmt::format(": {} may be lost", spare) : "");
 }
 
 std::string verified_text(const Json& summary) {
@@ -546,10 +482,10 @@ std::string table_of(const Json& summary) {
                                         {"CPUS", "cpus", false},
                                         {"NUMA", "numa_node", false},
                                         {"STATE", "state", false}};
-  std::string text =
-      fmt::format("{}: {}\n{}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
-                  verdict_of(summary), text_in(summary, "health", "?"), cell(summary, "leader"),
-                  cell(summary, "view"), cell(summary, "commit"));
+  std::string text = fmt::format(
+      "{}: {}\n{}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
+      text_in(object_in(summary, "verdict"), "text", "?"), text_in(summary, "health", "?"),
+      cell(summary, "leader"), cell(summary, "view"), cell(summary, "commit"));
   if (summary.contains("fabric")) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }

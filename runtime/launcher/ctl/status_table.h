@@ -22,10 +22,12 @@ struct NodeAnswer {
 };
 
 // As `crane-ctl schema status` has it: runtime/control/answers.h.  The nodes of this machine speak
-// for themselves; of the others' replicas stands what the leader knows, if it is here.
-nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
-// Of a group that crane-run started: none supervises it; `command` ends or takes it over.
-void note_unsupervised(nlohmann::json& summary, const std::string& command);
+// for themselves; of the others' replicas stands what the leader knows if it is here, else what
+// they have told the node here that knows the newest view.  The verdict is control::verdict_of().
+// `unsupervised`: crane-run started the group and no crane-run supervises it now; what to do about
+// that.
+nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers,
+                         const std::string& unsupervised = "");
 Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
 // As `member list -o json` has them.

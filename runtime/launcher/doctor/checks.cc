@@ -198,18 +198,16 @@ Finding check_control_groups(const ControlGroups& groups, bool is_root) {
       groups.version == 0 ? "none are mounted" : fmt::format("version {}", groups.version);
   Finding f{"control groups", Verdict::kOk, version, "", ""};
   if (!groups.controllers.empty()) f.seen += ": " + joined(groups.controllers);
-  if (groups.idle || (!is_root && groups.version != 0)) return f;
+  if (groups.weighs || (!is_root && groups.version != 0)) return f;
   f.verdict = Verdict::kLimited;
   if (groups.version == 0) {
     f.costs = "LXC starts no container";
     f.mend = "mount /sys/fs/cgroup";
     return f;
   }
-  f.seen += "; no group with cpu.idle can be made";
+  f.seen += "; no group with a weight of its own can be made";
   f.costs = "packing of checkpoints takes processors from servers";
-  f.mend =
-      "write \"+cpu\" to /sys/fs/cgroup/cgroup.subtree_control, make it writable, or use "
-      "Linux 5.15 or later";
+  f.mend = "write \"+cpu\" to /sys/fs/cgroup/cgroup.subtree_control, or make it writable";
   return f;
 }
 

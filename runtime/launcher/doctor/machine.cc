@@ -166,9 +166,10 @@ ControlGroups look_at_control_groups() {
     found.version = found.controllers.empty() ? 0 : 1;
   }
   const Waiting process;
-  checkpoint::Background background;
-  found.idle = process.pid() > 0 && background.enter(process.pid());
-  if (found.idle) (void)background.leave(process.pid());
+  using checkpoint::Background;
+  Background background;
+  found.weighs = process.pid() > 0 && background.enter(process.pid(), Background::kUsual);
+  if (found.weighs) (void)background.leave(process.pid());
   return found;
 }
 

@@ -31,7 +31,7 @@ struct Kernel {
 struct ControlGroups {
   int version = 0;                       // 2: all; 1: some are of version 1; 0: none are mounted
   std::vector<std::string> controllers;  // of the root
-  bool idle = false;                     // one with cpu.idle could be made and entered
+  bool weighs = false;                   // one with a weight could be made and entered
 };
 
 struct Limits {

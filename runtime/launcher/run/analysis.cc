@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 
@@ -46,8 +45,8 @@ void Group::look_after_analysis() {
   const char* const change =
       analysis_.change(replicas_[static_cast<std::size_t>(place)].member, now_ms());
   if (change == nullptr) return;
-  send_message(replicas_[static_cast<std::size_t>(leader())].channel,
-               Json{{"t", "member"}, {"change", change}, {"replica", place}}.dump());
+  tell(replicas_[static_cast<std::size_t>(leader())],
+       {{"t", "member"}, {"change", change}, {"replica", place}});
 }
 
 void Group::analysis_changed(Replica& replica, bool is_member) {

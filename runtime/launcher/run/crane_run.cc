@@ -114,7 +114,9 @@ int run_new(const Options& options, const Found& found) {
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  return group.run();
+  const int status = group.run();
+  finish_said();
+  return status;
 }
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
@@ -123,14 +125,23 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
   give_way();
   const Lasting lasting(options, directories);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  return group.take_over(ends);
+  const int status = group.take_over(ends);
+  finish_said();
+  return status;
 }
 
 // The one that lives is told to; one that nobody supervises is taken over for it.
 int stop_group(Options options) {
   options.dir = find_base(options.place());
   const Remains remains = look_for_remains(options.place());
-  if (remains.living == 0) return stop_supervised(options);
+  if (remains.living == 0) {
+    const bool supervised = is_held(directory_of(options.place()));
+    const int status = stop_supervised(options);
+    if (!supervised && end_connections(options.name)) {
+      say("clients that waited for group " + options.name + " are reset");
+    }
+    return status;
+  }
   Options first;
   Outcome problem = Done{};
   std::vector<const char*> words{"crane-run"};

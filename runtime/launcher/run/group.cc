@@ -26,10 +26,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
-constexpr int kEndTimeoutMs = 20'000;   // for a server to end by itself
-constexpr int kLookTimeoutMs = 500;     // between two looks at the analysis replica
-constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
+constexpr int kStopTimeoutMs = 5'000;    // for nodes to stop their servers in order
+constexpr int kEndTimeoutMs = 20'000;    // for a server to end by itself
+constexpr int kOutputTimeoutMs = 5'000;  // for a reader of the servers' output that is stopped
+constexpr int kLookTimeoutMs = 500;      // between two looks at the analysis replica
+constexpr int kExitTimeoutMs = 10'000;   // for the other replicas, once one server ended by itself
 
 sigset_t signals_of_group() {
   sigset_t set;
@@ -96,7 +97,7 @@ Outcome Group::start_node(Replica& replica, const Begin& begin) {
     return failure(Status::kSystem, "cannot start a node", channel.error().what,
                    strerror(channel.error().detail), "see the limits of this machine");
   }
-  replica.channel = channel.value().first;
+  open_channel(replica, channel.value().first);
   replica.node = spawn_node(parts_.node, file, channel.value().second,
                             options_.verbose ? "" : home + "/node.out");
   close(channel.value().second);
@@ -121,6 +122,7 @@ void Group::open_signals() {
   output_.open();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
+  setup::say_without_waiting();
   if (const Outcome p = door_.open(directories_.dir()); !p) say(p.error().text);
 }
 
@@ -149,7 +151,7 @@ int Group::run() {
 // Serves until the end; crane-run's status.
 int Group::conclude() {
   serve();
-  output_.show();
+  finish_output();
   analysis_.end(options_.name, options_.analysis_place());
   unsaved_.end(directories_.dir(), options_.places());
   if (problem_.ok()) {
@@ -169,6 +171,15 @@ int Group::conclude() {
   return problem_.error().exit_status;
 }
 
+// All that was said and written, unless nothing reads it.
+void Group::finish_output() {
+  const auto deadline = now_ms() + kOutputTimeoutMs;
+  for (output_.show(); output_.waits() && now_ms() < deadline; output_.show()) {
+    pollfd room{STDOUT_FILENO, POLLOUT, 0};
+    (void)poll(&room, 1, kLookTimeoutMs);
+  }
+}
+
 // Data is not given up because the group ends by itself.
 void Group::say_what_stays() {
   directories_.keep_all();
@@ -186,8 +197,13 @@ void Group::serve() {
     std::vector<pollfd> fds{{signals_, POLLIN, 0},
                             {output_.fd(), POLLIN, 0},
                             {door_.fd(), POLLIN, 0},
-                            {unsaved_.fd(), POLLIN, 0}};
-    for (const auto& replica : replicas_) fds.push_back({replica.channel, POLLIN, 0});
+                            {unsaved_.fd(), POLLIN, 0},
+                            {output_.waits() ? STDOUT_FILENO : -1, POLLOUT, 0},
+                            {setup::said_waits() ? STDERR_FILENO : -1, POLLOUT, 0}};
+    for (const auto& replica : replicas_) {
+      const bool writes = replica.outbox.waits() && !replica.outbox.refused();
+      fds.push_back({replica.channel, static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+    }
     for (const auto& replica : replicas_) fds.push_back({replica.pidfd, POLLIN, 0});
     int timeout = -1;
     if (stop_deadline_ms_ != 0) {
@@ -198,7 +214,12 @@ void Group::serve() {
     };
     at_most(return_timeout());
     if (analysis_differs() || somebody_is_unheard()) at_most(kLookTimeoutMs);
+    at_most(door_.pause_ms());
+    for (const auto& replica : replicas_) {
+      if (replica.outbox.refused()) at_most(control::Outbox::kAgainMs);
+    }
     const int ready = poll(fds.data(), fds.size(), timeout);
+    for (auto& replica : replicas_) flush(replica);
     look_for_adoption();
     look_after_returns();
     look_after_analysis();
@@ -212,13 +233,16 @@ void Group::serve() {
       }
       continue;
     }
-    if (fds[1].revents != 0) output_.show();
+    if (fds[1].revents != 0 || fds[4].revents != 0) output_.show();
+    if (fds[5].revents != 0) setup::flush_said();
     if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) hear(replica);
     look_at_adopted();
     if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
   }
+  // Keepers of sockets waited for other nodes.
+  (void)setup::end_connections(options_.name);
   // What the nodes left (container supervisors that clean up) has become ours: wait for it.
   const auto deadline = now_ms() + kExitTimeoutMs;
   while (now_ms() < deadline) {
@@ -255,24 +279,6 @@ void Group::reap() {
 }
 
 // --- what nodes say -----------------------------------------------------------------------------
-
-// All that it has said until now.
-void Group::hear(Replica& replica) {
-  std::string json;
-  while (replica.channel >= 0) {
-    int fd = -1;
-    const Got got = receive_message(replica.channel, json, fd);
-    if (got == Got::kMessage) {
-      fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
-      continue;
-    }
-    if (got == Got::kGone) {
-      close(replica.channel);
-      replica.channel = -1;
-    }
-    break;
-  }
-}
 
 void Group::on_message(Replica& replica, const std::string& json) {
   const Json message = Json::parse(json, nullptr, false);
@@ -329,11 +335,9 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   const Outcome failed = listeners_.open(
       {port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), for_bind}, fd, fresh);
   if (!failed) {
-    send_message(replica.channel, Json{{"t", "listen_failed"},
-                                       {"port", port},
-                                       {"message", failed.error().text},
-                                       {"error", -fd}}
-                                      .dump());
+    tell(
+        replica,
+        {{"t", "listen_failed"}, {"port", port}, {"message", failed.error().text}, {"error", -fd}});
     if (phase_ == Phase::kStopping) return;
     if (for_bind) return say(failed.error().text + "; the server's bind fails");
     // Clients reach the server at another port.
@@ -342,7 +346,7 @@ void Group::on_listen(Replica& replica, const Json& asked) {
       say(failed.error().text + "; the group goes on, clients do not reach this port");
     return;
   }
-  send_message(replica.channel, Json{{"t", "listener"}, {"port", port}}.dump(), fd);
+  tell(replica, {{"t", "listener"}, {"port", port}}, fd);
   if (!fresh) return;
   const auto& socket = listeners_.sockets().at(port);
   const bool moved = socket.published != port;
@@ -352,7 +356,7 @@ void Group::on_listen(Replica& replica, const Json& asked) {
 
 // A port of the server's own: a bind that waits succeeds, as no process of the machine can have it.
 void Group::keep_inside(Replica& replica, std::uint16_t port) {
-  send_message(replica.channel, Json{{"t", "not_published"}, {"port", port}}.dump());
+  tell(replica, {{"t", "not_published"}, {"port", port}});
   if (listeners_.unreached(port)) {
     say("the server listens on port " + std::to_string(port) +
         ", which no --publish names: clients do not reach it");
@@ -428,8 +432,7 @@ void Group::on_node_end(Replica& replica, int status) {
   replica.node_status = status;
   if (replica.pidfd >= 0) close(replica.pidfd);
   replica.pidfd = -1;
-  if (replica.channel >= 0) close(replica.channel);
-  replica.channel = -1;
+  close_channel(replica);
   write_state();
   if (phase_ == Phase::kStopping || replica.exited) {
     if (phase_ != Phase::kStopping && replica.exited)
@@ -484,8 +487,8 @@ bool Group::end_server(const char* why) {
   if (!lasting_.keeps_files() || phase_ != Phase::kServing || leader() < 0 || ending_) return false;
   ending_ = true;
   say(std::string(why) + ": the server ends");
-  send_message(replicas_[static_cast<std::size_t>(leader())].channel,
-               Json{{"t", "signal"}, {"signo", profile_.stop_signal}}.dump());
+  tell(replicas_[static_cast<std::size_t>(leader())],
+       {{"t", "signal"}, {"signo", profile_.stop_signal}});
   stop_deadline_ms_ = now_ms() + kEndTimeoutMs;
   return true;
 }
@@ -495,9 +498,7 @@ void Group::stop(const char* why) {
   phase_ = Phase::kStopping;
   setup::service_manager().stopping();
   if (why != nullptr) say(std::string(why) + ", stopping");
-  for (const auto& replica : replicas_) {
-    if (replica.channel >= 0) send_message(replica.channel, Json{{"t", "stop"}}.dump());
-  }
+  for (auto& replica : replicas_) tell(replica, {{"t", "stop"}});
   stop_deadline_ms_ = now_ms() + kStopTimeoutMs;
 }
 

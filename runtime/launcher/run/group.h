@@ -14,7 +14,7 @@
 //                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
 //                 {"t":"not_published","port":80}
-//                 {"t":"checkpoint"}: somebody waits for one
+//                 {"t":"checkpoint"}: a replica recovers without one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
 //
 // The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/outbox.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
@@ -80,6 +81,7 @@ class Group {
     int pidfd = -1;  // of a node that is no child of ours
     pid_t server = -1;
     int channel = -1;
+    control::Outbox outbox;  // to its node, which may be stopped
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
@@ -88,14 +90,13 @@ class Group {
     int exit_status = 0;                    // of its server, when `exited`
     bool by_signal = false;                 // its server's end
     RestartLimiter returns;
-    std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
-    std::string told;                // of its return, last
-    bool unheard = false;            // its node lives and has not answered us yet
-    std::int64_t heard_of_ms = 0;    // when it was asked last
-    pid_t unheard_pid = -1;          // as the crane-run before knew it
-    int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
-    Outcome problem = Done{};        // what its node reported as fatal
-    int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
+    std::string told;              // of its return, last
+    bool unheard = false;          // its node lives and has not answered us yet
+    std::int64_t heard_of_ms = 0;  // when it was asked last
+    pid_t unheard_pid = -1;        // as the crane-run before knew it
+    int node_status = 0;           // of its node, as wait(2) gives it, once `node` is -1
+    Outcome problem = Done{};      // what its node reported as fatal
+    int fatal_code = 0;            // with this status (runtime/setup/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 
@@ -120,7 +121,7 @@ class Group {
   void look_after_returns();
   void try_return(Replica& replica);
   void return_from_disk(Replica& replica);
-  bool waits_for_checkpoint(Replica& replica);
+  void ask_for_checkpoint();
   bool has_checkpoint() const;
   std::string why_no_checkpoint(bool there) const;
   bool majority_fails() const;
@@ -129,8 +130,13 @@ class Group {
   void on_signals();
   void open_signals();
   int conclude();
+  void finish_output();
   void say_what_stays();
   void hear(Replica& replica);
+  void open_channel(Replica& replica, int channel);
+  void close_channel(Replica& replica);
+  void tell(Replica& replica, const nlohmann::json& message, int passed = -1);
+  void flush(Replica& replica);
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const nlohmann::json& asked);
@@ -189,7 +195,7 @@ class Group {
   std::int64_t stop_deadline_ms_ = 0;
   bool ending_ = false;        // the servers were told to end, so that their files are equal
   std::string refused_;        // why the server cannot be dumped; empty: it can, for all we know
-  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
+  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for; 0: never
   bool served_ = false;        // there is something to lose
   bool handed_over_ = false;   // to another build of Crane, none of whose servers has listened
   int status_ = 0;

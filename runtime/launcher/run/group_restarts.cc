@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/kept.h"
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 #include "runtime/setup/exit_status.h"
@@ -15,11 +14,8 @@ namespace {
 using Json = nlohmann::json;
 using node::ExitStatus;
 
-// A checkpoint that was asked for and is not there is asked for again.
+// One checkpoint is asked for in so long, however many replicas run all inputs.
 constexpr std::int64_t kAskAgainMs = 5'000;
-// After so long without one the replica runs all inputs.
-constexpr std::int64_t kCheckpointMs = 15'000;
-constexpr int kLookMs = 250;  // for a checkpoint
 // The evidence of a divergence is looked at before the replica is there again.
 constexpr std::int64_t kDivergedMs = 1'000;
 // How often a replica that found no room looks whether there is some.
@@ -90,9 +86,7 @@ int Group::return_timeout() const {
   if (phase_ != Phase::kServing) return -1;
   for (const Replica& replica : replicas_) {
     if (!replica.returns.planned()) continue;
-    const std::int64_t left = replica.asks_until_ms != 0
-                                  ? kLookMs
-                                  : std::max<std::int64_t>(0, replica.returns.due_ms() - now_ms());
+    const std::int64_t left = std::max<std::int64_t>(0, replica.returns.due_ms() - now_ms());
     least = least < 0 ? left : std::min(least, left);
   }
   return static_cast<int>(least);
@@ -109,7 +103,7 @@ void Group::try_return(Replica& replica) {
   if (analyses(replica)) return start_analysis(replica, " begins again");
   if (options_.on_disk()) return return_from_disk(replica);
   const bool there = has_checkpoint();
-  if (!there && waits_for_checkpoint(replica)) return;
+  if (!there) ask_for_checkpoint();
   Begin begin;
   begin.restores = begin.may_begin = true;
   // One that does not start from what is kept may start from the log; behind a hand-over it has
@@ -135,18 +129,15 @@ std::string Group::why_no_checkpoint(bool there) const {
   return ": there is no checkpoint" + (refused_.empty() ? "" : ", because " + refused_);
 }
 
-// One that was taken quickly spares it to run all inputs.
-bool Group::waits_for_checkpoint(Replica& replica) {
+// The replica begins at once, as the log of a young group is soon run; if that takes longer than a
+// restart, this checkpoint overtakes it (proxy/node/recovery/overtaking.h).
+void Group::ask_for_checkpoint() {
   const bool taken = options_.container && refused_.empty() &&
                      (options_.checkpoint_every_s != 0 || options_.checkpoint_log_mb != 0);
-  if (!taken || leader() < 0 || alive() * 2 <= voters()) return false;
-  if (replica.asks_until_ms == 0) replica.asks_until_ms = now_ms() + kCheckpointMs;
-  if (now_ms() >= replica.asks_until_ms) return false;
-  if (now_ms() - asked_ms_ < kAskAgainMs) return true;
+  if (!taken || leader() < 0 || alive() * 2 <= voters()) return;
+  if (asked_ms_ != 0 && now_ms() - asked_ms_ < kAskAgainMs) return;
   asked_ms_ = now_ms();
-  const auto to = static_cast<std::size_t>(leader());
-  send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
-  return true;
+  tell(replicas_[static_cast<std::size_t>(leader())], {{"t", "checkpoint"}});
 }
 
 // Its node looks whether it is whole.

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/control/schema.h"
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 
@@ -83,7 +82,7 @@ void Group::find_nodes() {
 bool Group::adopt(Replica& replica) {
   Adopted adopted;
   if (!adopt_node(home_of(replica), adopted)) return false;
-  replica.channel = adopted.channel;
+  open_channel(replica, adopted.channel);
   replica.node = adopted.pid;
   replica.pidfd = adopted.pidfd;
   replica.unheard = false;
@@ -106,7 +105,7 @@ void Group::look_for_adoption() {
       replica.unheard = false;
       on_node_end(replica, kUnseenEnd);
     } else if (adopt(replica)) {
-      if (phase_ == Phase::kStopping) send_message(replica.channel, Json{{"t", "stop"}}.dump());
+      if (phase_ == Phase::kStopping) tell(replica, {{"t", "stop"}});
       write_state();
     }
   }

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
 
@@ -27,7 +26,6 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
   replica.server = -1;
   replica.ready = replica.drained = replica.removed = false;
   replica.returns.begins(now_ms());
-  replica.asks_until_ms = 0;
   remove_notice(home_of(replica));
   write_state();
   return true;

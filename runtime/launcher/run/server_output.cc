@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+
+#include "runtime/setup/patient_write.h"
 
 namespace crane::launcher {
 
@@ -38,14 +41,21 @@ void ServerOutput::show() {
   char buffer[16384];
   while (changes_ >= 0 && read(changes_, buffer, sizeof buffer) > 0) {
   }
+  waits_ = false;
   for (const auto& [replica, log] : logs_) {
     ssize_t n = 0;
     while (log >= 0 &&
            (n = pread(log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {  // SHOWN-1
       // What the server said before the checkpoint that it begins at is a hole in its log.
       const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
-      (void)!write(to_, text, static_cast<std::size_t>(buffer + n - text));
-      shown_ += static_cast<std::uint64_t>(n);
+      const ssize_t taken =
+          setup::write_what_fits(to_, text, static_cast<std::size_t>(buffer + n - text));
+      waits_ = taken < 0 ? errno == EAGAIN : text + taken < buffer + n;
+      if (waits_) {
+        shown_ += static_cast<std::uint64_t>(text + std::max<ssize_t>(taken, 0) - buffer);
+        return;
+      }
+      shown_ += static_cast<std::uint64_t>(n);  // also where nothing reads it any more
     }
   }
 }

@@ -31,13 +31,18 @@ class ServerOutput {
   void watch(int replica, const std::string& log);
   // The same for one whose output another process has shown, as far as there is any.
   void take_over(int replica, const std::string& log);
+  // Passes on what there is, as far as the reader takes it without making us wait: it may be
+  // stopped.
   void show();
+  // It has not taken all: show() again when `to` is writable.
+  bool waits() const noexcept { return waits_; }
 
  private:
   const int to_;
   int changes_ = -1;         // inotify on the logs
   std::map<int, int> logs_;  // replica -> its log, read
   std::uint64_t shown_ = 0;  // bytes that were passed on
+  bool waits_ = false;
 };
 
 }  // namespace crane::launcher

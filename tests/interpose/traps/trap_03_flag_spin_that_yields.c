@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ad-hoc flag: the spinning thread yields, sleeps or polls between its looks, so the round robin
-// reaches who sets it.  (A spin without any call is the stall rule's: see
-// runtime/preload/README.md.) parallel: no
+// reaches the one that sets it.  The stall rule is for a spin without any call (see
+// runtime/preload/README.md).
+// parallel: no
 #define _GNU_SOURCE
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Who is in the background has the processors last, until it is told otherwise; nothing is
-//         left of it.
+// GOAL    A process in the background has a small share of the processors, until it is given more;
+//         nothing is left of its group.
 // METHOD  Processes that wait, or come and go beside each other; the kernel says where each is.
 // CHECKS  The group of each, what the kernel holds of it, and the directories.
 #include "checkpoint/background.h"
@@ -8,58 +8,42 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
+#include <filesystem>
 
+#include "checkpoint/work_share.h"
 #include "checkpoint/worker.h"
 #include "tests/unit/checkpoint/behind.h"
 
 using namespace crane;
 using crane::checkpoint::Background;
-using Share = crane::checkpoint::Background::Share;
 using crane::checkpoint::Worker;
+using crane::checkpoint::WorkShare;
 using namespace crane::test;
 
-namespace {
-
-// Of a thousand, as the processes of a group that nobody has changed weigh.
-int weight_of(pid_t pid) {
-  const std::string shares = slurp(group_of(pid) + "/cpu.shares");  // version 1
-  return shares.empty() ? std::atoi(slurp(group_of(pid) + "/cpu.weight").c_str()) * 10
-                        : std::atoi(shares.c_str());
-}
-
-void set_idle(pid_t pid, const char* text) { std::ofstream(group_of(pid) + "/cpu.idle") << text; }
-
-}  // namespace
-
-TEST_CASE("background: last of all, until it is told otherwise", "[processes]") {
-  if (!can_be_last()) return;
+TEST_CASE("background: a small share, until it is given more", "[processes]") {
+  if (!can_weigh()) return;
   Waiting one, other;
   const std::string before = groups_of(one.pid());
   {
     Background first, second;
-    REQUIRE(first.enter(one.pid()));
-    REQUIRE(second.enter(other.pid()));
-    CHECK(is_last(one.pid()));
-    CHECK(first.set(Share::kUsual));
-    CHECK_FALSE(is_last(one.pid()));
-    CHECK(is_last(other.pid()));
-    CHECK(weight_of(one.pid()) > 100);
-    CHECK(first.set(Share::kLittle));
-    CHECK_FALSE(is_last(one.pid()));
-    CHECK(weight_of(one.pid()) < 20);
-    CHECK(first.set(Share::kLeft));
-    CHECK(is_last(one.pid()));
+    REQUIRE(first.enter(one.pid(), 10));
+    REQUIRE(second.enter(other.pid(), 30));
+    CHECK(weight_of(one.pid()) == 10);
+    CHECK(weight_of(other.pid()) == 30);
+    CHECK(first.set(Background::kUsual));
+    CHECK(weight_of(one.pid()) == 100);
+    CHECK(first.set(300));
+    CHECK(weight_of(one.pid()) == 300);
+    CHECK(first.set(10));
     Background::lift(one.pid());
-    CHECK_FALSE(is_last(one.pid()));
-    CHECK(is_last(other.pid()));
+    CHECK(weight_of(one.pid()) == 100);
+    CHECK(weight_of(other.pid()) == 30);
     CHECK(first.leave(one.pid()));
     CHECK(groups_of(one.pid()) == before);
     CHECK_FALSE(group_of(one.pid()).empty());
   }
   CHECK(group_of(one.pid()).empty());
-  CHECK(is_last(other.pid()));  // who is in one keeps it
+  CHECK(weight_of(other.pid()) == 30);  // one that is in a group keeps it
   const pid_t gone = other.pid();
   other.end();
   Background::remove_left();
@@ -67,22 +51,23 @@ TEST_CASE("background: last of all, until it is told otherwise", "[processes]") 
 }
 
 TEST_CASE("background: a group as a whole, but not one's own", "[processes]") {
-  if (!can_be_last()) return;
+  if (!can_weigh()) return;
   Waiting one;
   Background place;
-  REQUIRE(place.enter(one.pid()));
-  REQUIRE(place.set(Share::kUsual));
+  REQUIRE(place.enter(one.pid(), Background::kUsual));
+  const std::string idle = group_of(one.pid()) + "/cpu.idle";
+  if (!std::filesystem::exists(idle)) return;
   CHECK(Background::set_group(one.pid(), true));
-  CHECK(is_last(one.pid()));
+  CHECK(slurp(idle) == "1\n");
   CHECK(Background::set_group(one.pid(), false));
-  CHECK_FALSE(is_last(one.pid()));
+  CHECK(slurp(idle) == "0\n");
   CHECK_FALSE(Background::set_group(::getpid(), true));
   one.end();
   const pid_t inside = ::fork();
   if (inside == 0) {
     Background own;
-    const bool well = own.enter(::getpid()) && own.set(Share::kUsual) &&
-                      !Background::set_group(::getpid(), true) && !is_last(::getpid());
+    const bool well = own.enter(::getpid(), Background::kUsual) &&
+                      !Background::set_group(::getpid(), true) && weight_of(::getpid()) == 100;
     ::_exit(well ? 0 : 1);
   }
   int status = 0;
@@ -92,19 +77,19 @@ TEST_CASE("background: a group as a whole, but not one's own", "[processes]") {
 }
 
 TEST_CASE("background: who has ended, or was never there, enters nothing", "[processes]") {
-  if (!can_be_last()) return;
+  if (!can_weigh()) return;
   Waiting one;
   const pid_t gone = one.pid();
   one.end();
   Background none;
-  CHECK_FALSE(none.enter(gone));
-  CHECK_FALSE(none.set(Share::kUsual));
+  CHECK_FALSE(none.enter(gone, 10));
+  CHECK_FALSE(none.set(10));
   CHECK_FALSE(none.leave(gone));
   CHECK(group_of(gone).empty());
 }
 
 TEST_CASE("background: many come and go at once", "[processes]") {
-  if (!can_be_last()) return;
+  if (!can_weigh()) return;
   constexpr int kRounds = 100, kOthers = 3;
   pid_t others[kOthers];
   for (pid_t& other : others) {
@@ -115,7 +100,7 @@ TEST_CASE("background: many come and go at once", "[processes]") {
     for (int i = 0; i < kRounds && well; ++i) {
       Background place;
       Background::remove_left();
-      well = place.enter(one.pid()) && is_last(one.pid()) && place.leave(one.pid());
+      well = place.enter(one.pid(), 10) && weight_of(one.pid()) == 10 && place.leave(one.pid());
     }
     ::kill(one.pid(), SIGKILL);
     ::_exit(well && group_of(one.pid()).empty() ? 0 : 1);
@@ -127,41 +112,63 @@ TEST_CASE("background: many come and go at once", "[processes]") {
   }
 }
 
-TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
-  if (!can_be_last()) return;
-  const auto job = [](const Worker::Say&) -> Result<std::string> {
-    ::alarm(0);
-    const pid_t own = ::getpid();
-    if (!is_last(own)) return std::to_string(own) + " at once";  // or after a second
-    set_idle(own, "0");                                          // for what the test needs
-    while (std::clock() < CLOCKS_PER_SEC / 4) continue;
-    set_idle(own, "1");
-    ::raise(SIGALRM);  // as after a second of which it has had a quarter
-    ::alarm(0);
-    if (!is_last(own)) return std::to_string(own) + " though it runs";
-    ::raise(SIGALRM);  // and after one of which it has had nothing
-    return std::to_string(own) + (is_last(own) ? " never" : " when it has nothing of it, ") +
-           std::to_string(weight_of(own));
-  };
-  std::string said;
-  for (int i = 0; i < 5 && said.find("when it") == std::string::npos; ++i) {
-    Worker worker;
-    REQUIRE(worker.start(job).ok());
-    REQUIRE(eventually([&] { return worker.advance(); }, 60'000));
-    REQUIRE(worker.result().ok());
-    said = worker.result().value();
-    CAPTURE(said);
-    // On a crowded machine a second may have gone before it could look.
-    REQUIRE((said.find("when it") != std::string::npos || said.find("at once") != said.npos));
+TEST_CASE("work share: never nothing, and more after each wait", "[SHARE-1]") {
+  constexpr std::int64_t kMs = 1'000'000;
+  for (const bool urgent : {false, true}) {
+    unsigned before = WorkShare::kLeast;
+    for (std::int64_t ms = 0; ms <= WorkShare::kMostNs / kMs; ms += 100) {
+      const unsigned percent = WorkShare::percent(ms * kMs, urgent);
+      CHECK(percent >= before);
+      before = percent;
+    }
+    CHECK(before == WorkShare::kMost);
   }
-  REQUIRE(said.find("when it") != std::string::npos);
-  CHECK(std::stoi(said.substr(said.find(',') + 1)) < 20);
-  Background::remove_left();
-  CHECK(group_of(std::stoi(said)).empty());
+  CHECK(WorkShare::percent(0, false) == WorkShare::kLeast);
+  CHECK(WorkShare::percent(0, true) == WorkShare::kUsual);
+  CHECK(WorkShare::percent(6'000 * kMs, false) == WorkShare::kUsual);
+  CHECK(WorkShare::nice_value(WorkShare::kLeast) > WorkShare::nice_value(30));
+  CHECK(WorkShare::nice_value(30) > WorkShare::nice_value(WorkShare::kUsual));
+  CHECK(WorkShare::nice_value(WorkShare::kUsual) == 0);
 }
 
-TEST_CASE("background: a worker that is stopped is not waited for as the last", "[processes]") {
-  if (!can_be_last()) return;
+TEST_CASE("background: a worker has a small share, and the usual one once it is waited for",
+          "[processes][SHARE-1]") {
+  if (!can_weigh()) return;
+  const auto job = [](const Worker::Say& progress) -> Result<std::string> {
+    progress(std::to_string(weight_of(::getpid())));
+    // A signal ends the pause: the test waits until the worker is told to hurry.  It hardly wants a
+    // processor, so it does not have the usual share for having waited.
+    while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);
+    return std::to_string(::getpid());
+  };
+  Worker worker;
+  REQUIRE(worker.start(job).ok());
+  REQUIRE(eventually([&] { return worker.advance() || !worker.progress().empty(); }, 60'000));
+  // On a crowded machine it may have waited before it could look.
+  CHECK(std::stoul(worker.progress()) >= WorkShare::kLeast);
+  CHECK(std::stoul(worker.progress()) < Background::kUsual);
+  worker.hurry();
+  REQUIRE(eventually([&] { return worker.advance(); }, 20'000));
+  REQUIRE(worker.result().ok());
+  Background::remove_left();
+  CHECK(group_of(std::stoi(worker.result().value())).empty());
+}
+
+TEST_CASE("background: a worker may be told to hurry before its first step", "[processes]") {
+  for (int i = 0; i < 20; ++i) {
+    Worker worker;
+    REQUIRE(
+        worker.start([](const Worker::Say&) { return Result<std::string>(std::string("there")); })
+            .ok());
+    worker.hurry();
+    REQUIRE(eventually([&] { return worker.advance(); }, 60'000));
+    REQUIRE(worker.result().ok());
+  }
+}
+
+TEST_CASE("background: a worker that is stopped gets the usual share for its last steps",
+          "[processes]") {
+  if (!can_weigh()) return;
   Worker worker;
   const auto job = [](const Worker::Say& progress) -> Result<std::string> {
     progress(std::to_string(::getpid()));
@@ -170,8 +177,10 @@ TEST_CASE("background: a worker that is stopped is not waited for as the last", 
   REQUIRE(worker.start(job).ok());
   REQUIRE(eventually([&] { return worker.advance() || !worker.progress().empty(); }, 60'000));
   const pid_t pid = std::stoi(worker.progress());
+  const std::string group = group_of(pid);
   worker.stop();
-  CHECK(slurp(group_of(pid) + "/cpu.idle") == "0\n");
+  const std::string shares = slurp(group + "/cpu.shares"), weight = slurp(group + "/cpu.weight");
+  CHECK((shares.empty() ? weight : shares) == (shares.empty() ? "100\n" : "1024\n"));
   Background::remove_left();
   CHECK(group_of(pid).empty());
 }

@@ -45,22 +45,28 @@ inline std::string groups_of(pid_t pid) {
 inline std::string group_of(pid_t pid) {
   for (const char* place : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
     const std::string group = place + std::string("/crane.background.") + std::to_string(pid);
-    if (std::filesystem::exists(group + "/cpu.idle")) return group;
+    if (std::filesystem::exists(group + "/cgroup.procs")) return group;
   }
   return "";
 }
-inline bool is_last(pid_t pid) {
+// Percent of what the processes of a group weigh that was never changed; 0: it is in none of these
+// groups.
+inline unsigned weight_of(pid_t pid) {
   const std::string line = ":/crane.background." + std::to_string(pid) + "\n";
-  return groups_of(pid).find(line) != std::string::npos &&
-         slurp(group_of(pid) + "/cpu.idle") == "1\n";
+  const std::string shares = slurp(group_of(pid) + "/cpu.shares");  // version 1
+  const std::string weight = slurp(group_of(pid) + "/cpu.weight");
+  if (groups_of(pid).find(line) == std::string::npos) return 0;
+  if (shares.empty()) return weight.empty() ? 0 : static_cast<unsigned>(std::stoul(weight));
+  return static_cast<unsigned>((std::stoul(shares) * 100 + 512) / 1024);
 }
 
 // What this kernel, and this place, let one do at all.
-inline bool can_be_last() {
+inline bool can_weigh() {
   for (const char* place : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
     const std::string group = place + std::string("/crane.test.") + std::to_string(::getpid());
     if (::mkdir(group.c_str(), 0755) != 0) continue;
-    const bool can = ::access((group + "/cpu.idle").c_str(), W_OK) == 0;
+    const bool can = ::access((group + "/cpu.shares").c_str(), W_OK) == 0 ||
+                     ::access((group + "/cpu.weight").c_str(), W_OK) == 0;
     ::rmdir(group.c_str());
     if (can) return true;
   }

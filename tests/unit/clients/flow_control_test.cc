@@ -222,6 +222,27 @@ TEST_CASE("who recovers and does not catch up runs two entries for one of the le
   REQUIRE(near.run(2000, 1) == 2000);
 }
 
+TEST_CASE("clients keep half of what they had, however slowly one recovers", "[flow][FLOW-2]") {
+  Return r;
+  for (int ms = 0; ms < 2000; ++ms) r.leader.flow.applied(Index{++r.own}, ++r.leader.ms * kMs);
+  r.at = 1;
+  REQUIRE(r.run(kGraceMs, 0) == kGraceMs);
+  const std::uint64_t helped = r.run(1000, 0);  // it says where it is, and comes no further
+  REQUIRE(helped >= 500);
+  REQUIRE(helped <= 500 + kHelpSlack + 2);
+}
+
+TEST_CASE("where one more may be lost without it, one that recovers is not waited for",
+          "[flow][FLOW-2]") {
+  Return r;
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
+  REQUIRE(r.run(500, 1) < 400);
+  r.leader.flow.applied(Index{r.own + 500}, r.leader.ms * kMs);
+  REQUIRE(r.leader.holds({kOne, kTwo}, 1));                       // three: it, and one more
+  REQUIRE(r.leader.holds({kOne, kTwo, kThree}, 2));               // five, and one is gone
+  REQUIRE_FALSE(r.leader.holds({kOne, kTwo, kThree, kFour}, 2));  // five
+}
+
 TEST_CASE("who recovers is helped for a minute, and the next time again", "[flow]") {
   Return r;
   r.at = 1;

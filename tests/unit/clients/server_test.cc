@@ -13,6 +13,7 @@
 
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
+#include "tests/unit/no_descriptors.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -167,6 +168,26 @@ TEST_CASE("a port that an earlier leader closed takes clients when it comes to o
   f.output(OutputType::kListen, 81);  // whose socket has not come yet
   f.proxy->add_listener(81, ::dup(f.listener), 16);
   CHECK_FALSE(f.is_refused());
+}
+
+TEST_CASE("without descriptors a leader's loop rests, and serves when there are some", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const bool has_clients = GENERATE(false, true);
+  if (has_clients) {
+    f.connect();
+    REQUIRE(f.until([&] { return f.proxy->connections() == 1; }));
+  }
+  const int client = f.connect();
+  const int before = f.events;
+  {
+    const test::NoDescriptors none;
+    for (int i = 0; i < 1000; ++i) f.turn_loop();
+    CHECK(f.events - before < 100);
+  }
+  REQUIRE(::send(client, "PING", 4, 0) == 4);
+  const std::size_t all = has_clients ? 2 : 1;
+  CHECK(f.until([&] { return f.proxy->connections() == all; }));
 }
 
 TEST_CASE("C8: stepping down resets every client and forgets what was read", "[proxy]") {

@@ -4,6 +4,7 @@
 // CHECKS  WRITER-1, WRITER-2, KEEPER-1, TABLE-1.
 #include "proxy/clients/shared_sockets.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,11 +20,18 @@
 #include "dmt/base/clock.h"
 #include "proxy/clients/client_socket.h"
 #include "tests/unit/clients/loopback_listener.h"
+#include "tests/unit/waiting.h"
 
 using namespace crane;
 using namespace crane::proxy;
 
 namespace {
+
+constexpr int kLimitMs = 20'000;
+
+bool eventually(const std::function<bool()>& condition) {
+  return test::eventually(condition, kLimitMs);
+}
 
 struct Host {
   Host() {
@@ -61,6 +69,23 @@ struct Host {
     (void)!::write(ready[1], "x", 1);
     more(own, accepted);
     for (;;) ::pause();
+  }
+  // Of a node that has opened the table.
+  pid_t keeper_of(pid_t node) const {
+    auto table = ConnectionTable::open(directory + "/connections");
+    REQUIRE(table.ok());
+    for (const SocketHolder& holder : table.value()->memory().holders) {
+      if (pid_of(holder.node.load()) == node) return pid_of(holder.keeper.load());
+    }
+    FAIL("the node holds no record");
+    return -1;
+  }
+  // It has seen the end of its node, and what is no client's socket is not open any more.
+  static bool closed_the_rest(pid_t keeper) {
+    return eventually([keeper] {
+      const std::string open = "/proc/" + std::to_string(keeper) + "/fd";
+      return std::filesystem::exists(open) && !std::filesystem::exists(open + "/2");
+    });
   }
   static bool becomes_writer(SharedSockets& sockets) {
     const std::int64_t until = monotonic_ns() + 5'000'000'000;
@@ -210,13 +235,68 @@ TEST_CASE("a leader that stops by itself lives, and hears that its sockets were 
   own->none_left();
 }
 
-TEST_CASE("clients of the last node are reset, not ended", "[shared_sockets][KEEPER-1]") {
+TEST_CASE("when all nodes were killed their clients wait for the next one",
+          "[shared_sockets][KEEPER-1]") {
   Host host;
   const int client = host.listener.connect();
   const pid_t leader = host.leader(1, [](auto&, auto&) {});
-  end(leader);  // the keeper sees no other node
-  CHECK(hear(client) == "error " + std::to_string(ECONNRESET));
+  const pid_t keeper = host.keeper_of(leader);
+  end(leader);  // no node is left
+  REQUIRE(host.closed_the_rest(keeper));
+  auto own = host.open();
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  REQUIRE(taken.size() == 1);
+  CHECK(Host::reaches(client, taken));
+  CHECK(hear(client) == "y");
   ::close(client);
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
+TEST_CASE("when the group has ended, waiting clients are reset and their keeper ends",
+          "[shared_sockets][KEEPER-1]") {
+  Host host;
+  const int client = host.listener.connect();
+  const pid_t leader = host.leader(1, [](auto&, auto&) {});
+  const pid_t keeper = host.keeper_of(leader);
+  end(leader);
+  REQUIRE(host.closed_the_rest(keeper));
+  const bool replaced = GENERATE(false, true);  // by a group that starts over
+  const timeval limit{kLimitMs / 1000, 0};
+  REQUIRE(::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+  REQUIRE(std::filesystem::remove(host.directory + "/connections"));
+  if (replaced) (void)host.open();
+  CHECK(hear(client) == "error " + std::to_string(ECONNRESET));
+  CHECK(eventually([keeper] {
+    return consensus::process_stat(keeper).main_thread_ended() ||
+           consensus::process_start(keeper) == 0;
+  }));
+  ::close(client);
+}
+
+TEST_CASE("a killed keeper is replaced, with the clients that it had",
+          "[shared_sockets][KEEPER-1]") {
+  Host host;
+  const int client = host.listener.connect();
+  const pid_t leader = host.leader(1, [](SharedSockets& own, std::vector<int>& accepted) {
+    pollfd ended{own.keeper_fd(), POLLIN, 0};
+    if (::poll(&ended, 1, -1) != 1) ::_exit(3);
+    own.replace_keeper();
+    (void)!::send(accepted[0], "r", 1, 0);
+  });
+  ::kill(host.keeper_of(leader), SIGKILL);
+  REQUIRE(hear(client) == "r");
+  end(leader);
+  auto own = host.open();
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  REQUIRE(taken.size() == 1);
+  CHECK(Host::reaches(client, taken));
+  CHECK(hear(client) == "y");
+  ::close(client);
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
 }
 
 TEST_CASE("what was put is read by a slot's connection only", "[connection_table][TABLE-1]") {

@@ -2,7 +2,8 @@
 // GOAL    A group leads again soon after its replicas are fit, however long all were not.
 // METHOD  All of a group abdicate, time passes while their applications tell their lag, some are
 //         fit again.
-// CHECKS  C6: of Abdicate, Fit, Lags and Tick; an unfit voter grants; logs that were cut.
+// CHECKS  C6: of Abdicate, Fit, Lags and Tick; an unfit voter grants; logs that were cut; of two
+//         whose servers lag the one leads that is further, and one that yields does so for a while.
 #include <catch2/catch.hpp>
 #include <initializer_list>
 
@@ -132,4 +133,66 @@ TEST_CASE("eligible: an unfit replica seeks nothing while the others are away", 
   g.fit({2});
   g.fall_behind_for(kSoonNs);
   CHECK(g.leader() == 2);
+}
+
+TEST_CASE("eligible: of two servers that lag the one leads that has run more", "[R=3][C6]") {
+  const auto durability = GENERATE(Durability::kMemory, Durability::kDisk);
+  const unsigned further = GENERATE(1U, 2U);
+  UnfitGroup g(durability);
+  const unsigned other = 3 - further;
+  g.step(further, Lags{1000 * kMs, Index{15}});
+  g.step(other, Lags{1000 * kMs, Index{3}});
+  g.kill(0);
+  g.run_for(kSoonNs);
+  CHECK(g.leader() == static_cast<int>(further));
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: all start again, and the server that is furthest leads", "[R=3][C6]") {
+  UnfitGroup g;
+  const unsigned furthest = GENERATE(0U, 1U, 2U);
+  for (unsigned i = 0; i < 3; ++i) g.stop(i);
+  for (unsigned i = 0; i < 3; ++i) {
+    g.start(i, StartKind::kSurvived);
+    g.step(i, Lags{1000 * kMs, Index{i == furthest ? 9U : i}});
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    for (unsigned k = 0; k < 3; ++k) {
+      if (i != k) g.step(i, PeerUp{ReplicaId{static_cast<std::uint8_t>(k)}});
+    }
+  }
+  g.run_for(kSoonNs);
+  CHECK(g.leader() == static_cast<int>(furthest));
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: a replica that yields leads when the other one cannot", "[R=3][C6]") {
+  UnfitGroup g;
+  g.step(1, Lags{1000 * kMs, Index{3}});
+  g.step(2, Lags{1000 * kMs, Index{15}});
+  SECTION("as it is stopped") { g.nodes[2].stopped = true; }
+  SECTION("as it abdicated before") { g.unfit({2}); }
+  g.kill(0);
+  g.run_for(kSoonNs);
+  g.nodes[2].stopped = false;
+  g.run_for(kSoonNs);
+  REQUIRE(g.leader() > 0);
+  g.check_it_serves();
+}
+
+TEST_CASE("eligible: a leader that gave the lead up is the last choice, not none", "[R=3][C6]") {
+  UnfitGroup g;
+  g.step(0, Abdicate{});
+  g.step(0, Fit{});
+  SECTION("while others can lead") {
+    g.settle();
+    g.run_for(kSoonNs);
+    CHECK(g.leader() > 0);
+  }
+  SECTION("when no other one may") {
+    g.unfit({1, 2});
+    g.run_for(kSoonNs);
+    CHECK(g.leader() == 0);
+  }
+  g.check_it_serves();
 }

@@ -128,6 +128,28 @@ TEST_CASE("consensus: an election's time is not counted from a suspicion that pa
   CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
 }
 
+TEST_CASE("consensus: an election's time is not counted from the start of a process in its view",
+          "[R=3, restart]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  REQUIRE(g.propose(0).ok());
+  g.flush(0);
+  // Its memory holds an entry of this view: nothing has to repair its log.
+  g.stop(1);
+  g.restart(1, StartKind::kSurvived, nullptr);
+  g.run_for(40'000 * kMs);
+  REQUIRE(g.leader() == 0);
+  CHECK(g.nodes[1].core->last_election().cause == ElectionCause::kFirst);
+  CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
+  g.kill(0);
+  g.run_for(400 * kMs);
+  REQUIRE(g.nodes[1].core->role() == Role::kLeader);
+  CHECK(g.nodes[1].core->last_election().cause == ElectionCause::kDeath);
+  CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
+}
+
 TEST_CASE("consensus: a pre-vote that was refused is answered when the voter notices, too",
           "[R=3, late notice]") {
   InstantGroup g(3);

@@ -230,7 +230,7 @@ TEST_CASE("doctor: processors, descriptors, locked memory and clock have limits"
 
   check_well(check_control_groups({2, {"cpu", "memory"}, true}, true), "version 2: cpu, memory");
   check_well(check_control_groups({2, {"memory"}, false}, false), "version 2");
-  check_limited(check_control_groups({2, {"memory"}, false}, true), Verdict::kLimited, "cpu.idle",
+  check_limited(check_control_groups({2, {"memory"}, false}, true), Verdict::kLimited, "weight",
                 "packing", "subtree_control");
   check_limited(check_control_groups({}, true), Verdict::kLimited, "none", "LXC", "mount");
 }

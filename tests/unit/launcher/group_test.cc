@@ -404,6 +404,8 @@ TEST_CASE("group: where a majority fails by itself each time, the group ends and
           "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "checkin");
   REQUIRE(eventually([&] { return group.ready(); }));
+  const std::string connections = shared_directory(group.options.name) + "/" + kConnections;
+  std::ofstream{connections}.put('x');
   const auto lose = [&group](int k) {
     const pid_t node = group.node(k);
     group.let_say(k, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
@@ -428,6 +430,7 @@ TEST_CASE("group: where a majority fails by itself each time, the group ends and
   CHECK(group.has_said("no check-in in time"));
   CHECK(group.has_said("the same command goes on with it"));
   CHECK(fs::exists("/dev/shm/crane." + group.options.name));
+  CHECK_FALSE(fs::exists(connections));  // no client waits for it (KEEPER-1)
   CHECK(look_for_remains(group.options.place()).record);
 }
 

@@ -544,6 +544,25 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
   CHECK_FALSE(fs::exists(shm));
 }
 
+TEST_CASE("directories: clients of a killed group wait for one that goes on with its log",
+          "[launcher][KEEPER-1]") {
+  Scratch scratch;
+  Options o;
+  o.name = unique_name("clients");
+  o.dir = scratch.path;
+  const bool lasts = GENERATE(false, true);
+  if (lasts) o.durability = "disk";
+  const std::string shm = shared_directory(o.name), connections = shm + "/" + kConnections;
+  fs::create_directories(shm);
+  std::ofstream{connections}.put('x');
+  {
+    GroupDirectories next;
+    REQUIRE(next.create(o.place()).ok());
+    CHECK(fs::exists(connections) == lasts);
+  }
+  CHECK_FALSE(fs::exists(connections));
+}
+
 TEST_CASE("directories: an agent's go with it, and never what another node holds", "[launcher]") {
   Scratch scratch;
   using Goes = GroupDirectories::Goes;

@@ -44,6 +44,16 @@ struct Logs {
   }
 };
 
+// Fills the pipe, as a reader that is stopped lets it become.
+std::size_t fill(int pipe) {
+  const std::string some(4096, '#');
+  std::size_t bytes = 0;
+  for (ssize_t n = 0; (n = ::write(pipe, some.data(), some.size())) > 0;) {
+    bytes += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
 bool rings(const ServerOutput& output) {
   pollfd fd{output.fd(), POLLIN, 0};
   return ::poll(&fd, 1, 0) == 1;
@@ -109,4 +119,28 @@ TEST_CASE("server output: a replica that begins at a checkpoint has a hole befor
   output.watch(1, logs.path(1));
   output.show();
   CHECK(logs.shown() == "after\n");
+}
+
+TEST_CASE("server output: a reader that is stopped does not stop us, and gets every byte later",
+          "[launcher][SHOWN-1]") {
+  const Logs logs;
+  ServerOutput output(logs.ends[1]);
+  output.open();
+  output.watch(0, logs.path(0));
+  std::size_t before = fill(logs.ends[1]);
+  // The process that it shares the pipe with expects writes to wait.
+  REQUIRE(::fcntl(logs.ends[1], F_SETFL, 0) == 0);
+  std::string all;
+  for (int i = 0; i < 20'000; ++i) all += std::to_string(i) + "\n";
+  logs.print(0, all);
+  output.show();
+  CHECK(output.waits());
+  std::string heard;
+  while (before > 0) before -= logs.shown().size();
+  for (int i = 0; heard.size() < all.size() && i < 10'000; ++i) {
+    output.show();
+    heard += logs.shown();
+  }
+  CHECK(heard == all);
+  CHECK_FALSE(output.waits());
 }

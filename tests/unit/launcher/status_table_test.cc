@@ -9,6 +9,12 @@ using Json = nlohmann::json;
 
 namespace {
 
+Json readiness(bool leads) {
+  return {{"runs", true},      {"starts", false}, {"takes_clients", leads},
+          {"recovers", false}, {"late", false},   {"needs_checkpoint", false},
+          {"no_room", false},  {"lag_ms", 0},     {"why_not", nullptr}};
+}
+
 NodeAnswer node(const char* role, unsigned view, unsigned leader, unsigned commit,
                 unsigned applied) {
   return {Reply::kAnswer,
@@ -22,6 +28,7 @@ NodeAnswer node(const char* role, unsigned view, unsigned leader, unsigned commi
            {"server_pid", 1234},
            {"fabric", "shm"},
            {"durability", "memory"},
+           {"readiness", readiness(std::string(role) == "leader")},
            {"peers", Json::array({{{"replica", 0}, {"applied", 90}}})}}};
 }
 
@@ -55,19 +62,23 @@ TEST_CASE("status: the first line is a verdict", "[ctl]") {
     for (int i = 0; i < voters; ++i) {
       members.push_back({{"replica", i}, {"member", "voter"}, {"connected", i < there}});
     }
-    answers[0].status["members"] = members;
+    answers[0].status["members"] = answers[0].status["peers"] = members;
     const std::string table = table_of(summarise("g", answers));
     return table.substr(0, table.find('\n'));
   };
   CHECK(verdict(3, 3) == "g: serving, 3 of 3, fault tolerant");
-  CHECK(verdict(3, 2) == "g: serving, 2 of 3: ONE MORE LOSS STOPS IT");
+  CHECK(verdict(3, 2) ==
+        "g: serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 is not connected to the leader");
+  for (int i : {3, 4}) answers[i] = node("follower", 1, 0, 9, 9);
   CHECK(verdict(5, 5) == "g: serving, 5 of 5, fault tolerant: 2 may be lost");
-  CHECK(verdict(5, 4) == "g: serving, 4 of 5, fault tolerant");
+  CHECK(verdict(5, 4) ==
+        "g: serving, 4 of 5, fault tolerant; replica 4 is not connected to the leader");
+  for (int i : {3, 4}) answers.erase(i);
   CHECK(verdict(1, 1) == "g: serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it");
-  answers[0].status["not_serving"] = "a thread waits for a mutex";
+  answers[0].status["readiness"]["why_not"] = "a thread waits for a mutex";
   CHECK(verdict(3, 3) == "g: NOT SERVING: its server does not go on");
-  answers[0].status.erase("not_serving");
-  answers[0].status["no_quorum"] = "1 of 3 replicas answer";
+  answers[0].status["readiness"]["why_not"] = nullptr;
+  answers[0].status["no_quorum"] = "no quorum: 1 of 3 replicas answer";
   CHECK(verdict(3, 1) == "g: NOT SERVING: no quorum");
   answers[0].reply = Reply::kAbsent;
   CHECK(verdict(3, 3) == "g: NOT SERVING: no leader");
@@ -287,8 +298,8 @@ TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ct
   CHECK(s["replicas"][0]["lag_entries"] == 10);
   CHECK(s["replicas"][2]["state"] == "on another host");
   CHECK_FALSE(s["replicas"][2].contains("applied"));
-  s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows who leads
-  CHECK(health_of(s) == Health::kWell);
+  s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows who leads, and no more
+  CHECK(health_of(s) == Health::kNotServing);
   CHECK(s["leader"] == 1);
   s = summarise("g", {{2, node("candidate", 3, 255, 100, 100)}});
   CHECK(health_of(s) == Health::kNoLeader);
@@ -326,10 +337,11 @@ TEST_CASE("status: who was removed is not missed", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 4, 0, 90, 90)},
                                     {1, node("follower", 4, 0, 90, 90)},
                                     {2, {Reply::kAbsent, {}}}};
-  answers[0].status["members"] = Json::array({{{"replica", 0}}, {{"replica", 1}}});
+  const auto voter = [](int replica) { return Json{{"replica", replica}, {"member", "voter"}}; };
+  answers[0].status["members"] = Json::array({voter(0), voter(1)});
   CHECK(health_of(summarise("g", answers)) == Health::kWell);
   CHECK(summarise("g", answers)["replicas"][2]["state"] == "no member");
-  answers[0].status["members"].push_back({{"replica", 2}});
+  answers[0].status["members"].push_back(voter(2));
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
   CHECK(summarise("g", answers)["replicas"][2]["state"] == "node is gone");
 }
@@ -378,8 +390,11 @@ NodeAnswer leader_of_three(const char* second = "voter") {
                 {"needs_checkpoint", false}};
   };
   answer.status["members"] = {member(0, "voter"), member(1, second), member(2, "voter")};
-  answer.status["peers"] = {{{"replica", 1}, {"applied", 40}, {"last", 50}, {"streaming", true}},
-                            {{"replica", 2}, {"applied", 41}, {"last", 51}, {"streaming", true}}};
+  const auto peer = [](int replica, int applied) {
+    return Json{{"replica", replica}, {"applied", applied}, {"last", applied + 10},
+                {"streaming", true},  {"connected", true},  {"readiness", readiness(false)}};
+  };
+  answer.status["peers"] = {peer(1, 40), peer(2, 41)};
   return answer;
 }
 
@@ -391,8 +406,10 @@ TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl
                                     {2, node("follower", 2, 0, 100, 90)}};
   answers[0].status["not_serving"] = nullptr;
   answers[1].status["not_serving"] = "the server listens on no port";
+  answers[1].status["readiness"]["why_not"] = "the server listens on no port";
   CHECK(health_of(summarise("g", answers)) == Health::kWell);  // the leader's word counts
   answers[0].status["not_serving"] = "the server listens on no port";
+  answers[0].status["readiness"]["why_not"] = "the server listens on no port";
   const Json s = summarise("g", answers);
   CHECK(health_of(s) == Health::kNotServing);
   CHECK(table_of(s).find("g: NOT SERVING: its server does not go on\nnot serving, leader 0") == 0);
@@ -400,18 +417,48 @@ TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl
         std::string::npos);
 }
 
-TEST_CASE("status: how many may be lost", "[ctl]") {
+TEST_CASE("status: how many may be lost, also where the others are on other hosts", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
-  CHECK(summarise("g", answers)["may_lose"] == 1);
-  answers[0].status["members"][2]["connected"] = false;
-  CHECK(summarise("g", answers)["may_lose"] == 0);
-  answers[0].status["members"][2] = answers[0].status["members"][1];
-  answers[0].status["members"][2]["needs_checkpoint"] = true;
-  CHECK(summarise("g", answers)["may_lose"] == 0);
+  const auto spare = [&answers] { return summarise("g", answers)["may_lose"]; };
+  CHECK(spare() == 1);
+  answers[0].status["peers"][1]["connected"] = false;
+  CHECK(spare() == 0);
+  answers[0] = leader_of_three();
+  answers[0].status["peers"][1]["needs_checkpoint"] = true;
+  CHECK(spare() == 0);
+  answers[0] = leader_of_three();
+  for (Json& peer : answers[0].status["peers"]) peer["readiness"]["recovers"] = true;
+  CHECK(spare() == 0);
   answers[0] = leader_of_three("learner");  // two voters: both are needed
-  CHECK(summarise("g", answers)["may_lose"] == 0);
+  CHECK(spare() == 0);
+  // A follower knows it from what the others have told it.
+  answers[0] = leader_of_three();
   answers[0].status["role"] = "follower";
-  CHECK(summarise("g", answers)["may_lose"].is_null());
+  answers[0].status["leader"] = 1;
+  answers[0].status["readiness"]["takes_clients"] = false;
+  CHECK(spare() == 0);
+  answers[0].status["peers"][0]["readiness"]["takes_clients"] = true;
+  CHECK(spare() == 1);
+  CHECK(summarise("g", answers)["health"] == "well");
+  answers[0].status["peers"][0].erase("readiness");
+  CHECK(summarise("g", answers)["verdict"]["text"] ==
+        "replica 1 leads, and has not told whether it serves");
+}
+
+TEST_CASE("status: nodes that merely start are not gone", "[ctl]") {
+  const Json s = summarise(
+      "g", {{0, {Reply::kStarts, {}}}, {1, {Reply::kStarts, {}}}, {2, {Reply::kStarts, {}}}});
+  CHECK(s["health"] == "starting");
+  CHECK(health_of(s) == Health::kNotServing);
+  CHECK(s["replicas"][0]["state"] == "starts");
+  CHECK(table_of(s).find("g: starting: waits for replicas 0, 1, 2\n") == 0);
+}
+
+TEST_CASE("status: replicas that differ are in the verdict", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
+  answers[0].status["verified"] = {{"alarm", "the replicas differ, none has a majority"}};
+  CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
+  CHECK(table_of(summarise("g", answers)).find("g: serving, 3 of 3, BUT THE REPLICAS DIFFER") == 0);
 }
 
 TEST_CASE("status: a member of this machine tells its own indexes", "[ctl]") {

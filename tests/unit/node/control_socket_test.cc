@@ -13,6 +13,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tests/unit/no_descriptors.h"
+#include "tests/unit/waiting.h"
+
 using namespace crane;
 using namespace crane::node;
 
@@ -22,13 +25,14 @@ struct World {
   std::string directory;
   event_base* base = event_base_new();
   int taken = -1;
+  int events = 0;
   std::unique_ptr<ControlSocket> socket;
 
   World() {
     char name[] = "/tmp/crane-control-XXXXXX";
     directory = ::mkdtemp(name);
     ControlSocketActions actions;
-    actions.on_event = [] {};
+    actions.on_event = [this] { ++events; };
     actions.take_over = [this](int fd, const std::string& request) {
       if (request != "mine") return false;
       taken = fd;
@@ -106,6 +110,24 @@ TEST_CASE_METHOD(World, "the 33rd client that waits is turned away", "[control]"
   CHECK(read(fd) == "");
   CHECK(read(waiting.front()) == "-");
   for (const int w : waiting) ::close(w);
+  ::close(fd);
+}
+
+TEST_CASE_METHOD(World, "without descriptors the loop rests, and serves when there are some",
+                 "[control]") {
+  const int fd = ask("status");
+  {
+    const test::NoDescriptors none;
+    for (int i = 0; i < 1000; ++i) turn();
+    CHECK(events < 100);
+    CHECK(read(fd) == "-");
+  }
+  CHECK(test::eventually(
+      [&] {
+        turn();
+        return read(fd) == "heard status";
+      },
+      20'000));
   ::close(fd);
 }
 

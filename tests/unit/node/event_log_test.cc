@@ -25,7 +25,7 @@ NodeStatus leader() {
   NodeStatus s = status_of_three(0, "leader", 0);
   s.view = 5;
   s.server_pid = 100;
-  s.takes_clients = true;
+  s.readiness.takes_clients = true;
   return s;
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a new leader tells of its clients, a follower of the leader") {
   CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections went on, 0 were reset\n");
   CHECK(told(now, at_rest()) == "follows: replica 1 in view 4\n");
   NodeStatus elected = leader();
-  elected.takes_clients = false;  // its server does not know yet
+  elected.readiness.takes_clients = false;  // its server does not know yet
   CHECK(told(at_rest(), elected).empty());
 }
 

@@ -37,7 +37,8 @@ class FakeConsensus : public consensus::Consensus {
     asked.push_back("abdicate: " + std::string(reason));
   }
   void fit() override { asked.emplace_back("fit"); }
-  void lags(std::uint64_t) override {}
+  void lags(std::uint64_t, Index) override {}
+  void keep_log(const consensus::LogPlace*) override {}
   void checkpointed(Index at) override {
     asked.push_back("checkpointed " + std::to_string(value(at)));
   }

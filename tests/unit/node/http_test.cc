@@ -19,7 +19,7 @@ NodeStatus follower() { return status_of_three(1, "follower", 0); }
 
 NodeStatus leader() {
   NodeStatus s = status_of_three(0, "leader", 0);
-  s.takes_clients = true;
+  s.readiness.takes_clients = true;
   return s;
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("a leader answers /leader once its server knows that it leads") {
   CHECK(leads(s).status == 200);
   CHECK(ready(s, {}).status == 200);
   CHECK(follows(s, {}).status == 503);
-  s.takes_clients = false;
+  s.readiness.takes_clients = false;
   CHECK(leads(s).status == 503);
   CHECK(ready(s, {}).status == 503);
 }
@@ -60,11 +60,12 @@ TEST_CASE("a replica that cannot take over is not ready") {
   };
   CHECK(reason([](NodeStatus& s) { s.leader = kReplicasMax; }) == "no leader is known");
   CHECK(reason([](NodeStatus& s) { s.no_quorum = "1 of 3"; }) == "1 of 3");
-  CHECK(reason([](NodeStatus& s) { s.log.needs_checkpoint = true; }) ==
+  CHECK(reason([](NodeStatus& s) { s.readiness.needs_checkpoint = true; }) ==
         "it lacks entries that left the log");
-  CHECK(reason([](NodeStatus& s) { s.recovery.catches_up = true; }) ==
-        "it catches up with the others");
-  CHECK(reason([](NodeStatus& s) { s.log.fetching = true; }) == "it catches up with the others");
+  CHECK(reason([](NodeStatus& s) {
+          s.readiness.recovers = true;
+          s.readiness.progress = {12'400, 24'272, 4'000, 3'000};
+        }) == "it replays, 12,400 of 24,272 entries, 3 s left");
   CHECK(reason([](NodeStatus& s) { s.not_serving = "it has ended"; }) == "it has ended");
   CHECK(reason([](NodeStatus& s) { s.role = "candidate"; }) == "this replica is a candidate");
 }
@@ -75,8 +76,30 @@ TEST_CASE("/health is of the group, as this replica sees it") {
   s.alarm = "replica 2 differs";
   CHECK(health(s).reason == "replicas differ: replica 2 differs");
   s = follower();
-  s.no_quorum = "1 of 3";
-  CHECK(health(s).status == 503);
+  s.no_quorum = "no quorum: 1 of 3";
+  CHECK(health(s).reason == "NOT SERVING: no quorum: no quorum: 1 of 3");
+}
+
+TEST_CASE("a follower says of the group what the leader says") {
+  for (const char* path : {"leader", "follower"}) {
+    CAPTURE(path);
+    const bool is_leader = path == std::string("leader");
+    NodeStatus s = is_leader ? leader() : follower();
+    CHECK(verdict_of(s).text == "serving, 3 of 3, fault tolerant");
+    control::Readiness& led = is_leader ? s.readiness : *s.peers[0].told;
+    led.takes_clients = false;
+    CHECK(health(s).reason ==
+          "not serving: replica 0 leads, and its server does not know that yet");
+    led.takes_clients = true;
+    s.log.members[2].connected = false;
+    CHECK(verdict_of(s).text == "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 is gone");
+    CHECK(health(s).status == 200);
+    s.peers[2].was_there = false;
+    CHECK(verdict_of(s).notes == std::vector<std::string>{"replica 2 is not there yet"});
+  }
+  NodeStatus s = follower();
+  s.peers[0].told.reset();
+  CHECK(health(s).reason == "replica 0 leads, and has not told whether it serves");
 }
 
 TEST_CASE("a lag is a number with a unit") {
@@ -91,6 +114,8 @@ TEST_CASE("a lag is a number with a unit") {
 
 TEST_CASE("metrics hold what the status says, with the group's labels") {
   NodeStatus s = leader();
+  s.readiness.recovers = true;
+  s.readiness.progress = {30, 45, 5, 3'000};
   s.committed = 40;
   s.applied = 37;
   s.last = 45;
@@ -107,6 +132,10 @@ TEST_CASE("metrics hold what the status says, with the group's labels") {
   CHECK(holds(text, "crane_is_leader" + labels + "} 1"));
   CHECK(holds(text, "crane_leader_changes_total" + labels + "} 2"));
   CHECK(holds(text, "crane_losses_tolerated" + labels + "} 0"));
+  CHECK(holds(text, "crane_group_serving" + labels + "} 1"));
+  CHECK(holds(text, "crane_group_well" + labels + "} 0"));
+  CHECK(holds(text, "crane_recovery_entries_left" + labels + "} 15"));
+  CHECK(holds(text, "crane_recovery_seconds_left" + labels + "} 3"));
   CHECK(holds(text, "crane_proposals_pending" + labels + "} 5"));
   CHECK(holds(text, "crane_lag_entries" + labels + "} 3"));
   CHECK(holds(text, "crane_follower_lag_entries" + labels + ",follower=\"1\"} 10"));
@@ -121,8 +150,9 @@ TEST_CASE("metrics hold what the status says, with the group's labels") {
 
 TEST_CASE("what only a leader, a disk or a checkpoint has is left out without it") {
   const std::string text = metrics_text(follower(), {});
-  for (const char* name : {"crane_losses_tolerated", "crane_follower_", "crane_store_",
-                           "crane_durable_", "crane_checkpoint_timestamp"}) {
+  CHECK(holds(text, "crane_losses_tolerated{group=\"shop\",replica=\"1\"} 1"));
+  for (const char* name : {"crane_recovery_", "crane_follower_", "crane_store_", "crane_durable_",
+                           "crane_checkpoint_timestamp"}) {
     CAPTURE(name);
     CHECK(text.find(name) == std::string::npos);
   }

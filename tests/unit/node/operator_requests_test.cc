@@ -112,27 +112,14 @@ TEST_CASE_METHOD(World, "a leader does not leave before it hands the lead over",
   CHECK_FALSE(left);
 }
 
-TEST_CASE_METHOD(World, "after handing over it is eligible again once another one leads",
+TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the last choice",
                  "[requests]") {
   CHECK(ask(R"({"do":"transfer"})")["error"] == "not_leader");
   lead();
   CHECK(ask(R"({"do":"transfer"})")["ok"] == true);
-  REQUIRE(group.asked.size() == 1);
-  const std::int64_t now = monotonic_ns();
-  CHECK(requests->step(now, false) != proxy::kNever);
-  CHECK(group.asked.size() == 1);
-  requests->follow(true);
-  CHECK(requests->step(now, false) == proxy::kNever);
+  REQUIRE(group.asked.size() == 2);
   CHECK(group.asked.back() == "fit");
-}
-
-TEST_CASE_METHOD(World, "it is eligible again after a while when no other one leads",
-                 "[requests]") {
-  lead();
-  CHECK(ask(R"({"do":"transfer"})")["ok"] == true);
-  requests->follow(false);
-  CHECK(requests->step(monotonic_ns() + kLongNs, false) == proxy::kNever);
-  CHECK(group.asked.back() == "fit");
+  CHECK(requests->step(monotonic_ns()) == proxy::kNever);
 }
 
 TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", "[requests]") {
@@ -141,15 +128,15 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
   const std::int64_t now = monotonic_ns();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
   CHECK(requests->hands_over());
-  CHECK(requests->step(now, false) != proxy::kNever);
+  CHECK(requests->step(now) != proxy::kNever);
   CHECK(group.asked.empty());
-  CHECK(requests->step(now + 2 * kLongNs, false) == proxy::kNever);
+  CHECK(requests->step(now + 2 * kLongNs) == proxy::kNever);
   CHECK_FALSE(requests->hands_over());
   CHECK(group.asked.back() == "transfer 2");
   // Meanwhile another one leads.
   CHECK(ask(R"({"do":"transfer","to":1})")["ok"] == true);
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
-  (void)requests->step(now + 4 * kLongNs, false);
+  (void)requests->step(now + 4 * kLongNs);
   CHECK(group.asked.size() == 1);
   CHECK_FALSE(requests->hands_over());
 }
@@ -163,11 +150,11 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the leader ends"
   const std::int64_t now = monotonic_ns();
   requests->end_when_let_in([&] { ++ended; });
   CHECK(requests->hands_over());
-  (void)requests->step(now, false);
+  (void)requests->step(now);
   CHECK(ended == 1);
   // Also when it does not lead any more.
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
-  (void)requests->step(now + 2 * kLongNs, false);
+  (void)requests->step(now + 2 * kLongNs);
   CHECK(ended == 2);
 }
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/waiting.h"
+
 using namespace crane;
 using namespace crane::node;
 
@@ -55,6 +57,7 @@ struct World {
       ::close(fd);
       heard.push_back("listener " + std::to_string(port));
     };
+    a.listener_lost = [this] { heard.emplace_back("lost"); };
     a.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
       heard.push_back(std::to_string(port) + " " + std::to_string(error) + " " + message);
     };
@@ -91,10 +94,16 @@ TEST_CASE_METHOD(World, "each request of crane-run reaches its action", "[superv
         std::vector<std::string>{"stop", "status", "80 98 taken", "signal 15 7", "checkpoint"});
 }
 
-TEST_CASE_METHOD(World, "a listener without its descriptor is no listener", "[supervisor]") {
+TEST_CASE_METHOD(World, "a listener without its descriptor is asked for again", "[supervisor]") {
   first.write(R"({"t":"listener","port":80})");
   turn();
   CHECK(heard.empty());
+  CHECK(test::eventually(
+      [&] {
+        turn();
+        return heard == std::vector<std::string>{"lost"};
+      },
+      20'000));
 }
 
 TEST_CASE_METHOD(World, "a second crane-run is refused while the first one lives",
@@ -122,6 +131,47 @@ TEST_CASE_METHOD(World, "when crane-run has ended the next one takes its place",
   second.write(R"({"t":"stop"})");
   turn();
   CHECK(heard.back() == "stop");
+}
+
+TEST_CASE_METHOD(World, "a crane-run that is stopped stops no node, and hears it all later",
+                 "[supervisor][OUTBOX-1]") {
+  const bool taken_over = GENERATE(false, true);
+  Pair second;
+  if (taken_over) {
+    first.hang_up();
+    turn();
+    REQUIRE(supervisor->offer(second.node, kOffer, false) == Supervisor::Offer::kTaken);
+    REQUIRE(second.read()["ok"] == true);
+  }
+  const Pair& run = taken_over ? second : first;
+  for (std::uint64_t view = 1; view <= 5'000; ++view) {
+    supervisor->role(view % 2 == 0 ? "follower" : "leader", view);
+  }
+  for (unsigned port = 1; port <= 500; ++port)
+    supervisor->listen(static_cast<std::uint16_t>(port), 5);
+  supervisor->bring_back(2, false, "");
+  turn();
+  supervisor->fatal(ExitStatus::kFenced, "the last words");
+  std::vector<nlohmann::json> messages;
+  const auto read_all = [&] {
+    for (auto next = run.read(); !next.is_null(); next = run.read()) messages.push_back(next);
+  };
+  read_all();
+  CHECK(messages.back()["t"] == "fatal");  // it need not wait for the node's next turn
+  for (int turns = 0; turns < 100; ++turns) {
+    turn();
+    read_all();
+  }
+  std::uint64_t view = 0;
+  unsigned ports = 0, back = 0;
+  for (const auto& message : messages) {
+    if (message["t"] == "role") view = message["view"];
+    if (message["t"] == "listen") CHECK(message["port"] == ++ports);
+    if (message["t"] == "bring_back") ++back;
+  }
+  CHECK(view == 5'000);
+  CHECK(ports == 500);
+  CHECK(back == 1);
 }
 
 TEST_CASE_METHOD(World, "another request is not the supervisor's", "[supervisor]") {

@@ -20,8 +20,16 @@ inline NodeStatus status_of_three(std::uint8_t replica, const char* role, std::u
     m.id = ReplicaId{i};
     m.role = consensus::MemberRole::kVoter;
     m.connected = true;
+    m.streaming = true;
     s.log.members.push_back(m);
+    PeerSeen peer;
+    peer.was_there = true;
+    peer.told.emplace().runs = true;
+    peer.told->takes_clients = i == leader;
+    if (i != replica) s.peers[i] = peer;
   }
+  s.readiness.runs = true;
+  s.readiness.takes_clients = replica == leader;
   return s;
 }
 

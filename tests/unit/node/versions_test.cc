@@ -19,13 +19,13 @@
 
 using namespace crane;
 
-TEST_CASE("versions: wire 1 is what nodes of two builds say to each other", "[versions]") {
-  REQUIRE(versions::kWire == 1);
+TEST_CASE("versions: wire 2 is what nodes of two builds say to each other", "[versions]") {
+  REQUIRE(versions::kWire == 2);
   CHECK(consensus::tcp::kTcpVersion == 2);
   CHECK(consensus::tcp::kTcpMemoryVersion == 1);
   CHECK(consensus::shm::kShmLayoutVersion == 2);
   CHECK(consensus::verbs::kVerbsVersion == 1);
-  CHECK(consensus::core::kMessageBytes == 160);
+  CHECK(consensus::core::kMessageBytes == 176);
 }
 
 TEST_CASE("versions: log 2 is what entries hold", "[versions]") {

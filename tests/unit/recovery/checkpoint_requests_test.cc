@@ -25,6 +25,7 @@ struct World {
   std::vector<consensus::MemberStatus> members;
   std::vector<unsigned> asked;  // replicas, in the order of the log
   bool full = false;
+  unsigned late = 9;  // none
   std::string wanted_not;
 
   World() {
@@ -40,6 +41,7 @@ struct World {
   CheckpointRequests make() {
     CheckpointRequestActions actions;
     actions.members = [this] { return members; };
+    actions.lag_ns = [this](ReplicaId who) { return value(who) == late ? kSecond : 0; };
     actions.propose = [this](std::span<const std::byte> bytes) -> Result<Index> {
       if (full) return Error{Code::kBusy, 0, "the log is full"};
       CheckpointBody body;
@@ -72,6 +74,17 @@ TEST_CASE_METHOD(World, "a replica that no other waits for takes its own", "[req
   CHECK(requests.alone());
   (void)requests.ask(kAny, true);
   CHECK(asked == Replicas{0});
+}
+
+TEST_CASE_METHOD(World, "one whose server is far behind takes none while another's is not",
+                 "[requests][ASK-2]") {
+  auto requests = make();
+  late = 1;
+  for (int i = 0; i < 3; ++i) CHECK(error_of(requests.ask(kAny, true)).empty());
+  CHECK(error_of(requests.ask({{"replica", 1}}, true)).empty());
+  members[2].connected = false;
+  CHECK(error_of(requests.ask(kAny, true)).empty());
+  CHECK(asked == Replicas{2, 2, 2, 1, 1});
 }
 
 TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
@@ -118,6 +131,11 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
     auto requests = make();
     for (int s = 1; s <= 12; ++s) requests.step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     CHECK(asked == Replicas{1});
+    requests.ask_if_wanted(true);  // the one under way will do
+    CHECK(asked == Replicas{1});
+    CheckpointNote note;
+    note.came = CheckpointNote::kTaken;
+    requests.heard(note, 12 * kSecond);
     requests.ask_if_wanted(true);
     CHECK(asked == Replicas{1, 2});
   }
@@ -128,4 +146,82 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
     requests.ask_if_wanted(true);
     CHECK(asked.empty());
   }
+}
+
+TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
+                 "[requests][ASK-2][SCHEDULE-1]") {
+  config.checkpoint_every_s = 10;
+  auto requests = make();
+  for (int s = 1; s <= 11; ++s) requests.step(s * kSecond, 0, 1);
+  REQUIRE(asked == Replicas{1});
+  CheckpointNote note;
+  note.came = CheckpointNote::kGivenUp;
+  SECTION("it says so") {
+    note.index = 1;
+    requests.heard(note, 11 * kSecond);
+  }
+  SECTION("it is gone") {
+    members[1].connected = false;
+    requests.step(11 * kSecond + kSecond / 10, 0, 1);
+  }
+  SECTION("of one before that is said late, and of this one nothing") {
+    note.index = 0;
+    requests.heard(note, 11 * kSecond);
+    requests.step(13 * kSecond, 0, 1);
+    CHECK(asked == Replicas{1});
+    requests.step(11 * kSecond + CheckpointSchedule::kAnswerNs, 0, 1);
+    CHECK(asked == Replicas{1, 2});
+    return;
+  }
+  requests.step(11 * kSecond + kSecond / 2, 0, 1);
+  CHECK(asked == Replicas{1});
+  requests.step(13 * kSecond, 0, 1);
+  CHECK(asked == Replicas{1, 2});
+}
+
+TEST_CASE_METHOD(World, "where no other replica follows it is tried until one does",
+                 "[requests][SCHEDULE-1]") {
+  config.checkpoint_every_s = 100;
+  auto requests = make();
+  members[1].streaming = members[2].streaming = false;
+  for (int s = 1; s <= 110; ++s) requests.step(s * kSecond, 0, 1);
+  CHECK(asked.empty());
+  members[2].streaming = true;
+  for (int s = 111; s <= 111 + 30; ++s) requests.step(s * kSecond, 0, 1);
+  REQUIRE_FALSE(asked.empty());
+  CHECK(asked.front() == 2);
+}
+
+TEST_CASE_METHOD(World, "half of the ring counts from the newest checkpoint, of any leader",
+                 "[requests][SCHEDULE-2]") {
+  config.checkpoint_every_s = 1000;
+  config.ring_bytes = 1 << 20;
+  auto requests = make();
+  CheckpointNote note;
+  note.came = CheckpointNote::kTaken;
+  note.index = 7;
+  note.end = 300'000;
+  requests.heard(note, 1);
+  requests.step(kSecond, 800'000, 1);
+  CHECK(asked.empty());
+  CHECK(requests.is_urgent(300'000 + (1 << 19)));
+  requests.step(2 * kSecond, 300'000 + (1 << 19), 2);
+  CHECK(asked == Replicas{1});
+}
+
+TEST_CASE_METHOD(World, "a group of one is not paused for the time that a return takes",
+                 "[requests][ASK-1]") {
+  config.checkpoint_every_s = 1000;
+  config.checkpoint_log_mb = 64;
+  const bool others = GENERATE(true, false);
+  if (!others) {
+    config.replicas = 1;
+    members.resize(1);
+  }
+  auto requests = make();
+  requests.step(kSecond, 0, 0);
+  requests.ran(100, 0);
+  requests.ran(200, CheckpointSchedule::kReplayNs);
+  requests.step(10 * kSecond, 200, 1);
+  CHECK(asked.empty() == !others);
 }

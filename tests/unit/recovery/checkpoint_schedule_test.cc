@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+// GOAL    The next checkpoint is asked for in time, and never not at all.
+// METHOD  CheckpointSchedule and RunTrail alone: the test is the clock, the log and the replicas.
+// CHECKS  SCHEDULE-1, SCHEDULE-2.
 #include "proxy/node/recovery/checkpoint_schedule.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 using crane::node::CheckpointSchedule;
+using crane::node::RunTrail;
 
 namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kMb = 1U << 20;
+
+// Asks when one is due.  A checkpoint is there at once, unless the test says what becomes of it.
+struct Leader {
+  CheckpointSchedule schedule;
+  explicit Leader(const CheckpointSchedule::Limits& limits) : schedule(limits) {}
+  bool due(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs, bool low = false) {
+    if (!asks(now_ns, pos, inputs, low)) return false;
+    schedule.taken(pos, now_ns);
+    return true;
+  }
+  bool asks(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs, bool low = false) {
+    const CheckpointSchedule::Seen seen{now_ns, pos, inputs, low};
+    if (!schedule.due(seen)) return false;
+    schedule.asked(seen);
+    return true;
+  }
+};
 }  // namespace
 
 TEST_CASE("checkpoint schedule: by the clock, if clients have done something", "[checkpoint]") {
-  CheckpointSchedule schedule(60 * kSecond, 64 * kMb);
+  Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0));
   CHECK_FALSE(schedule.due(61 * kSecond, 1000, 0));
   CHECK_FALSE(schedule.due(100 * kSecond, 2000, 5));
@@ -23,7 +44,7 @@ TEST_CASE("checkpoint schedule: by the clock, if clients have done something", "
 
 TEST_CASE("checkpoint schedule: a log that grows fast does not wait for the clock",
           "[checkpoint]") {
-  CheckpointSchedule schedule(60 * kSecond, 64 * kMb);
+  Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0));
   CHECK_FALSE(schedule.due(2 * kSecond, 70 * kMb, 1));  // too soon
   CHECK(schedule.due(4 * kSecond, 70 * kMb, 2));
@@ -33,7 +54,7 @@ TEST_CASE("checkpoint schedule: a log that grows fast does not wait for the cloc
 
 TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without end",
           "[checkpoint]") {
-  CheckpointSchedule schedule(60 * kSecond, 64 * kMb);
+  Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0));
   // A week of ten entries a second, 80 bytes each, looked at every second.
   int taken = 0;
@@ -52,23 +73,150 @@ TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without 
 }
 
 TEST_CASE("checkpoint schedule: a disk with little room has its log cut soon", "[checkpoint]") {
-  CheckpointSchedule schedule(60 * kSecond, 64 * kMb);
+  Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0, true));
   CHECK_FALSE(schedule.due(2 * kSecond, 1000, 1, true));  // nothing to cut
   CHECK(schedule.due(3 * kSecond, 2 * kMb, 2, true));
   CHECK_FALSE(schedule.due(4 * kSecond, 4 * kMb, 3, true));  // not one after the other
   CHECK(schedule.due(8 * kSecond, 4 * kMb, 3, true));
   CHECK_FALSE(schedule.due(20 * kSecond, 8 * kMb, 4, false));
-  CheckpointSchedule by_nothing(0, 0);
+  Leader by_nothing({0, 0});
   CHECK_FALSE(by_nothing.due(1 * kSecond, 0, 0, true));
   CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10, true));
 }
 
 TEST_CASE("checkpoint schedule: what was not to be taken for the log is not", "[checkpoint]") {
-  CheckpointSchedule by_clock(60 * kSecond, 0);
+  Leader by_clock({60 * kSecond, 0});
   CHECK_FALSE(by_clock.due(1 * kSecond, 0, 0));
   CHECK_FALSE(by_clock.due(100 * kSecond, 1000 * kMb, 0));
-  CheckpointSchedule by_nothing(0, 0);
+  Leader by_nothing({0, 0});
   CHECK_FALSE(by_nothing.due(1 * kSecond, 0, 0));
   CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10));
+}
+
+TEST_CASE("checkpoint schedule: when a return would take long, however short the log is",
+          "[checkpoint]") {
+  Leader leader({60 * kSecond, 64 * kMb, 5 * kSecond});
+  auto& schedule = leader.schedule;
+  CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
+  // The server runs for half of the time, by entries of a kilobyte.
+  const auto run = [&](std::int64_t s) { schedule.ran(s * 1000, s * kSecond / 2); };
+  for (std::int64_t s = 2; s < 10; ++s) {
+    run(s);
+    CHECK_FALSE(leader.asks(s * kSecond, s * 1000, 1));
+  }
+  run(10);
+  CHECK(leader.asks(10 * kSecond, 10'000, 1));
+  SECTION("the next one is due as much later") {
+    schedule.taken(10'000, 11 * kSecond);
+    std::int64_t s = 11;
+    for (; s < 1000; ++s) {
+      run(s);
+      if (leader.asks(s * kSecond, s * 1000, 1)) break;
+    }
+    CHECK(s == 20);
+  }
+  SECTION("one that took long is followed by a rest") {
+    schedule.taken(10'000, 20 * kSecond);
+    std::int64_t s = 21;
+    for (; s < 1000; ++s) {
+      run(s);
+      if (leader.asks(s * kSecond, s * 1000, 1)) break;
+    }
+    CHECK(s == 50);
+  }
+}
+
+TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2]") {
+  Leader leader({60 * kSecond, 1000 * kMb, 0, 128 * kMb});
+  auto& schedule = leader.schedule;
+  CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
+  CHECK_FALSE(leader.asks(kSecond + 1, 63 * kMb, 1));
+  CHECK_FALSE(schedule.is_urgent(63 * kMb));
+  CHECK(schedule.is_urgent(64 * kMb));
+  REQUIRE(leader.asks(kSecond + 2, 64 * kMb, 1));
+  SECTION("from the newest one on") {
+    schedule.taken(64 * kMb, 2 * kSecond);
+    CHECK_FALSE(leader.asks(2 * kSecond, 127 * kMb, 2));
+    CHECK(leader.asks(2 * kSecond + 1, 128 * kMb, 2));
+  }
+  SECTION("one that is not heard of is soon followed by another") {
+    CHECK_FALSE(leader.asks(4 * kSecond, 70 * kMb, 2));
+    CHECK(leader.asks(kSecond + 2 + CheckpointSchedule::kAnswerSoonNs, 70 * kMb, 2));
+  }
+  SECTION("however often it failed") {
+    std::int64_t now = 2 * kSecond;
+    for (int i = 0; i < 20; ++i) {
+      schedule.failed(now, false);
+      now += CheckpointSchedule::kAgainSoonNs;
+      CHECK(leader.asks(now, 70 * kMb, 2));
+    }
+  }
+}
+
+TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHEDULE-1]") {
+  Leader leader({60 * kSecond, 64 * kMb});
+  auto& schedule = leader.schedule;
+  CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
+  REQUIRE(leader.asks(61 * kSecond, 1000, 1));
+  SECTION("soon, and later each time, within bounds, though clients do nothing more") {
+    std::int64_t now = 62 * kSecond, before = 0;
+    for (int i = 0; i < 70; ++i) {
+      schedule.failed(now, false);
+      std::int64_t waited = 0;
+      while (waited < 1000 * kSecond && !leader.asks(now + waited, 1000, 1)) waited += kSecond / 4;
+      CHECK(waited >= before);
+      CHECK(waited <= CheckpointSchedule::kAgainMostNs);
+      before = waited;
+      now += waited;
+    }
+    CHECK(before == CheckpointSchedule::kAgainMostNs);
+    schedule.taken(1000, now);
+    CHECK_FALSE(leader.asks(now + 59 * kSecond, 1000, 1));
+  }
+  SECTION("where a disk has little room never as late as elsewhere") {
+    std::int64_t now = 62 * kSecond;
+    for (int i = 0; i < 20; ++i) {
+      schedule.failed(now, false);
+      now += CheckpointSchedule::kLowSpacingNs;
+      CHECK(leader.asks(now, 1000, 1, true));
+    }
+  }
+  SECTION("it is not heard of at all") {
+    CHECK_FALSE(leader.asks(90 * kSecond, 1000, 1));
+    CHECK(leader.asks(91 * kSecond, 1000, 1));
+  }
+  SECTION("what CRIU refuses is tried like any other") {
+    schedule.failed(62 * kSecond, true);
+    CHECK_FALSE(leader.asks(100 * kSecond, 1000, 1));
+    CHECK_FALSE(leader.asks(121 * kSecond, 1000, 1));
+    CHECK(leader.asks(181 * kSecond, 2000, 2));
+  }
+  SECTION("an older one is not the one that was asked for") {
+    schedule.taken(500, 62 * kSecond);
+    CHECK(schedule.under_way());
+  }
+}
+
+TEST_CASE("checkpoint schedule: where none are wanted none is due", "[checkpoint]") {
+  Leader leader({0, 0, 5 * kSecond, 128 * kMb});
+  leader.schedule.ran(1000, 0);
+  leader.schedule.ran(200 * kMb, 100 * kSecond);
+  CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
+  CHECK_FALSE(leader.asks(100 * kSecond, 200 * kMb, 10));
+}
+
+TEST_CASE("run trail: what was run behind a place, and never less", "[checkpoint]") {
+  RunTrail trail;
+  CHECK(trail.since(0) == 0);
+  // 40 minutes: more steps than it keeps.
+  constexpr std::int64_t kStepNs = kSecond / 10;
+  for (std::int64_t i = 0; i <= 24'000; ++i)
+    trail.at(static_cast<std::uint64_t>(i) * 100, i * kStepNs);
+  for (std::int64_t i = 0; i <= 24'000; i += 77) {
+    const std::int64_t exact = (24'000 - i) * kStepNs;
+    const std::int64_t said = trail.since(static_cast<std::uint64_t>(i) * 100);
+    CHECK(said >= exact);
+    CHECK(said <= exact + 60 * kSecond);
+  }
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// While descriptors or memory are missing, the owner of a listening socket does not listen to it:
+// its event loop would turn at full speed.  It listens again when something may have become free,
+// and looks every kAcceptAgainMs.
+//
+// Threads: the node's one thread.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <functional>
+#include <string>
+
+#include "dmt/base/accept_error.h"
+
+namespace crane::proxy {
+
+class AcceptPause {
+ public:
+  // `what`: who waits meanwhile, for people.  `changed`: on() did.
+  AcceptPause(event_base* base, std::string what, std::function<void()> changed);
+  ~AcceptPause();
+  AcceptPause(const AcceptPause&) = delete;
+  AcceptPause& operator=(const AcceptPause&) = delete;
+
+  // accept() has failed so.  The first time since a connection was accepted it is said.
+  AcceptError failed(int error, const std::string& where);
+  void accepted() noexcept { said_ = false; }
+  // Nothing is to be listened to.
+  bool on() const noexcept { return on_; }
+  // A descriptor has become free.
+  void end();
+
+ private:
+  static void on_due(int, short, void* pause);
+
+  event_base* const base_;
+  const std::string what_;
+  const std::function<void()> changed_;
+  event event_{};
+  bool on_ = false, said_ = false;
+};
+
+}  // namespace crane::proxy

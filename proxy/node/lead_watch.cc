@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/lead_watch.h"
+
+#include <algorithm>
+
+#include "dmt/base/assert.h"
+
+namespace crane::node {
+
+bool LeadWatch::is_ahead(const Ahead& a, const Seen& seen) const noexcept {
+  return a.applied > seen.applied || (a.clock != 0 && a.clock >= seen.clock);
+}
+
+LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
+                                   std::int64_t now_ns) noexcept {
+  seen_ = seen;
+  if (handed_over_ns_ != 0 && now_ns - handed_over_ns_ > kForgiveNs) power_ = 0;
+  Actions actions;
+  if (!seen.leads || seen.behind_ns == 0) {
+    ahead_ = {};
+    return actions;
+  }
+  for (auto& a : ahead_) {
+    if (a && !is_ahead(*a, seen)) a.reset();
+  }
+  std::int64_t due = now_ns + std::max<std::int64_t>(1, kAskAfterNs - seen.behind_ns);
+  if (seen.behind_ns >= kAskAfterNs) {
+    actions.asks = now_ns >= ask_ns_;
+    if (actions.asks) ask_ns_ = now_ns + kAskNs;
+    due = ask_ns_;
+  }
+  const std::optional<Ahead>* best = nullptr;
+  for (const ReplicaId id : voters) {
+    const auto& a = ahead_[value(id)];
+    if (!a || now_ns - a->since_ns < patience_ns()) continue;
+    if (best != nullptr && a->applied <= (*best)->applied) continue;
+    CRANE_ASSERT(is_ahead(*a, seen));  // LAG-1
+    best = &a;
+    actions.successor = id;
+  }
+  actions.due_ns = due;
+  return actions;
+}
+
+void LeadWatch::heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept {
+  if (value(from) >= ahead_.size()) return;
+  auto& known = ahead_[value(from)];
+  const Ahead now{Index{answer.applied}, answer.waits != 0 ? answer.clock : 0, now_ns};
+  if (!seen_.leads || known || !is_ahead(now, seen_)) return;  // the oldest answer counts
+  known = now;
+}
+
+void LeadWatch::handed_over(std::int64_t now_ns) noexcept {
+  if (handed_over_ns_ != 0) power_ = std::min(power_ + 1, kPatiencePowerMax);
+  handed_over_ns_ = now_ns;
+  ahead_ = {};
+}
+
+}  // namespace crane::node

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether a leader hands the lead over because its server lags behind a follower's: it is stopped,
+// starved of its processor, or has still to run what was missed (consensus/DESIGN.md, C6).
+//
+// Lag is relative.  A long computation is one on all replicas, and no reason to hand over; it is
+// one that a follower's server has run what the leader's has not.  Followers do not report that by
+// themselves while they are near, so a leader asks them once its server has not run an entry for
+// kAskAfterNs.  A follower whose server may not run ahead of its leader's (dmt/stall.h) answers
+// that it waits there, which is as good.
+//
+// A replica that handed the lead over and leads again waits twice as long the next time, so that
+// replicas that are equally short of processor time do not pass the lead around.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
+//                  what the own server has not run for the patience since then.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dmt/base/ids.h"
+#include "proxy/clients/grants.h"
+
+namespace crane::node {
+
+// The leader's question, and a follower's answer: outside of the log, and may be lost.
+struct StandingMessage {
+  static constexpr std::uint64_t kWhat = 0x474e49444e415453;  // "STANDING"
+
+  std::uint64_t what = kWhat;
+  std::uint64_t answers = 0;  // 1: it does
+  std::uint64_t applied = 0;  // the last entry that the follower's server has run,
+  std::uint64_t clock = 0;    // and its logical clock
+  std::uint64_t waits = 0;    // 1: it waits for the leader's server to pass this clock
+  std::uint64_t unused = 0;
+};
+
+class LeadWatch {
+ public:
+  static constexpr std::int64_t kAskAfterNs = 50'000'000;
+  static constexpr std::int64_t kAskNs = 25'000'000;  // between two questions
+  static constexpr std::int64_t kPatienceNs = 100'000'000;
+  static constexpr unsigned kPatiencePowerMax = 6;
+  // After so long without handing over, the next time is the first again.
+  static constexpr std::int64_t kForgiveNs = 60'000'000'000;
+
+  struct Seen {
+    bool leads = false;          // and may hand over
+    Index applied{};             // by the own server
+    std::int64_t behind_ns = 0;  // age of the oldest entry that it has not run
+    std::uint64_t clock = 0;     // its logical clock
+  };
+  struct Actions {
+    bool asks = false;                   // all voters
+    std::optional<ReplicaId> successor;  // the lead goes there
+    std::int64_t due_ns = proxy::kNever;
+  };
+
+  // `voters`: the other ones that are connected.
+  Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
+  // The group hands the lead over, as step() said.
+  void handed_over(std::int64_t now_ns) noexcept;
+
+ private:
+  // What a follower had run that the own server had not, when it first answered so.
+  struct Ahead {
+    Index applied{};
+    std::uint64_t clock = 0;  // that it waits at; 0: it does not
+    std::int64_t since_ns = 0;
+  };
+  bool is_ahead(const Ahead& a, const Seen& seen) const noexcept;
+  std::int64_t patience_ns() const noexcept { return kPatienceNs << power_; }
+
+  std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
+  Seen seen_;  // as of the last step
+  std::int64_t ask_ns_ = 0;
+  std::int64_t handed_over_ns_ = 0;  // 0: never
+  unsigned power_ = 0;
+};
+
+}  // namespace crane::node

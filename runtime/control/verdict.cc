@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/control/verdict.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/join.h"
+#include "runtime/control/schema.h"
+
+namespace crane::control {
+namespace {
+
+using Json = nlohmann::json;
+using Member = ReplicaSeen::Member;
+using Seen = ReplicaSeen::Seen;
+
+// 12,400
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string duration(std::int64_t ms) {
+  if (ms < 1000) return "less than 1 s";
+  const std::int64_t s = (ms + 500) / 1000;
+  return s < 120 ? std::to_string(s) + " s" : std::to_string((s + 30) / 60) + " min";
+}
+
+// ", 12,400 of 24,272 entries, 3 s left"
+std::string progress_text(const Progress& p) {
+  if (p.of == 0) return "";
+  return ", " + grouped(p.done) + " of " + grouped(p.of) + " entries" +
+         (p.left_ms < 0 ? "" : ", " + duration(p.left_ms) + " left");
+}
+
+std::string list_of(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += (text.empty() ? "" : "; ") + note;
+  return text;
+}
+
+std::string name_of(const ReplicaSeen& r) { return "replica " + std::to_string(r.replica); }
+
+bool counts(const ReplicaSeen& r) { return r.member != Member::kOther; }
+// It holds the log, its acceptor answers, and has room for what comes.
+bool there(const ReplicaSeen& r) {
+  const bool answers = r.seen == Seen::kTold || r.seen == Seen::kNotTold;
+  const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
+  return r.member == Member::kVoter && answers && r.connected && takes_log;
+}
+
+// Why the replica could not lead and serve at once; empty: it could (VERDICT-2).
+std::string lacks(const ReplicaSeen& r) {
+  switch (r.seen) {
+    case Seen::kTold:
+      break;
+    case Seen::kNotTold:
+      return "has not told how far it is";
+    case Seen::kStarts:
+      return "starts";
+    case Seen::kSilent:
+      return "does not answer";
+    case Seen::kDenied:
+      return "may not be asked";
+    case Seen::kDrained:
+      return "is drained";
+    case Seen::kNotYet:
+      return "is not there yet";
+    case Seen::kGone:
+      return "is gone";
+  }
+  if (!r.connected) return "is not connected to the leader";
+  const std::string why = why_not_ready(r.told);
+  if (!why.empty()) return why;
+  if (r.member == Member::kReturning) return "lost its memory, and does not vote yet";
+  return r.gets_log ? "" : "does not get the log yet";
+}
+
+// Its process does not take part now: that others know it as their leader will soon change.
+bool is_away(const ReplicaSeen& r) {
+  return r.seen == Seen::kGone || r.seen == Seen::kNotYet || r.seen == Seen::kStarts ||
+         r.seen == Seen::kDrained;
+}
+
+// It is on its way: there was no time yet in which it should have come, or it tells how far it is.
+bool comes(const ReplicaSeen& r, const GroupSeen& group) {
+  const bool early = group.no_quorum.empty();
+  if (r.seen == Seen::kStarts || (r.seen == Seen::kNotYet && early)) return true;
+  return r.seen == Seen::kTold && (r.told.recovers || (r.told.starts && early));
+}
+
+Verdict not_serving(Health health, std::string text) {
+  Verdict v;
+  v.health = health;
+  v.may_lose = 0;
+  v.text = std::move(text);
+  return v;
+}
+
+Verdict replaying(const Progress& progress) {
+  return not_serving(Health::kNotServing, "not serving: replaying" + progress_text(progress));
+}
+
+Verdict without_leader(const GroupSeen& group) {
+  std::vector<std::string> starting;
+  const ReplicaSeen* furthest = nullptr;
+  std::size_t voters = 0, present = 0;
+  for (const ReplicaSeen& r : group.replicas) {
+    voters += counts(r);
+    present += counts(r) && (there(r) || comes(r, group));
+    if (!counts(r) || !comes(r, group)) continue;
+    starting.push_back(std::to_string(r.replica));
+    const bool replays = r.seen == Seen::kTold && r.told.recovers;
+    if (replays && (furthest == nullptr || r.told.progress.done > furthest->told.progress.done)) {
+      furthest = &r;
+    }
+  }
+  if (present * 2 > voters && furthest != nullptr) return replaying(furthest->told.progress);
+  if (present * 2 > voters && !starting.empty()) {
+    return not_serving(Health::kStarting,
+                       "starting: waits for " +
+                           std::string(starting.size() == 1 ? "replica " : "replicas ") +
+                           joined(starting));
+  }
+  const bool quorum = group.no_quorum.rfind("no quorum", 0) == 0;
+  return not_serving(Health::kNoLeader,
+                     quorum ? "NOT SERVING: no quorum" : "NOT SERVING: no leader");
+}
+
+// Of a leader that does not serve.
+Verdict unready(const ReplicaSeen& leader) {
+  const std::string who = name_of(leader);
+  if (leader.seen == Seen::kNotTold) {
+    return not_serving(Health::kNotServing, who + " leads, and has not told whether it serves");
+  }
+  if (leader.seen != Seen::kTold) {
+    return not_serving(Health::kNoLeader,
+                       "NOT SERVING: " + who + ", which leads, " + lacks(leader));
+  }
+  const Readiness& told = leader.told;
+  if (told.recovers) return replaying(told.progress);
+  if (told.starts) {
+    return not_serving(Health::kStarting,
+                       "starting: the server of " + who +
+                           (told.runs ? " listens on no port yet" : " has not begun"));
+  }
+  if (told.no_room) {
+    return not_serving(Health::kNotServing,
+                       "NOT SERVING: inputs wait, " + who + ", which leads, has no room for them");
+  }
+  if (!told.why_not.empty()) {
+    return not_serving(Health::kNotServing, "NOT SERVING: its server does not go on");
+  }
+  return not_serving(Health::kNotServing,
+                     "not serving: " + who + " leads, and its server does not know that yet");
+}
+
+// How many may be lost, whichever they are, and the others are a majority of which one serves at
+// once.
+std::int64_t losses(std::int64_t all, std::int64_t present, std::int64_t ready) {
+  return std::max<std::int64_t>(0, std::min(present - (all / 2 + 1), ready - 1));
+}
+
+struct Voters {
+  std::int64_t all = 0;     // that vote
+  std::int64_t belong = 0;  // or will again
+  std::int64_t there = 0;   // a majority of them can be led
+  std::int64_t ready = 0;   // could lead, and serve at once
+  bool whole = true;        // none is away or recovers
+  std::vector<std::string> notes;
+};
+
+Voters voters_of(const GroupSeen& group) {
+  Voters v;
+  for (const ReplicaSeen& r : group.replicas) {
+    // A learner may be late, or a tool that tells nothing.
+    const bool away = r.seen != Seen::kTold && r.seen != Seen::kNotTold;
+    if (!counts(r) && !away) continue;
+    const std::string why = lacks(r);
+    const bool late = r.seen == Seen::kTold && r.told.late() && !r.told.recovers;
+    if (!why.empty()) v.notes.push_back(name_of(r) + " " + why);
+    if (!why.empty() && !late) v.whole = false;
+    v.all += r.member == Member::kVoter;
+    v.belong += counts(r);
+    v.there += there(r);
+    v.ready += there(r) && why.empty();
+  }
+  return v;
+}
+
+std::string text_of(const GroupSeen& group, const Voters& v, std::int64_t spare) {
+  std::string text = "serving, " + std::to_string(v.there) + " of " + std::to_string(v.belong);
+  if (!group.alarm.empty()) text += ", BUT THE REPLICAS DIFFER";
+  const std::string notes = list_of(v.notes);
+  if (v.belong == 1) return text + ", NOT FAULT TOLERANT: its loss stops it";
+  if (spare > 0) {
+    text += ", fault tolerant" +
+            (spare > 1 ? ": " + std::to_string(spare) + " may be lost" : std::string());
+    return text + (v.whole ? "" : "; " + notes);
+  }
+  if (losses(v.all, v.there, v.there) > 0) return text + ", but not yet fault tolerant: " + notes;
+  return text + ": ONE MORE LOSS STOPS IT" + (notes.empty() ? "" : "; " + notes);
+}
+
+bool all_drained(const GroupSeen& group) {
+  return !group.replicas.empty() &&
+         std::all_of(group.replicas.begin(), group.replicas.end(),
+                     [](const ReplicaSeen& r) { return r.seen == Seen::kDrained; });
+}
+
+}  // namespace
+
+std::string why_not_ready(const Readiness& told) {
+  if (told.needs_checkpoint) return "lacks entries that left the log";
+  if (told.recovers) return "replays" + progress_text(told.progress);
+  if (told.no_room) return "has no room for its log";
+  if (!told.runs) return told.starts ? "starts its server" : "has no server: it ended";
+  if (told.late()) return "is " + grouped(static_cast<std::uint64_t>(told.lag_ms)) + " ms behind";
+  return "";
+}
+
+const char* name(Health health) noexcept {
+  switch (health) {
+    case Health::kWell:
+      return "well";
+    case Health::kDegraded:
+      return "degraded";
+    case Health::kDrained:
+      return "drained";
+    case Health::kStarting:
+      return "starting";
+    case Health::kNotServing:
+      return "not serving";
+    case Health::kNoLeader:
+      return "no leader";
+  }
+  return "?";
+}
+
+Verdict verdict_of(const GroupSeen& group) {
+  if (all_drained(group)) {
+    Verdict v =
+        not_serving(Health::kDrained, "drained: the replicas of this machine wait for resume");
+    v.may_lose.reset();
+    return v;
+  }
+  const auto leader =
+      std::find_if(group.replicas.begin(), group.replicas.end(),
+                   [&group](const ReplicaSeen& r) { return r.replica == group.leader; });
+  Voters voters = voters_of(group);
+  Verdict v;
+  // VERDICT-1
+  if (leader == group.replicas.end() || is_away(*leader)) {
+    v = without_leader(group);
+  } else if (!group.no_quorum.empty()) {
+    v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
+  } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
+             !leader->told.why_not.empty()) {
+    v = unready(*leader);
+  } else {
+    v.serving = true;
+    v.sound = group.alarm.empty();
+    const std::int64_t spare = losses(voters.all, voters.there, voters.ready);
+    const bool full = spare == voters.belong - (voters.belong / 2 + 1);
+    v.health =
+        v.sound && voters.whole && full && !group.unsupervised ? Health::kWell : Health::kDegraded;
+    v.text = text_of(group, voters, spare);
+    v.may_lose = spare;
+  }
+  if (!group.knows_members) {
+    v.may_lose.reset();
+    if (v.serving) {
+      v.text = "serving; how many may be lost is not known";
+    }
+  }
+  if (!group.alarm.empty()) voters.notes.push_back("the replicas differ: " + group.alarm);
+  v.notes = std::move(voters.notes);
+  return v;
+}
+
+// --- JSON ---------------------------------------------------------------------------------------
+
+Json to_json(const Verdict& v) {
+  return {{"health", name(v.health)}, {"serving", v.serving}, {"text", v.text}, {"notes", v.notes}};
+}
+
+Json progress_json(const Readiness& told) {
+  if (!told.recovers) return {};
+  const Progress& p = told.progress;
+  return {{"done", p.done},
+          {"of", p.of},
+          {"per_s", p.per_s},
+          {"left_ms", p.left_ms < 0 ? Json() : Json(p.left_ms)}};
+}
+
+Json to_json(const Readiness& told) {
+  return {{"runs", told.runs},
+          {"starts", told.starts},
+          {"takes_clients", told.takes_clients},
+          {"recovers", told.recovers},
+          {"needs_checkpoint", told.needs_checkpoint},
+          {"no_room", told.no_room},
+          {"late", told.late()},
+          {"lag_ms", told.lag_ms},
+          {"progress", progress_json(told)},
+          {"why_not", told.why_not.empty() ? Json() : Json(told.why_not)}};
+}
+
+std::optional<Readiness> readiness_in(const Json& json) {
+  const Json& object = object_in(json, "readiness");
+  if (object.empty()) return std::nullopt;
+  Readiness told;
+  told.runs = flag_in(object, "runs");
+  told.starts = flag_in(object, "starts");
+  told.takes_clients = flag_in(object, "takes_clients");
+  told.recovers = flag_in(object, "recovers");
+  told.needs_checkpoint = flag_in(object, "needs_checkpoint");
+  told.no_room = flag_in(object, "no_room");
+  told.held = !flag_in(object, "late");
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  told.lag_ms = static_cast<std::int64_t>(std::min(number_in(object, "lag_ms"), kMost));
+  told.why_not = text_in(object, "why_not");
+  const Json& progress = object_in(object, "progress");
+  told.progress.done = number_in(progress, "done");
+  told.progress.of = number_in(progress, "of");
+  told.progress.per_s = number_in(progress, "per_s");
+  const std::uint64_t left = number_in(progress, "left_ms", kMost);
+  if (left < kMost) told.progress.left_ms = static_cast<std::int64_t>(left);
+  return told;
+}
+
+}  // namespace crane::control

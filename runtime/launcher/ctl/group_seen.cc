@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/group_seen.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/control/schema.h"
+
+namespace crane::launcher {
+
+using Json = nlohmann::json;
+using control::list_in, control::object_in, control::replica_in, control::ReplicaSeen,
+    control::text_in;
+
+const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = nullptr;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || text_in(answer.status, "role") != "leader") continue;
+    if (leader == nullptr ||
+        control::number_in(answer.status, "view") > control::number_in(*leader, "view")) {
+      leader = &answer.status;
+    }
+  }
+  return leader;
+}
+
+const Json* witness_of(const std::map<int, NodeAnswer>& answers) {
+  if (const Json* leader = leader_of(answers)) return leader;
+  const Json* newest = nullptr;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || list_in(answer.status, "members").empty()) continue;
+    if (newest == nullptr ||
+        control::number_in(answer.status, "view") > control::number_in(*newest, "view")) {
+      newest = &answer.status;
+    }
+  }
+  return newest;
+}
+
+namespace {
+
+ReplicaSeen::Seen seen_by_reply(Reply reply) {
+  switch (reply) {
+    case Reply::kAnswer:
+      return ReplicaSeen::Seen::kTold;
+    case Reply::kAbsent:
+      return ReplicaSeen::Seen::kGone;
+    case Reply::kDenied:
+      return ReplicaSeen::Seen::kDenied;
+    case Reply::kSilent:
+      return ReplicaSeen::Seen::kSilent;
+    case Reply::kDrained:
+      return ReplicaSeen::Seen::kDrained;
+    case Reply::kStarts:
+      return ReplicaSeen::Seen::kStarts;
+  }
+  return ReplicaSeen::Seen::kGone;
+}
+
+ReplicaSeen::Member member_of(const std::string& word) {
+  return word == "voter"       ? ReplicaSeen::Member::kVoter
+         : word == "returning" ? ReplicaSeen::Member::kReturning
+                               : ReplicaSeen::Member::kOther;
+}
+
+// As the witness knows it.
+const Json& peer_in(const Json* witness, int replica) {
+  static const Json kNone = Json::object();
+  if (witness == nullptr) return kNone;
+  for (const Json& peer : list_in(*witness, "peers")) {
+    if (replica_in(peer) == replica) return peer;
+  }
+  return kNone;
+}
+
+ReplicaSeen one_seen(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
+                     const std::string& member) {
+  ReplicaSeen one;
+  one.replica = replica;
+  one.member = member_of(member);
+  const Json& peer = peer_in(witness, replica);
+  const auto own = answers.find(replica);
+  const bool here = own != answers.end();
+  const bool connected = control::flag_in(peer, "connected", true);
+  if (here) {
+    one.seen = seen_by_reply(own->second.reply);
+    one.connected = connected;
+  } else {
+    one.seen = peer.empty() ? ReplicaSeen::Seen::kNotTold
+               : !connected ? control::flag_in(peer, "was_there", true) ? ReplicaSeen::Seen::kGone
+                                                                        : ReplicaSeen::Seen::kNotYet
+               : control::flag_in(peer, "silent") ? ReplicaSeen::Seen::kSilent
+                                                  : ReplicaSeen::Seen::kTold;
+  }
+  one.gets_log = control::flag_in(peer, "streaming", true);
+  if (one.seen != ReplicaSeen::Seen::kTold) return one;
+  const auto told = control::readiness_in(here ? own->second.status : peer);
+  if (!told) one.seen = ReplicaSeen::Seen::kNotTold;
+  one.told = told.value_or(control::Readiness{});
+  const bool needs = control::flag_in(peer, "needs_checkpoint");
+  one.told.needs_checkpoint = one.told.needs_checkpoint || needs;
+  return one;
+}
+
+}  // namespace
+
+control::GroupSeen seen_by(const std::map<int, NodeAnswer>& answers, const Json& summary) {
+  const Json* witness = witness_of(answers);
+  control::GroupSeen group;
+  group.leader = static_cast<int>(control::number_in(summary, "leader", kNobody));
+  if (group.leader >= static_cast<int>(kNobody)) group.leader = -1;
+  group.unsupervised = summary.contains("unsupervised");
+  const Json& members = list_in(summary, "members");
+  group.knows_members = !members.empty();
+  for (const Json& m : members) {
+    group.replicas.push_back(one_seen(replica_in(m), answers, witness, text_in(m, "member")));
+  }
+  if (members.empty()) {  // no node here knows them: those of this machine
+    for (const auto& [replica, answer] : answers) {
+      const bool analyses = text_in(answer.status, "role") == "analysis";
+      group.replicas.push_back(
+          one_seen(replica, answers, witness, analyses ? "analysis" : "voter"));
+    }
+  }
+  const bool led = std::any_of(group.replicas.begin(), group.replicas.end(),
+                               [&](const ReplicaSeen& r) { return r.replica == group.leader; });
+  if (group.leader >= 0 && !led) {
+    group.replicas.push_back(one_seen(group.leader, answers, witness, "voter"));
+  }
+  const bool leads_here = leader_of(answers) != nullptr;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
+    const bool counts = leads_here ? text_in(answer.status, "role") == "leader"
+                                   : &answer.status == witness || witness == nullptr;
+    if (const std::string why = text_in(answer.status, "no_quorum"); counts && !why.empty()) {
+      group.no_quorum = why;
+    }
+    const std::string alarm = text_in(object_in(answer.status, "verified"), "alarm");
+    if (!alarm.empty()) group.alarm = alarm;
+  }
+  return group;
+}
+
+}  // namespace crane::launcher

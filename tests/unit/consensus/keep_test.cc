@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A group whose replicas all die begins where its servers can, however much was logged.
+// METHOD  A small ring that is filled; all replicas stop and start on the memory that they left.
+// CHECKS  CORE-C7: inputs wait when the log that is kept fills the ring; a place that is named
+// makes
+//         room; one that is older, or not delivered, changes nothing; a log that is not kept is
+//         overwritten.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/consensus/core_harness.h"
+
+using namespace crane;
+using namespace crane::consensus::core;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+struct KeepingGroup : InstantGroup {
+  explicit KeepingGroup(bool keeps = true) : InstantGroup(3) {
+    config.keeps_log = keeps;
+    start_all();
+    run_for(200 * kMs);
+    REQUIRE(leader() >= 0);
+  }
+  // How many entries were taken, up to `most`, until the group took no more.
+  int fill(int most = 1000) {
+    for (int i = 0; i < most; ++i) {
+      if (!propose(static_cast<unsigned>(leader()), 1000).ok()) return i;
+      if (i % 8 == 0) tell();
+    }
+    return most;
+  }
+  void tell() {
+    flush(static_cast<unsigned>(leader()));
+    run_for(100 * kMs);
+  }
+  void keep(const std::optional<Cursor>& from) {
+    for (unsigned i = 0; i < 3; ++i) step(i, Keep{from});
+    run_for(100 * kMs);
+  }
+  // All processes die at once, and their servers begin at `checkpoint`.
+  void begin_again(const Checkpoint& checkpoint) {
+    for (unsigned i = 0; i < 3; ++i) stop(i);
+    for (unsigned i = 0; i < 3; ++i) start(i, StartKind::kSurvived, &checkpoint);
+    for (unsigned i = 0; i < 3; ++i) {
+      for (unsigned k = 0; k < 3; ++k) {
+        if (i != k) step(i, PeerUp{ReplicaId{static_cast<std::uint8_t>(k)}});
+      }
+    }
+    settle();
+    run_for(500 * kMs);
+    REQUIRE(leader() >= 0);
+    tell();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("keep: inputs wait when the log that is kept fills the ring", "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  const int taken = g.fill();
+  CHECK(taken > 30);
+  CHECK(taken < 64);
+  g.run_for(2000 * kMs);
+  CHECK(g.fill() == 0);
+  const auto leader = static_cast<unsigned>(g.leader());
+  const Index last = g.nodes[leader].core->committed();
+  Checkpoint beginning;
+  beginning.config.members = Members::first(3);
+  g.begin_again(beginning);
+  for (const auto& node : g.nodes) {
+    REQUIRE(node.fatal.empty());
+    REQUIRE(node.delivered.size() > value(last));
+    CHECK(node.delivered.front().at.index == Index{1});
+  }
+}
+
+TEST_CASE("keep: a place that is named makes room, and servers begin there", "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  REQUIRE(g.fill() < 64);
+  g.keep(checkpoint.at);
+  CHECK(g.fill() > 10);
+  const Index last = g.nodes[static_cast<unsigned>(g.leader())].core->committed();
+  g.begin_again(checkpoint);
+  for (const auto& node : g.nodes) {
+    REQUIRE(node.fatal.empty());
+    REQUIRE_FALSE(node.delivered.empty());
+    CHECK(value(node.delivered.front().at.index) == value(checkpoint.at.last.index) + 1);
+    CHECK(node.delivered.back().at.index >= last);
+  }
+}
+
+TEST_CASE(
+    "keep: a replica that begins at a newer checkpoint than was kept makes room for what follows",
+    "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  g.fill(20);
+  g.begin_again(checkpoint);
+  const int taken = g.fill();
+  CHECK(taken > 10);
+  const Index last = g.nodes[static_cast<unsigned>(g.leader())].core->committed();
+  for (const auto& node : g.nodes) CHECK(node.core->committed() == last);
+}
+
+TEST_CASE("keep: an older place, and one that was not delivered, make no room", "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  g.keep(checkpoint.at);
+  Cursor beyond = checkpoint.at;
+  beyond.pos += 1U << 20;
+  g.keep(beyond);
+  g.keep(Cursor{});
+  REQUIRE(g.fill() < 64);
+  g.begin_again(checkpoint);
+  for (const auto& node : g.nodes) CHECK(node.fatal.empty());
+}
+
+TEST_CASE("keep: a log that is not kept is overwritten", "[R=3][CORE-C7]") {
+  KeepingGroup g(GENERATE(true, false));
+  g.keep(std::nullopt);
+  CHECK(g.fill(200) == 200);
+  for (unsigned i = 0; i < 3; ++i) g.stop(i);
+  Checkpoint beginning;
+  beginning.config.members = Members::first(3);
+  g.start(0, StartKind::kSurvived, &beginning);
+  g.settle();
+  CHECK(g.nodes[0].core->checkpoint_too_old());
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the group does for its clients and how many replicas it may lose, as a table of snapshots.
+#include "runtime/control/verdict.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "runtime/control/answers.h"
+
+using namespace crane::control;
+using Seen = ReplicaSeen::Seen;
+using Member = ReplicaSeen::Member;
+
+namespace {
+
+// Replica 0 leads `count` voters that all serve at once.
+GroupSeen whole(int count = 3) {
+  GroupSeen group;
+  group.leader = 0;
+  for (int i = 0; i < count; ++i) {
+    ReplicaSeen one;
+    one.replica = i;
+    one.seen = Seen::kTold;
+    one.told.runs = true;
+    one.told.takes_clients = i == 0;
+    group.replicas.push_back(one);
+  }
+  return group;
+}
+
+void replays(ReplicaSeen& r, std::uint64_t done, std::uint64_t of, std::int64_t left_ms = -1) {
+  r.told.recovers = true;
+  r.told.progress = {done, of, 4000, left_ms};
+}
+
+struct Row {
+  const char* what;
+  std::function<void(GroupSeen&)> change;
+  Health health;
+  bool serving;
+  std::int64_t may_lose;
+  const char* text;
+};
+
+void check(const Row& row, GroupSeen group = whole()) {
+  row.change(group);
+  const Verdict v = verdict_of(group);
+  INFO(row.what << ": " << v.text);
+  CHECK(name(v.health) == std::string(name(row.health)));
+  CHECK(v.serving == row.serving);
+  REQUIRE(v.may_lose);
+  CHECK(*v.may_lose == row.may_lose);
+  CHECK(v.text == row.text);
+}
+
+}  // namespace
+
+// VERDICT-2
+TEST_CASE("verdict: of a group that serves, only replicas that could lead at once may be relied on",
+          "[verdict]") {
+  const auto two_replay = [](GroupSeen& g) {
+    replays(g.replicas[1], 0, 7'498);
+    replays(g.replicas[2], 12'400, 24'272, 3'100);
+  };
+  const Row kRows[] = {
+      {"all are there", [](GroupSeen&) {}, Health::kWell, true, 1,
+       "serving, 3 of 3, fault tolerant"},
+      {"two catch up", two_replay, Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 replays, 0 of 7,498 entries; "
+       "replica "
+       "2 replays, 12,400 of 24,272 entries, 3 s left"},
+      {"one catches up", [](GroupSeen& g) { replays(g.replicas[2], 1, 2, 400); }, Health::kDegraded,
+       true, 1,
+       "serving, 3 of 3, fault tolerant; replica 2 replays, 1 of 2 entries, less than 1 s left"},
+      {"two are late",
+       [](GroupSeen& g) {
+         g.replicas[1].told.lag_ms = 201;
+         g.replicas[2].told.lag_ms = 24'272;
+       },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 is 201 ms behind; replica 2 is "
+       "24,272 ms behind"},
+      {"one is late", [](GroupSeen& g) { g.replicas[1].told.lag_ms = 201; }, Health::kWell, true, 1,
+       "serving, 3 of 3, fault tolerant"},
+      {"two wait where the leader was",
+       [](GroupSeen& g) {
+         for (int i : {1, 2}) g.replicas[i].told.lag_ms = 900, g.replicas[i].told.held = true;
+       },
+       Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
+  };
+  for (const Row& row : kRows) check(row);
+}
+
+// VERDICT-2
+TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not relied on",
+          "[verdict]") {
+  const Row kRows[] = {
+      {"one is gone", [](GroupSeen& g) { g.replicas[1].seen = Seen::kGone; }, Health::kDegraded,
+       true, 0, "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is gone"},
+      {"one merely starts", [](GroupSeen& g) { g.replicas[1].seen = Seen::kStarts; },
+       Health::kDegraded, true, 0, "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 starts"},
+      {"one lost its memory",
+       [](GroupSeen& g) {
+         g.replicas[2].member = Member::kReturning;
+         replays(g.replicas[2], 0, 7'498);
+       },
+       Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 replays, 0 of 7,498 entries"},
+      {"one lacks what left the log",
+       [](GroupSeen& g) { g.replicas[1].told.needs_checkpoint = true; }, Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 lacks entries that left the log"},
+      {"one has no room", [](GroupSeen& g) { g.replicas[1].told.no_room = true; },
+       Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room for its log"},
+      {"the followers get no entries",
+       [](GroupSeen& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 does not get the log yet; replica 2 "
+       "does not get the log yet"},
+      {"nothing is known of two",
+       [](GroupSeen& g) { g.replicas[1].seen = g.replicas[2].seen = Seen::kNotTold; },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 has not told how far it is; replica "
+       "2 has not told how far it is"},
+      {"one does not answer", [](GroupSeen& g) { g.replicas[1].seen = Seen::kSilent; },
+       Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 does not answer"},
+      {"one is cut from the leader", [](GroupSeen& g) { g.replicas[1].connected = false; },
+       Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is not connected to the leader"},
+      {"the server of one has ended",
+       [](GroupSeen& g) {
+         for (int i : {1, 2}) g.replicas[i].told.runs = false;
+       },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 has no server: it ended; replica 2 "
+       "has no server: it ended"},
+      {"the replicas differ",
+       [](GroupSeen& g) { g.alarm = "the replicas differ, none has a majority"; },
+       Health::kDegraded, true, 1, "serving, 3 of 3, BUT THE REPLICAS DIFFER, fault tolerant"},
+      {"no crane-run", [](GroupSeen& g) { g.unsupervised = true; }, Health::kDegraded, true, 1,
+       "serving, 3 of 3, fault tolerant"},
+  };
+  for (const Row& row : kRows) check(row);
+}
+
+TEST_CASE("verdict: groups of other sizes", "[verdict]") {
+  const Row kWhole{"all are there",
+                   [](GroupSeen&) {},
+                   Health::kWell,
+                   true,
+                   2,
+                   "serving, 5 of 5, fault tolerant: 2 may be lost"};
+  check(kWhole, whole(5));
+  check({"one is gone of five", [](GroupSeen& g) { g.replicas[4].seen = Seen::kGone; },
+         Health::kDegraded, true, 1, "serving, 4 of 5, fault tolerant; replica 4 is gone"},
+        whole(5));
+  check({"one alone", [](GroupSeen&) {}, Health::kWell, true, 0,
+         "serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it"},
+        whole(1));
+  check({"a learner that has told nothing",
+         [](GroupSeen& g) {
+           g.replicas[3].member = Member::kOther;
+           g.replicas[3].seen = Seen::kNotTold;
+         },
+         Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
+        whole(4));
+}
+
+// VERDICT-1
+TEST_CASE("verdict: a group serves when its leader says that it takes clients", "[verdict]") {
+  const auto leader_not_yet = [](GroupSeen& g) { g.replicas[0].told.takes_clients = false; };
+  const Row kRows[] = {
+      {"its server does not know that it leads", leader_not_yet, Health::kNotServing, false, 0,
+       "not serving: replica 0 leads, and its server does not know that yet"},
+      {"it replays",
+       [&](GroupSeen& g) {
+         leader_not_yet(g);
+         replays(g.replicas[0], 40'000, 100'000, 15'000);
+       },
+       Health::kNotServing, false, 0,
+       "not serving: replaying, 40,000 of 100,000 entries, 15 s left"},
+      {"its server starts",
+       [&](GroupSeen& g) {
+         leader_not_yet(g);
+         g.replicas[0].told.runs = false;
+         g.replicas[0].told.starts = true;
+         g.replicas[0].told.why_not = "the server does not run";
+       },
+       Health::kStarting, false, 0, "starting: the server of replica 0 has not begun"},
+      {"it does not listen yet",
+       [](GroupSeen& g) {
+         g.replicas[0].told.starts = true;
+         g.replicas[0].told.why_not = "the server listens on no port";
+       },
+       Health::kStarting, false, 0, "starting: the server of replica 0 listens on no port yet"},
+      {"it listens no more",
+       [](GroupSeen& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
+       Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
+      {"its inputs wait for room, and its server for them",
+       [](GroupSeen& g) {
+         g.replicas[0].told.no_room = true;
+         g.replicas[0].told.why_not = "the server answers no client";
+       },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
+      {"it has not told", [](GroupSeen& g) { g.replicas[0].seen = Seen::kNotTold; },
+       Health::kNotServing, false, 0, "replica 0 leads, and has not told whether it serves"},
+      {"it does not answer", [](GroupSeen& g) { g.replicas[0].seen = Seen::kSilent; },
+       Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
+      {"it is gone", [](GroupSeen& g) { g.replicas[0].seen = Seen::kGone; }, Health::kNoLeader,
+       false, 0, "NOT SERVING: no leader"},
+      {"it has no quorum", [](GroupSeen& g) { g.no_quorum = "no quorum: 1 of 3 replicas answer"; },
+       Health::kNoLeader, false, 0, "NOT SERVING: no quorum"},
+  };
+  for (const Row& row : kRows) check(row);
+}
+
+TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[verdict]") {
+  const auto nobody_leads = [](GroupSeen& g) {
+    g.leader = -1;
+    g.replicas[0].told.takes_clients = false;
+  };
+  const auto all = [&](Seen seen) {
+    return [=](GroupSeen& g) {
+      nobody_leads(g);
+      for (ReplicaSeen& r : g.replicas) r.seen = seen;
+    };
+  };
+  const Row kRows[] = {
+      {"it is gone", nobody_leads, Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
+      {"the nodes merely start", all(Seen::kStarts), Health::kStarting, false, 0,
+       "starting: waits for replicas 0, 1, 2"},
+      {"all are gone", all(Seen::kGone), Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
+      {"two replay after all were lost",
+       [&](GroupSeen& g) {
+         nobody_leads(g);
+         g.replicas[0].seen = Seen::kStarts;
+         replays(g.replicas[1], 5, 100'000);
+         replays(g.replicas[2], 40'000, 100'000, 150'000);
+         g.no_quorum = "no leader: 2 of 3 replicas answer; clients wait";
+       },
+       Health::kNotServing, false, 0,
+       "not serving: replaying, 40,000 of 100,000 entries, 3 min left"},
+      {"one starts, and the others do not come",
+       [&](GroupSeen& g) {
+         nobody_leads(g);
+         g.replicas[0].told.starts = true;
+         for (int i : {1, 2}) g.replicas[i].seen = Seen::kNotYet;
+         g.no_quorum = "no quorum: 1 of 3 replicas answer; clients wait";
+       },
+       Health::kNoLeader, false, 0, "NOT SERVING: no quorum"},
+  };
+  for (const Row& row : kRows) check(row);
+  GroupSeen drained = whole();
+  for (ReplicaSeen& r : drained.replicas) r.seen = Seen::kDrained;
+  CHECK(verdict_of(drained).health == Health::kDrained);
+  CHECK_FALSE(verdict_of(drained).may_lose);
+}
+
+TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict]") {
+  GroupSeen group = whole(1);
+  group.knows_members = false;
+  CHECK(verdict_of(group).serving);
+  CHECK(verdict_of(group).text == "serving; how many may be lost is not known");
+  CHECK_FALSE(verdict_of(group).may_lose);
+}
+
+TEST_CASE("verdict: notes name what is wrong with which replica, and that they differ",
+          "[verdict]") {
+  GroupSeen group = whole();
+  group.replicas[2].seen = Seen::kGone;
+  group.alarm = "none has a majority";
+  const Verdict v = verdict_of(group);
+  CHECK(v.serving);
+  CHECK_FALSE(v.sound);
+  CHECK(v.notes ==
+        std::vector<std::string>{"replica 2 is gone", "the replicas differ: none has a majority"});
+}
+
+TEST_CASE("verdict: a replica's own word survives JSON", "[verdict]") {
+  Readiness told;
+  told.runs = told.recovers = told.no_room = true;
+  told.lag_ms = 300;
+  told.progress = {7, 70, 7, 9'000};
+  told.why_not = "the server listens on no port";
+  for (const bool held : {false, true}) {
+    told.held = held;
+    const auto back = readiness_in({{"readiness", to_json(told)}});
+    REQUIRE(back);
+    CHECK(back->late() == !held);
+    CHECK(to_json(*back) == to_json(told));
+  }
+  CHECK_FALSE(readiness_in({{"readiness", nullptr}}));
+  CHECK_FALSE(readiness_in({{"readiness", 7}}));
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A leader whose server lags behind a follower's hands the lead over, and only then.
+// METHOD  The test's clock, and followers that answer as the test says.
+// CHECKS  LAG-1: a server that is stopped, one that crawls, one that computes as all do; a follower
+//         that may not run ahead; replicas that are short of processor time by turns.
+#include "proxy/node/lead_watch.h"
+
+#include <array>
+#include <catch2/catch.hpp>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kNow = 1'000'000 * kMs;
+constexpr std::array kOthers{ReplicaId{1}, ReplicaId{2}};
+
+LeadWatch::Seen seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
+  return {true, Index{applied}, behind_ms * kMs, clock};
+}
+StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
+  return {StandingMessage::kWhat, 1, applied, clock, waits ? 1U : 0U, 0};
+}
+
+// An entry came at kNow that the own server does not run; when the lead goes, in ms; -1: not within
+// two seconds.
+int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow) {
+  for (int ms = 0; ms < 2000; ++ms) {
+    const std::int64_t now = now_ns + ms * kMs;
+    const auto actions = watch.step(seen(10, ms), kOthers, now);
+    if (actions.successor) {
+      CHECK(*actions.successor == ReplicaId{2});
+      watch.handed_over(now);
+      return ms;
+    }
+    if (actions.asks) watch.heard(ReplicaId{2}, said, now);
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("lead: a stopped server's replica hands the lead over within 200 ms", "[LAG-1]") {
+  LeadWatch watch;
+  const int ms = hands_over_after(watch, answer(11));
+  CHECK(ms > 0);
+  CHECK(ms <= 200);
+}
+
+TEST_CASE("lead: a computation that all servers have does not move the lead", "[LAG-1]") {
+  LeadWatch watch;
+  CHECK(hands_over_after(watch, answer(10)) == -1);
+  CHECK(hands_over_after(watch, answer(10, 99, true)) == -1);  // it waits for what was passed since
+}
+
+TEST_CASE("lead: a follower that may not run ahead says that it waits for the leader's server",
+          "[LAG-1]") {
+  LeadWatch watch;
+  CHECK(hands_over_after(watch, answer(10, 100, true)) <= 200);
+  LeadWatch other;
+  CHECK(hands_over_after(other, answer(10, 100, false)) == -1);
+}
+
+TEST_CASE("lead: a server that gets there a little later keeps the lead", "[LAG-1]") {
+  LeadWatch watch;
+  for (int ms = 0; ms < 3000; ++ms) {
+    const std::int64_t now = kNow + ms * kMs;
+    // 80 ms behind the follower, at each entry.
+    const auto applied = static_cast<std::uint64_t>(ms);
+    const auto actions = watch.step(seen(applied, 80), kOthers, now);
+    CHECK_FALSE(actions.successor);
+    if (actions.asks) watch.heard(ReplicaId{2}, answer(applied + 80), now);
+  }
+}
+
+TEST_CASE("lead: a server that crawls hands the lead over", "[LAG-1]") {
+  LeadWatch watch;
+  bool gone = false;
+  for (int ms = 0; ms < 3000 && !gone; ++ms) {
+    const std::int64_t now = kNow + ms * kMs;
+    const auto entry = static_cast<std::uint64_t>(ms);
+    const auto actions = watch.step(seen(entry / 20, ms - ms / 20), kOthers, now);
+    gone = actions.successor.has_value();
+    if (actions.asks) watch.heard(ReplicaId{1}, answer(entry), now);
+    if (gone) CHECK(ms <= 300);
+  }
+  CHECK(gone);
+}
+
+TEST_CASE("lead: it asks only while an entry is old, and not more often than needed") {
+  LeadWatch watch;
+  CHECK(watch.step(seen(10, 0), kOthers, kNow).due_ns == proxy::kNever);
+  CHECK_FALSE(watch.step(seen(10, 49), kOthers, kNow).asks);
+  CHECK(watch.step(seen(10, 50), kOthers, kNow + kMs).asks);
+  CHECK_FALSE(watch.step(seen(10, 51), kOthers, kNow + 2 * kMs).asks);
+  auto follower = seen(10, 500);
+  follower.leads = false;
+  CHECK_FALSE(watch.step(follower, kOthers, kNow + 900 * kMs).asks);
+}
+
+TEST_CASE("lead: a replica that gave the lead away and has it again is more patient", "[LAG-1]") {
+  LeadWatch watch;
+  std::int64_t now = kNow;
+  int before = 0;
+  for (int i = 0; i < 4; ++i, now += 3000 * kMs) {
+    const int ms = hands_over_after(watch, answer(11), now);
+    REQUIRE(ms > 0);
+    if (i > 1) CHECK(ms > before + 80);
+    before = ms;
+  }
+  now += LeadWatch::kForgiveNs;
+  CHECK(hands_over_after(watch, answer(11), now) <= 200);
+}
+
+TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {
+  LeadWatch watch;
+  (void)watch.step(seen(10, 60), kOthers, kNow);
+  watch.heard(ReplicaId{2}, answer(11), kNow);
+  const std::array left{ReplicaId{1}};
+  CHECK_FALSE(watch.step(seen(10, 400), left, kNow + 340 * kMs).successor);
+  CHECK(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What replicas tell each other of themselves, and what is known of one that does not.
+#include "proxy/node/peer_notes.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+namespace crane::node {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+struct Pair {
+  PeerNotes notes{ReplicaId{0}};
+  std::vector<consensus::MemberStatus> members{2};
+  control::Readiness own;
+  std::int64_t now_ns = 1;
+
+  Pair() {
+    members[0].id = ReplicaId{0};
+    members[1].id = ReplicaId{1};
+    members[0].connected = members[1].connected = true;
+    own.runs = true;
+  }
+  // How many notes go out now.
+  std::size_t step(std::int64_t passes_ns = 0, bool arrives = true) {
+    now_ns += passes_ns;
+    const auto to = notes.due(note_of(own, 7), members, now_ns);
+    for (const ReplicaId peer : to) notes.sent(peer, arrives, now_ns);
+    return to.size();
+  }
+  PeerSeen seen() const { return notes.seen(ReplicaId{1}, ReplicaId{1}, now_ns); }
+};
+
+}  // namespace
+
+TEST_CASE("peer notes: a change is told at once and repeated a few times, then there is silence",
+          "[node]") {
+  Pair p;
+  CHECK(p.step() == 1);
+  CHECK(p.step() == 0);
+  for (unsigned i = 0; i < PeerNotes::kRepeats; ++i) {
+    CHECK(p.notes.due_ns() == p.now_ns + PeerNotes::kRepeatNs);
+    CHECK(p.step(PeerNotes::kRepeatNs) == 1);
+  }
+  CHECK(p.step(10'000 * kMs) == 0);
+  CHECK(p.notes.due_ns() == PeerNotes::kNever);
+  p.own.takes_clients = true;
+  CHECK(p.step() == 1);
+}
+
+TEST_CASE("peer notes: one that recovers or is late goes on telling how far it is", "[node]") {
+  for (const bool recovers : {false, true}) {
+    Pair p;
+    p.own.recovers = recovers;
+    p.own.lag_ms = recovers ? 0 : control::kNearMs + 1;
+    for (unsigned i = 0; i < 3 * PeerNotes::kRepeats; ++i) {
+      CHECK(p.step(PeerNotes::kRepeatNs) == 1);
+      CHECK(p.step() == 0);
+    }
+  }
+}
+
+TEST_CASE("peer notes: what did not go out is sent again, and a peer that comes gets one",
+          "[node]") {
+  Pair p;
+  CHECK(p.step(0, false) == 1);
+  CHECK(p.notes.due_ns() != PeerNotes::kNever);
+  CHECK(p.step(PeerNotes::kRepeatNs) == 1);
+  p.members[1].connected = false;
+  CHECK(p.step(10'000 * kMs) == 0);
+  p.members[1].connected = true;
+  CHECK(p.step() == 1);
+}
+
+// NOTES-1
+TEST_CASE("peer notes: what a process told is forgotten with it", "[node]") {
+  Pair p;
+  p.members[1].connected = false;
+  p.step();
+  CHECK_FALSE(p.seen().was_there);
+  p.members[1].connected = true;
+  p.step();
+  CHECK_FALSE(p.seen().told);
+  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  REQUIRE(p.seen().told);
+  CHECK(p.seen().applied == 5);
+  p.members[1].connected = false;
+  p.step(5'000 * kMs);
+  CHECK_FALSE(p.seen().told);
+  CHECK(p.seen().was_there);
+  // Its first note may be here before it is seen to be there.
+  p.notes.heard(ReplicaId{1}, note_of(p.own, 6), p.now_ns);
+  p.members[1].connected = true;
+  p.step();
+  CHECK(p.seen().told);
+}
+
+TEST_CASE("peer notes: one whose note is old is asked, and is silent if it does not answer",
+          "[node]") {
+  Pair p;
+  p.step();
+  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  CHECK(p.notes.ask(p.now_ns).empty());
+  p.now_ns += PeerNotes::kOldNs;
+  CHECK(p.notes.ask(p.now_ns).size() == 1);
+  CHECK(p.notes.ask(p.now_ns).empty());  // once
+  CHECK_FALSE(p.seen().silent);
+  p.now_ns += PeerNotes::kAnswerNs + 1;
+  CHECK(p.seen().silent);
+  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  CHECK_FALSE(p.seen().silent);
+}
+
+TEST_CASE("peer notes: a question is answered, also by one that has told all", "[node]") {
+  Pair p;
+  for (unsigned i = 0; i <= PeerNotes::kRepeats; ++i) p.step(PeerNotes::kRepeatNs);
+  PeerNote question = note_of(p.own, 5);
+  question.asks = 1;
+  p.notes.heard(ReplicaId{1}, question, p.now_ns);
+  CHECK(p.notes.due_ns() <= p.now_ns);
+  CHECK(p.step() == 1);
+  CHECK(p.step() == 0);
+}
+
+TEST_CASE("peer notes: a leader tells whom it writes to", "[node]") {
+  Pair p;
+  p.step();
+  PeerNote note = note_of(p.own, 5);
+  p.notes.heard(ReplicaId{1}, note, p.now_ns);
+  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{0}));  // it does not lead: it has no word on that
+  note.flags |= PeerNote::kLeads;
+  p.notes.heard(ReplicaId{1}, note, p.now_ns);
+  CHECK_FALSE(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
+  note.gets_log[1] = 1U << 6;
+  p.notes.heard(ReplicaId{1}, note, p.now_ns);
+  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
+}
+
+TEST_CASE("peer notes: all of a replica's own word goes over", "[node]") {
+  control::Readiness own;
+  own.runs = own.recovers = own.needs_checkpoint = own.no_room = true;
+  own.lag_ms = 300;
+  own.progress = {1, 2, 3, 4};
+  own.why_not = std::string(200, 'x');
+  const control::Readiness told = readiness_of(note_of(own, 5));
+  CHECK(told.why_not.size() == sizeof PeerNote{}.why_not - 1);
+  own.why_not = told.why_not;
+  CHECK(to_json(told) == to_json(own));
+}
+
+}  // namespace crane::node
