@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMark[] = "verified";
+constexpr char kDiffered[] = "differed";
 constexpr char kPacked[] = ".packed";  // in a staging directory: what becomes the checkpoint
 
 bool is_there(const std::string& path) {
@@ -197,6 +199,7 @@ Result<std::vector<Listed>> Checkpoints::list() {
       one.manifest = std::move(manifest).value();
       const auto mark = read_file(one.path + "/" + kMark, 64);
       one.verified = mark && mark.value() == crc_of(text) + "\n";
+      one.distrusted = difference_of(one.path).times >= kDifferencesMost;
     } else {
       one.damage = manifest.error().text;
     }
@@ -241,6 +244,27 @@ Outcome Checkpoints::check(const std::string& path, const Manifest& manifest) {
 Outcome Checkpoints::mark(const std::string& path, const std::string& manifest_text) {
   const std::string at = path + "/" + kMark;
   auto written = write_file(at, crc_of(manifest_text) + "\n", "verify.mark");
+  return written ? sync_directory(path) : written;
+}
+
+// What is not there, or damaged, tells of none.
+Checkpoints::Difference Checkpoints::difference_of(const std::string& path) {
+  const auto text = read_file(path + "/" + kDiffered, 64);
+  Difference found;
+  if (!text) return found;
+  const bool whole =
+      std::sscanf(text.value().c_str(), "%" SCNu64 " %u", &found.at, &found.times) == 2;
+  return whole ? found : Difference{};
+}
+
+Outcome Checkpoints::note_difference(const std::string& name, Index at) {
+  const auto lock = hold(name);
+  if (!lock) return lock.error();
+  const std::string path = path_of(name);
+  const Difference before = difference_of(path);
+  const unsigned times = before.at == value(at) ? before.times + 1 : 1;
+  const std::string text = std::to_string(value(at)) + " " + std::to_string(times) + "\n";
+  auto written = write_file(path + "/" + kDiffered, text, nullptr);
   return written ? sync_directory(path) : written;
 }
 
@@ -332,7 +356,7 @@ Result<int> Checkpoints::keep(unsigned count, Index relied) {
   int removed = 0;
   std::vector<const Listed*> damaged, surplus;
   for (const Listed& one : all.value()) {
-    if (!one.damage.empty()) {
+    if (!one.damage.empty() || (one.distrusted && one.manifest.at.index != relied)) {
       damaged.push_back(&one);
     } else if (kept < count || (one.verified && !verified) || one.manifest.at.index == relied) {
       ++kept;

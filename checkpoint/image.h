@@ -5,17 +5,19 @@
 //   .new-<index>-<pid>/        one under construction: raw parts, filled by whoever dumps
 //     images/ upper/ segment libcrane.so
 //   <view counter>.<index>/    a published one: manifest.json, <part>.pack (pack.h) and, when
-//                              verify() found all of it well, `verified`
+//                              verify() found all of it well, `verified`; `differed`, if a
+//                              replica that began there differed from the others
 //   .ship-<name>/              one that is arriving from another replica; goes on where it stopped
 //   .gone-<name>/              one that is being removed
 //   .lock                      held while a directory is made or its owner looked for
 //
 // INVARIANT IMAGE-1  What has a checkpoint's name is whole and on disk: it got the name in one
-//               rename, after everything was synced.  Nothing in it changes but the mark
-//               `verified`.
+//               rename, after everything was synced.  Nothing in it changes but the marks
+//               `verified` and `differed`.
 // INVARIANT IMAGE-2  A checkpoint is unpacked entirely or not at all, and only when every byte of
 //               it was checked and it is of this group, log and layout.
-// INVARIANT IMAGE-3  The newest verified checkpoint is never removed by keep().
+// INVARIANT IMAGE-3  The newest verified checkpoint that is not distrusted is never removed by
+//               keep().
 // INVARIANT IMAGE-5  One that the group was told of, so that stores of the log may be cut there,
 //               stays until a newer one was told.
 // INVARIANT IMAGE-4  An operation that fails or is killed leaves what was published before as it
@@ -50,7 +52,8 @@ struct Staging {
 struct Listed {
   std::string name, path;
   bool verified = false;
-  std::string damage;  // why the manifest cannot be used; then it is empty
+  bool distrusted = false;  // note_difference()
+  std::string damage;       // why the manifest cannot be used; then it is empty
   Manifest manifest;
   std::uint64_t bytes() const;  // on disk
 };
@@ -83,6 +86,12 @@ class Checkpoints {
   Result<Listed> find(const std::string& name);  // kNotFound; "newest": the first not damaged
   // Reads all of it; sets the mark, or takes it away.  kDamaged names the file.
   Outcome verify(const std::string& name);
+  // A replica that began at this checkpoint differed from the others at log index `at`.  The mark
+  // outlives the process.  Where kDifferencesMost in a row were at the same index, it is
+  // distrusted: it lacks something, or what the server reads on this machine is not any more what
+  // it was.
+  static constexpr unsigned kDifferencesMost = 2;
+  Outcome note_difference(const std::string& name, Index at);
 
   // --- using one
   // Makes `target`, which must not exist, with what was in the staging directory and the manifest.
@@ -97,8 +106,8 @@ class Checkpoints {
 
   // --- having fewer
   // Removes all but the `count` newest, the newest verified one and the one at `relied`, on which
-  // stores of the log rely (IMAGE-5; 0: none); damaged ones only when a verified one stays.  What
-  // is being read stays, too.  How many were removed.
+  // stores of the log rely (IMAGE-5; 0: none); damaged and distrusted ones, which do not count,
+  // only when a verified one stays.  What is being read stays, too.  How many were removed.
   Result<int> keep(unsigned count, Index relied = Index{0});
   Outcome remove(const std::string& name);  // kBusy: it is being read
   // Removes what dead processes left.
@@ -130,6 +139,11 @@ class Checkpoints {
   Outcome rename_published(const std::string& from, const std::string& name, const char* fault);
   Outcome check(const std::string& path, const Manifest& manifest);
   Outcome mark(const std::string& path, const std::string& manifest_text);
+  struct Difference {
+    std::uint64_t at = 0;  // log index
+    unsigned times = 0;    // in a row
+  };
+  Difference difference_of(const std::string& path);
   Outcome remove_locked(const std::string& name);
   Outcome unpack_into(const std::string& from, const std::string& to, const Manifest& manifest,
                       const std::string& text);

@@ -85,6 +85,7 @@ struct Client final : Connection {
   ClientSocket dialed;         // while it dials
   bool waits_to_dial = false;  // .. or while it will dial again
   bool readable = true;        // something may be there to read
+  std::uint64_t read_for = 0;  // the last outage for which it was read
   bool ends = false;           // the client's FIN or reset is there, perhaps behind bytes
   bool settles = false;        // bytes of it were committed, and are in the socket
   bool watched = false;

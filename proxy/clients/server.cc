@@ -259,6 +259,23 @@ void Proxy::settle() {
   clients_.for_each([this](Client& client) { read_client(client); });
 }
 
+// Those that wait in the kernel to be accepted have no timers of the server yet.
+bool Proxy::read_all(std::uint64_t outage) {
+  CRANE_ASSERT(leading_);
+  bool all = true;
+  clients_.for_each([this, outage, &all](Client& client) {
+    if (client.read_for == outage || !client.watched) return;
+    if (paused_ || batch_.bytes() >= kBatchBytes) {
+      all = false;
+      return;
+    }
+    client.read_for = outage;
+    client.readable = true;  // its event may not have come yet
+    read_client(client);
+  });
+  return all;
+}
+
 void Proxy::pause(bool paused) {
   if (paused == paused_) return;
   paused_ = paused;

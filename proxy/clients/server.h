@@ -139,6 +139,9 @@ class Proxy {
 
   // An entry of the log, in its order.
   void committed(EntryType type, Index index, std::span<const std::byte> body);
+  // Reads each client once for `outage`, a number that rises; false: call again, the batch is full
+  // or clients are paused.  REQUIRES: leading.
+  bool read_all(std::uint64_t outage);
   // Behind committed(): reads on from clients whose inputs were committed.
   void settle();
   // While it follows: what the leader is done with is forgotten.

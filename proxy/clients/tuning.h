@@ -39,6 +39,12 @@ inline constexpr std::size_t kTailLook = 16 * 1024;
 // Before the lead goes to another host: what clients have sent, and what their kernels send at
 // once, comes in and is committed.  Their answers wait for the next leader.
 inline constexpr std::int64_t kLetInNs = 3'000'000;
+// The group is out of order when nothing that is under way was committed for so long, or when the
+// leader's process slept so much longer than it meant to: virtual time stops (virtual_clock.h).
+inline constexpr std::int64_t kOutageNs = 200'000'000;
+// Behind an outage virtual time runs faster by this part, and is never further behind than this.
+inline constexpr std::int64_t kSlewParts = 10;
+inline constexpr std::int64_t kBehindMostNs = 60'000'000'000;
 // Deadlines of the server that lie closer together than this share one TIME entry (D17).
 inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 // WINDOW is due when more than S / kWindowUsed is out and S / kWindowStep was drained (D15).

@@ -38,9 +38,12 @@ class Leadership {
   // --- what consensus tells
   void role(consensus::Role role, View view, ReplicaId leader);
   // An entry of the application was committed: virtual time has come to its stamp.
-  void committed(Index index, std::int64_t stamp_ns, std::int64_t now_ns) {
-    clock_.committed(stamp_ns, now_ns);
-    if (leads_) times_.committed(index, now_ns);
+  void committed(Viewstamp at, std::int64_t stamp_ns, std::int64_t now_ns) {
+    const bool fresh = at.view == view_ && value(leader_) < kReplicasMax;
+    clock_.committed(stamp_ns, now_ns, fresh);
+    if (!leads_) return;
+    clock_.progressed(now_ns, last_ > at.index);
+    times_.committed(at.index, now_ns);
   }
   // The log is gone: there is nothing to hand over any more.
   void gone() noexcept { leads_ = false; }
@@ -77,7 +80,18 @@ class Leadership {
   const LatencyHistogram& commit_times() const noexcept { return times_.taken(); }
   void ask_again() noexcept { busy_ = false; }
 
-  // Virtual time.
+  // --- virtual time (virtual_clock.h)
+  // The node runs, and sleeps until `until_ns` at the latest.
+  void runs(std::int64_t now_ns, std::int64_t until_ns) noexcept { clock_.runs(now_ns, until_ns); }
+  // An outage is over: all clients are to be read once before virtual time continues.
+  bool waits_for_inputs() const noexcept { return clock_.waits_for_inputs(); }
+  std::uint64_t outages() const noexcept { return clock_.outages(); }
+  // What they had sent was proposed.
+  void resume_time(std::int64_t now_ns);
+  // By the wall clock virtual time would be `virtual_ns`.  Before propose_start().
+  void aim(std::int64_t virtual_ns, std::int64_t now_ns) noexcept {
+    clock_.aim(virtual_ns, now_ns);
+  }
   std::int64_t now(std::int64_t now_ns) const noexcept { return clock_.now(now_ns); }
   std::int64_t mono_at(std::int64_t virtual_ns) const noexcept {
     return clock_.mono_at(virtual_ns);
@@ -97,6 +111,7 @@ class Leadership {
   bool changed_ = false;
   View started_view_{};  // of the last START proposed here (LEAD-1)
   Index start_{};        // that START
+  Index last_{};         // the last entry that was proposed here
   Index proposed_{};
   bool busy_ = false;
 };

@@ -41,6 +41,12 @@ std::string minority(const proxy::Judgement& j) {
   return who;
 }
 
+// The log index of the cut at which they were taken; 0: there are none.
+std::uint64_t cut_of(const proxy::Digests& digests) {
+  const auto any = std::find_if(digests.begin(), digests.end(), [](const auto& d) { return d; });
+  return any == digests.end() ? 0 : (*any)->point.index;
+}
+
 std::string wall_clock_text() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -231,22 +237,20 @@ std::string LiveCheck::keep_evidence() const {
   return kept.recording() ? dir : "";
 }
 
-// The log behind a checkpoint tells of this replica's earlier life: what counts is what it has made
-// of the same entries now.
+// What a replica missed it runs from the log, which tells of its earlier life, or that it was away:
+// what counts is what it has made of the same entries now.
 void LiveCheck::replace_own_digest(proxy::Digests& digests) const {
   if (config_.replica >= digests.size()) return;
   std::optional<Digest>& own = digests[config_.replica];
-  if (!own) return;
-  if (own_digest_ && own_digest_->point.index == own->point.index) {
-    own->point = own_digest_->point;
-    own->outputs = own_digest_->outputs;
-  } else if (own->point.index <= value(began_at_)) {
+  if (own_digest_ && own_digest_->point.index == cut_of(digests)) {
+    own = own_digest_;
+  } else if (own && own->point.index <= value(began_at_)) {
     own.reset();
   }
 }
 
 void LiveCheck::judge(HashBody body, ReplicaId proposer, std::int64_t now_ns) {
-  if (value(began_at_) != 0) replace_own_digest(body.digests);
+  replace_own_digest(body.digests);
   const proxy::Judgement j = proxy::judge(body.digests, voters());
   const bool again = verdict_ == Verdict::kDifferent;
   verdict_ = j.verdict;
@@ -276,7 +280,7 @@ void LiveCheck::raise(const proxy::Judgement& j, const HashBody& body, ReplicaId
       spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
     }
   }
-  if (accused) actions_.diverged(alarm);
+  if (accused) actions_.diverged(alarm, Index{j.index});
 }
 
 std::string_view LiveCheck::operation_names() const noexcept {

@@ -43,8 +43,8 @@ struct LiveCheckActions {
   std::function<std::string()> maps;
   // The own digest at a cut, and what the log tells of all replicas' there.
   std::function<void(const proxy::Digest& own, const proxy::Digests& logged)> compared;
-  // This replica is in the minority: it must not go on.
-  std::function<void(const std::string& alarm)> diverged;
+  // This replica is in the minority at the cut of log index `at`: it must not go on.
+  std::function<void(const std::string& alarm, Index at)> diverged;
 };
 
 class LiveCheck {

@@ -102,6 +102,7 @@ ExitStatus Node::run() {
 // True when another round has something to do.
 bool Node::round() {
   now_ns_ = monotonic_ns();
+  leadership_.runs(now_ns_, now_ns_);
   const ServerExit& exit = server_->exit();
   dmt::Layout& layout = server_->layout();
   const auto look_for_stalls = [this] {
@@ -117,7 +118,7 @@ bool Node::round() {
   end_.observe(output, server_->applied(), now_ns_);
   service_->follow_role(server_->applied(), goes_on(), end_.stopping(), now_ns_);
   if (proxy_->waits_for_room()) proxy_->look_for_room();
-  proposals_->propose_inputs();
+  propose_inputs();
   if (leadership_.started() && goes_on()) {
     proposals_->propose_grants(server_->applied(), now_ns_);
   }
@@ -173,6 +174,14 @@ void Node::look_for_memory() {
   }
 }
 
+// Behind an outage what clients have sent meanwhile is proposed before any later stamp.
+void Node::propose_inputs() {
+  const bool all = leadership_.waits_for_inputs() && proxy_->leading() &&
+                   proxy_->read_all(leadership_.outages());
+  proposals_->propose_inputs();
+  if (all && proxy_->batch().empty()) leadership_.resume_time(now_ns_);
+}
+
 bool Node::work_waiting() const noexcept {
   const bool stalls = stalls_->has_news() && mode_.watches_stalls();
   const bool inputs = !proxy_->batch().empty() && !leadership_.busy();
@@ -206,6 +215,7 @@ void Node::sleep_until_event() {
   if (http_ != nullptr) due = std::min(due, http_->due_ns());
   if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
   if (recovery_->catches_up()) due = std::min(due, now_ns_ + kCatchUpLookNs);
+  leadership_.runs(now_ns_, due);
   loop_.arm(due);
   loop_.wait();
   server_->node_awake();

@@ -79,6 +79,7 @@ class Node {
   // --- the loop (node.cc)
   bool round();
   void look_for_memory();
+  void propose_inputs();
   std::int64_t report_progress();
   std::int64_t watch_lead();
   bool heard_standing(ReplicaId from, std::span<const std::byte> message);

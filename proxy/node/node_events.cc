@@ -34,8 +34,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   }
   server_->outputs().committed(entry);
   if (!LogIntake::is_of_consensus(entry)) {
-    leadership_.committed(entry.at.index, static_cast<std::int64_t>(entry.stamp_ns),
-                          monotonic_ns());
+    leadership_.committed(entry.at, static_cast<std::int64_t>(entry.stamp_ns), monotonic_ns());
     if (mode_.member()) {
       proxy_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
     }

@@ -271,8 +271,8 @@ void Node::open_checks() {
   check.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
     mode_.digest(ReplicaId{config_.replica}, own, logged);
   };
-  check.diverged = [this](const std::string& alarm) {
-    recovery_->distrust(live_check_->alarms().unbroken());
+  check.diverged = [this](const std::string& alarm, Index at) {
+    recovery_->distrust(live_check_->alarms().unbroken(), at);
     fail(ExitStatus::kDiverged, alarm +
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");
@@ -293,7 +293,7 @@ void Node::open_checks() {
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);
     live_check_->restore(s.at.index, s.verified, s.restarted_from);
-    leadership_.committed(s.at.index, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+    leadership_.committed(s.at, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
     mode_.begin_behind(s.at.index, s.outputs.hash.open);
   }
   if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();

@@ -38,7 +38,7 @@ PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
       {own.recovers, PeerNote::kRecovers},
       {own.needs_checkpoint, PeerNote::kNeedsCheckpoint},
       {own.no_room, PeerNote::kNoRoom},
-      {own.held, PeerNote::kHeld}};
+      {own.held && own.lag_ms > control::kNearMs, PeerNote::kHeld}};
   for (const auto& [is, flag] : flags) note.flags |= is ? flag : 0;
   own.why_not.copy(note.why_not, sizeof note.why_not - 1);
   return note;

@@ -50,10 +50,14 @@ Proposals::Proposals(const Config& config, const Agreed& agreed, dmt::Layout& la
 bool Proposals::start(std::int64_t now_ns) {
   StartBody body{};
   std::copy(config_.secret.begin(), config_.secret.end(), std::begin(body.seed));
+  dmt::SchedulerState& s = layout_.scheduler;
+  if (s.applied_index.load(std::memory_order_acquire) != 0) {  // behind the group's first START
+    leadership_.aim(realtime_ns() - s.wall_offset_ns, now_ns);
+  }
   body.wall_offset_ns = realtime_ns() - leadership_.now(now_ns);
   body.leader = config_.replica;
   body.resets = proxy_.resets();
-  layout_.scheduler.leading.store(1, std::memory_order_seq_cst);
+  s.leading.store(1, std::memory_order_seq_cst);
   std::array<std::byte, sizeof body + sizeof agreed_> payload;
   std::memcpy(payload.data(), &body, sizeof body);
   std::memcpy(payload.data() + sizeof body, agreed_.data(), sizeof agreed_);

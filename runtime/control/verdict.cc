@@ -157,6 +157,14 @@ Verdict unready(const ReplicaSeen& leader) {
                      "not serving: " + who + " leads, and its server does not know that yet");
 }
 
+// The leader's server has not taken for long what another's has: it is stopped, or starved.
+bool stands(const ReplicaSeen& leader, const GroupSeen& group) {
+  if (leader.told.lag_ms <= kStandsMs) return false;
+  return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaSeen& r) {
+    return r.replica != leader.replica && there(r) && lacks(r).empty();
+  });
+}
+
 // How many may be lost, whichever they are, and the others are a majority of which one serves at
 // once.
 std::int64_t losses(std::int64_t all, std::int64_t present, std::int64_t ready) {
@@ -259,6 +267,9 @@ Verdict verdict_of(const GroupSeen& group) {
   } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
              !leader->told.why_not.empty()) {
     v = unready(*leader);
+  } else if (stands(*leader, group)) {
+    v = not_serving(Health::kNotServing, "NOT SERVING: the server of " + name_of(*leader) +
+                                             ", which leads, " + lacks(*leader));
   } else {
     v.serving = true;
     v.sound = group.alarm.empty();

@@ -23,6 +23,9 @@ namespace crane::control {
 
 // A server whose oldest entry that waits is no older serves at once when its replica leads.
 inline constexpr std::int64_t kNearMs = 200;
+// A leader whose server is further behind serves nothing if another's is near.  More than kNearMs:
+// of a computation, which is one on all replicas alike, the others have told by then.
+inline constexpr std::int64_t kStandsMs = 300;
 
 // Of what a replica missed: entries that its server has run since the replica began, and those that
 // it has to run.

@@ -35,7 +35,7 @@ class RestartLimiter {
     if (began_ms_ != 0 && now_ms - began_ms_ > kLastsMs) forget();
     if (how != End::kAsked) ++in_a_row_;
     failed_ = how == End::kFailed ? failed_ + 1 : how == End::kKilled ? 0 : failed_;
-    due_ms_ = now_ms + std::max(least_ms, pause_ms());
+    due_ms_ = now_ms + std::max(least_ms, how == End::kAsked ? 0 : pause_ms());
     planned_ = true;
   }
   void begins(std::int64_t now_ms) {

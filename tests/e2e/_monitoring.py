@@ -93,9 +93,10 @@ class Prometheus:
         values = list(self.query(expression).values())
         return values[0] if len(values) == 1 else None
 
-    def alerts(self):
+    def alerts(self, state="firing|pending"):
         """Of the group: what else is written to this machine's disk meanwhile is not its doing."""
-        return {dict(labels)["alertname"] for labels in self.query("ALERTS")} - {"CraneDiskFilling"}
+        found = self.query(f'ALERTS{{alertstate=~"{state}"}}')
+        return {dict(labels)["alertname"] for labels in found} - {"CraneDiskFilling"}
 
     def __exit__(self, kind, error, trace):
         if kind is not None:

@@ -5,6 +5,7 @@ other, with crane-run and without: connections wait, and go on. crane-run is sto
 goes round; a node has no descriptor left: clients are served, and no loop spins. When the group has
 ended nothing waits any more.
 """
+import contextlib
 import itertools
 import os
 import re
@@ -99,16 +100,22 @@ class Clients:
             client.join(60)
 
 
-def keepers():
-    """Processes that hold clients' sockets of a node."""
+def keepers(group):
+    """Processes that hold clients' sockets of its nodes, whose words they have."""
     return [int(pid) for pid in os.listdir("/proc") if pid.isdigit()
-            and h.name_of(pid) == "crane-sockets" and h.alive(int(pid))]
+            and h.name_of(pid) == "crane-sockets" and h.alive(int(pid))
+            and f"/{group.name}/" in words_of(pid)]
 
 
-def waiting_keepers(before):
+def words_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline") as words:
+        return words.read()
+    return ""
+
+
+def waiting_keepers(group):
     """Those whose node is gone: they have closed all but clients' sockets."""
-    return [pid for pid in keepers()
-            if pid not in before and not os.path.exists(f"/proc/{pid}/fd/2")]
+    return [pid for pid in keepers(group) if not os.path.exists(f"/proc/{pid}/fd/2")]
 
 
 # --- all nodes ----------------------------------------------------------------------------------
@@ -170,7 +177,7 @@ def killed_keeper(scenario, group):
 
 # --- the end ------------------------------------------------------------------------------------
 
-def ends(scenario, group, before, how):
+def ends(scenario, group, how):
     """Clients wait for a group that comes to its end: they are reset, and nothing is left."""
     client = h.Redis(group.port, 60)
     client("PING")
@@ -180,7 +187,7 @@ def ends(scenario, group, before, how):
     else:
         kill_crane_run(group)
     kill(pids_of(group, "node", range(3)))
-    h.wait_until(lambda: waiting_keepers(before), 20, f"{how}: a keeper has the client's socket")
+    h.wait_until(lambda: waiting_keepers(group), 20, f"{how}: a keeper has the client's socket")
     if how == "crane-run stops":
         group.process.send_signal(signal.SIGTERM)
         group.process.send_signal(signal.SIGCONT)
@@ -194,8 +201,7 @@ def ends(scenario, group, before, how):
     except OSError as error:
         saw = type(error).__name__
     scenario.check(saw == "ConnectionResetError", f"{how}: a waiting client is reset", saw)
-    h.wait_until(lambda: not [pid for pid in keepers() if pid not in before], 20,
-                 f"{how}: no keeper is left")
+    h.wait_until(lambda: not keepers(group), 20, f"{how}: no keeper is left")
     client.close()
 
 
@@ -283,9 +289,10 @@ def without_descriptors(scenario, group):
             client.close()
 
 
-def redis(scenario, act):
+def redis(scenario, act, *options):
     port = h.free_port()
-    with h.Group(scenario, h.redis_program(port), port=port, options=t.RETURNS) as group:
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=[*t.RETURNS, *options]) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
         act(group)
 
@@ -301,18 +308,18 @@ def apache(scenario, act):
 
 def body(scenario):
     h.need("redis-server", "apache2")
-    before = keepers()
 
     def by_hand(group):
-        ends(scenario, group, before, "--stop, where nothing runs")
+        ends(scenario, group, "--stop, where nothing runs")
         start_again(group)
     parts = {
         "redis": lambda: redis(scenario, lambda group: lost(scenario, group, Counts, "redis")),
+        "disk": lambda: redis(scenario, lambda group: lost(scenario, group, Counts, "log on disk"),
+                              "--durability", "disk"),
         "stopped": lambda: redis(scenario, lambda group: stopped_crane_run(scenario, group)),
         "descriptors": lambda: redis(scenario, lambda group: without_descriptors(scenario, group)),
         "keeper": lambda: redis(scenario, lambda group: killed_keeper(scenario, group)),
-        "end": lambda: redis(scenario, lambda group: ends(scenario, group, before,
-                                                          "crane-run stops")),
+        "end": lambda: redis(scenario, lambda group: ends(scenario, group, "crane-run stops")),
         "stop": lambda: redis(scenario, by_hand),
         "apache": lambda: apache(scenario, lambda group: lost(scenario, group, Fetches, "apache")),
     }

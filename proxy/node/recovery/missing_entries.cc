@@ -54,7 +54,7 @@ std::optional<Index> MissingEntries::find_behind(Index last, Shipping* shipping,
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     const checkpoint::Manifest& m = one.manifest;
-    if (!one.damage.empty() || m.log_digest != digest) continue;
+    if (!one.damage.empty() || one.distrusted || m.log_digest != digest) continue;
     if (m.at.index <= last) break;  // LACK-1
     // The process that fetched it has not said so yet, and may not be done.
     if (replica == config_.replica && shipping != nullptr && shipping->fetches()) {

@@ -461,8 +461,9 @@ void Recovery::describe(NodeStatus& status) {
   status.restored_at = value(start_.state().at.index);
 }
 
-void Recovery::distrust(std::uint64_t verified) {
+void Recovery::distrust(std::uint64_t verified, Index at) {
   stop();
+  start_.differed(at);
   packer_->distrust(verified);
 }
 

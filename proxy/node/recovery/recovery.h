@@ -147,8 +147,8 @@ class Recovery {
   const std::string& refusal() const noexcept { return tier_.refusal(); }
   void describe(NodeStatus& status);
 
-  // This replica diverged somewhere behind entry `verified`.
-  void distrust(std::uint64_t verified);
+  // This replica diverged somewhere behind entry `verified`, which was found at entry `at`.
+  void distrust(std::uint64_t verified, Index at);
   void stop();
 
  private:

@@ -22,7 +22,12 @@
 namespace crane::node {
 
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config) {
-  if (!config.replays) return checkpoint::find_kept(config.dir).checkpoints;
+  if (!config.replays) {
+    auto kept = checkpoint::find_kept(config.dir).checkpoints;
+    std::stable_partition(kept.begin(), kept.end(),
+                          [](const auto& one) { return !one.listed.distrusted; });
+    return kept;
+  }
   const std::filesystem::path path = config.restore_from;
   auto found = checkpoint::Checkpoints({path.parent_path(), 1, {}}).find(path.filename());
   if (!found.ok()) return {};
@@ -74,6 +79,11 @@ Outcome StartingPoint::find() {
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     if (config_.skip_checkpoints || (!name.empty() && one.name != name)) continue;
     any = true;
+    if (one.distrusted && name.empty()) {  // START-3
+      spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
+                   one.path, config_.may_begin ? "; it is left out" : ", and there is no other");
+      if (config_.may_begin) continue;
+    }
     const Attempt attempt = try_one(one, target);
     if (attempt == Attempt::kOtherConfiguration) {
       return failure(ExitStatus::kDisagrees, changed_);
@@ -134,6 +144,7 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
     upper_ = target + "/upper";
   }
   directory_ = target;
+  path_ = one.path;
   times_.unpacking = since_begin_us();
   recovered_by_ = checkpoint::name_of(manifest.value().tier);
   return Attempt::kUsable;
@@ -177,6 +188,16 @@ std::optional<consensus::Checkpoint> StartingPoint::log_position() const {
   if (at_checkpoint()) return consensus::Checkpoint{{state_.at, state_.position}, state_.facts};
   if (runs_all_again()) return consensus::Checkpoint{};
   return std::nullopt;
+}
+
+void StartingPoint::differed(Index at) const {
+  if (!at_checkpoint()) return;
+  const std::filesystem::path path = path_;
+  const Outcome noted =
+      checkpoint::Checkpoints({path.parent_path(), 1, {}}).note_difference(path.filename(), at);
+  if (noted.ok() || noted.error().code == Code::kNotFound) return;  // it was removed meanwhile
+  spdlog::error("it cannot be noted that a replica differed behind {}: {}", path_,
+                noted.error().message());
 }
 
 // --- the server runs ----------------------------------------------------------------------------

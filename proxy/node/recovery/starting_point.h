@@ -10,6 +10,8 @@
 //                    behind no gap: what CRIU or the files bring back is as of the entry from which
 //                    it asks consensus for the rest.
 // INVARIANT START-2  A server that recovers is the one that the group's configuration names.
+// INVARIANT START-3  A replica begins at a distrusted checkpoint only where it cannot begin at
+//                    another one, nor at the log's beginning.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -35,7 +37,7 @@
 namespace crane::node {
 
 // Checkpoints that a replica of this configuration might begin at: those of this machine, newest
-// first; of a replay the one that it begins with.
+// first, but the distrusted ones last; of a replay the one that it begins with.
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config);
 
 // What of a server goes on with the next one on its files; in a checkpoint's state as "carried".
@@ -69,6 +71,10 @@ class StartingPoint {
   const NodeState& state() const noexcept { return state_; }
   const dmt::Carried& carried() const noexcept { return carried_; }
 
+  // The replica differed from the others at log index `at`: the checkpoint that it began at may be
+  // the cause.
+  void differed(Index at) const;
+
   // The server runs: its files get their names, and what was unpacked goes.  `why` is for people.
   Outcome resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why);
   // True until resume().
@@ -93,6 +99,7 @@ class StartingPoint {
   const bool member_;
   const std::int64_t began_ns_ = monotonic_ns();
   std::string directory_, upper_;
+  std::string path_;  // of the checkpoint that was unpacked
   std::string json_;  // the node's state as it stands in the checkpoint
   NodeState state_;
   dmt::Carried carried_{};

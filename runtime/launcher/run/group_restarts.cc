@@ -56,6 +56,9 @@ void Group::plan_return(Replica& replica) {
                         full                                 ? kRoomMs
                         : status == Status::kReplicaDiverged ? kDivergedMs
                                                              : 0);
+  // From an older one it may come to the same difference: if the server has read something of this
+  // machine that is not there any more, only a checkpoint behind that helps.
+  if (status == Status::kReplicaDiverged) ask_for_checkpoint();
   replica.told = replica.problem.error().text;
   const std::int64_t in_ms = replica.returns.due_ms() - now_ms();
   const std::string command = "crane-ctl replica resume " + std::to_string(replica.number);

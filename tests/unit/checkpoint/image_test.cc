@@ -213,6 +213,35 @@ TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", 
   CHECK(all.unpack("../x", scratch.path() + "/out", kOurs).error().code == Code::kNotFound);
 }
 
+TEST_CASE("image: one behind which replicas differ at the same place is distrusted",
+          "[root][IMAGE-3]") {
+  std::mt19937_64 random(Catch::rngSeed());
+  Scratch scratch;
+  Checkpoints all = checkpoints_in(scratch.path());
+  const std::string older = publish_one(all, 1, 50, random);
+  const std::string newer = publish_one(all, 1, 90, random);
+  const auto distrusted = [&scratch](const std::string& name) {
+    return checkpoints_in(scratch.path()).find(name).value().distrusted;  // another process
+  };
+  REQUIRE(all.note_difference(newer, Index{95}).ok());
+  CHECK_FALSE(distrusted(newer));
+  REQUIRE(all.note_difference(newer, Index{97}).ok());  // a race of the server's, say
+  CHECK_FALSE(distrusted(newer));
+  REQUIRE(all.note_difference(newer, Index{97}).ok());
+  CHECK(distrusted(newer));
+  CHECK_FALSE(distrusted(older));
+  CHECK(all.note_difference("9.9", Index{97}).error().code == Code::kNotFound);
+  REQUIRE(all.verify(newer).ok());
+  CHECK(distrusted(newer));
+  // It is no reason to remove another, and goes when there is a better one.
+  CHECK(all.keep(1).value() == 0);
+  REQUIRE(all.verify(older).ok());
+  CHECK(all.keep(1).value() == 1);
+  CHECK(all.list().value().at(0).name == older);
+  spill(scratch.path() + "/checkpoints/" + older + "/differed", "?");
+  CHECK_FALSE(distrusted(older));
+}
+
 TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][IMAGE-3]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;

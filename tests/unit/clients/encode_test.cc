@@ -6,8 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "proxy/clients/virtual_clock.h"
-
 using namespace crane;
 using namespace crane::proxy;
 
@@ -45,22 +43,4 @@ TEST_CASE("CONNECT names the server's own port, not the published one", "[encode
   REQUIRE(read_body(bytes_of(body), read));
   REQUIRE(read.port == 80);
   REQUIRE_FALSE(read_body(bytes_of(body).first(10), read));
-}
-
-TEST_CASE("V1: virtual time goes on through a change of the leader and never back", "[clock]") {
-  VirtualClock old_leader;
-  const auto first = old_leader.next_stamp(1'000'000);
-  old_leader.committed(first, 1'000'000);
-  REQUIRE(old_leader.next_stamp(3'000'000) - first == 2'000'000);
-
-  // A follower whose own clock shows another number sees two stamps, the second one late.
-  VirtualClock follower;
-  follower.committed(1'000'000, 50'000'000);
-  follower.committed(3'000'000, 52'700'000);
-  const auto taken_over = follower.next_stamp(60'000'000);
-  REQUIRE(taken_over == 11'000'000);
-  REQUIRE(follower.next_stamp(59'000'000) >= taken_over);
-  follower.committed(20'000'000, 60'000'000);
-  REQUIRE(follower.now(60'000'000) == 20'000'000);
-  REQUIRE(follower.mono_at(20'000'000) == 60'000'000);
 }

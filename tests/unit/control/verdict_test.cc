@@ -211,6 +211,16 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
        Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
       {"it is gone", [](GroupSeen& g) { g.replicas[0].seen = Seen::kGone; }, Health::kNoLeader,
        false, 0, "NOT SERVING: no leader"},
+      {"its server stands", [](GroupSeen& g) { g.replicas[0].told.lag_ms = 1'301; },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: the server of replica 0, which leads, is 1,301 ms behind"},
+      {"all servers compute",
+       [](GroupSeen& g) {
+         for (ReplicaSeen& r : g.replicas) r.told.lag_ms = 1'301;
+       },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 0 is 1,301 ms behind; replica 1 is "
+       "1,301 ms behind; replica 2 is 1,301 ms behind"},
       {"it has no quorum", [](GroupSeen& g) { g.no_quorum = "no quorum: 1 of 3 replicas answer"; },
        Health::kNoLeader, false, 0, "NOT SERVING: no quorum"},
   };

@@ -8,10 +8,11 @@ What it plays is told by variables in the configured environment:
   FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
   It goes on when its crane-run is gone, and lets the next one supervise it.
   FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
-  What crane-run asks of members is kept in <dir>/asked-<k>.
+  What crane-run asks of members, and for checkpoints, is kept in <dir>/asked-<k>.
   FAKE_STUBBORN=k  replica k ignores "stop"
   FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
-                 "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k> appears
+                 "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k>
+                 appears, after "fatal" with its code
 """
 import contextlib
 import fcntl
@@ -67,7 +68,8 @@ def main():
             message = json.load(open(words))
             say(**message)
             os.unlink(words)
-            leaves = {"removed": 71, "drained": 0}.get(message["t"], leaves)
+            leaves = {"removed": 71, "drained": 0,
+                      "fatal": message.get("code")}.get(message["t"], leaves)
         if leaves is not None and (leaves != 0 or os.path.exists(end)):
             return leaves
         readable = select.select([s for s in (control, door) if s]
@@ -97,7 +99,7 @@ def main():
             control = None
             continue
         message = json.loads(data)
-        if message["t"] == "member":
+        if message["t"] in ("member", "checkpoint"):
             with open(f"{config['dir']}/asked-{me}", "a") as asked:
                 asked.write(data.decode() + "\n")
         if message["t"] == "stop" and play.get("FAKE_STUBBORN") != str(me):

@@ -367,6 +367,19 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   CHECK(group.wait() == 0);
 }
 
+TEST_CASE("group: behind a replica that diverged a checkpoint is asked for", "[launcher]") {
+  Running group(3, {"FAKE_WORDS=1"}, "diverged");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  const pid_t first = group.node(2);
+  group.let_say(2, {{"t", "fatal"}, {"code", 79}, {"message", "replica 2 diverged"}});
+  REQUIRE(eventually(
+      [&] { return slurp(group.dir() + "/asked-0").find("\"checkpoint\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return group.node(2) > 0 && group.node(2) != first; }));
+  CHECK_FALSE(fs::exists(group.dir() + "/asked-1"));  // it follows
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+}
+
 TEST_CASE("group: one that is drained is not missed, and recovers when asked for", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "drained");
   REQUIRE(eventually([&] { return group.ready(); }));

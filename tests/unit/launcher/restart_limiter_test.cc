@@ -45,6 +45,9 @@ TEST_CASE("returns: one that asked to restart has not failed", "[launcher]") {
   CHECK(returns.failed() == 1);
   CHECK(pause_after_end(returns, 30, RestartLimiter::End::kKilled) == kSecond);
   CHECK(returns.failed() == 0);
+  // However often it ended before: the checkpoint is there.
+  CHECK(pause_after_end(returns, 40, RestartLimiter::End::kAsked) == 0);
+  CHECK(returns.in_a_row() == 2);
 }
 
 TEST_CASE("returns: one that failed often and was just started again still fails", "[launcher]") {

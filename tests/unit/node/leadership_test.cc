@@ -103,10 +103,47 @@ TEST_CASE_METHOD(World, "what the stall rule proposes is not waited for", "[lead
 }
 
 TEST_CASE_METHOD(World, "stamps go on from what was committed", "[leadership]") {
-  leadership.committed(Index{1}, 5'000'000, 1000);
+  leadership.committed({kFirst, Index{1}}, 5'000'000, 1000);
   lead();
   REQUIRE(start());
-  CHECK(stamps.back() >= 5'000'000);
+  CHECK(stamps.back() == 5'000'000);
   REQUIRE(propose(EntryType::kTime));
   CHECK(stamps[1] >= stamps[0]);
+}
+
+TEST_CASE_METHOD(World, "a new leader's stamps wait until its clients were read",
+                 "[leadership][CLOCK-2]") {
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  leadership.role(Role::kFollower, kFirst, ReplicaId{1});
+  leadership.committed({kFirst, Index{7}}, 100 * kSecond_ns, kSecond_ns);
+  lead(kSecond);
+  const auto propose_at = [this](EntryType type, std::int64_t now_ns) {
+    REQUIRE(leadership.propose(type, 0, {}, now_ns).ok());
+    return stamps.back();
+  };
+  REQUIRE(leadership.propose_start(0, {}, 21 * kSecond_ns).ok());
+  CHECK(stamps.back() == 100 * kSecond_ns);
+  CHECK(leadership.waits_for_inputs());
+  leadership.committed({kSecond, Index{1}}, stamps.back(), 21 * kSecond_ns);
+  CHECK(propose_at(EntryType::kData, 21 * kSecond_ns) == 100 * kSecond_ns);
+  leadership.resume_time(21 * kSecond_ns);
+  CHECK_FALSE(leadership.waits_for_inputs());
+  CHECK(propose_at(EntryType::kTime, 21 * kSecond_ns) == 100 * kSecond_ns);
+}
+
+TEST_CASE_METHOD(World, "a leader without a majority stops its stamps until an entry is committed",
+                 "[leadership][CLOCK-3]") {
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  lead();
+  REQUIRE(start());
+  leadership.committed({kFirst, Index{1}}, stamps.back(), 2000);
+  leadership.runs(2000, 2000);
+  REQUIRE(propose(EntryType::kData));
+  const std::uint64_t outages = leadership.outages();
+  leadership.runs(7 * kSecond_ns, 7 * kSecond_ns);
+  CHECK_FALSE(leadership.waits_for_inputs());
+  CHECK(leadership.now(7 * kSecond_ns) < kSecond_ns);
+  leadership.committed({kFirst, Index{2}}, stamps.back(), 7 * kSecond_ns);
+  CHECK(leadership.waits_for_inputs());
+  CHECK(leadership.outages() == outages + 1);
 }

@@ -77,7 +77,7 @@ struct World {
       actions.members = [this] { return members; };
       actions.maps = [] { return std::string(); };
       actions.compared = [&r](const proxy::Digest&, const proxy::Digests&) { ++r.compared; };
-      actions.diverged = [&r](const std::string& why) { r.alarm = why; };
+      actions.diverged = [&r](const std::string& why, Index) { r.alarm = why; };
       r.check = std::make_unique<LiveCheck>(r.config, r.segment.w, *r.outputs, r.leadership, true,
                                             std::move(actions));
     }
@@ -149,6 +149,31 @@ TEST_CASE_METHOD(World, "a minority is told that it diverged, the others go on",
     CHECK(replicas[i].check->verdict() == Verdict::kDifferent);
     CHECK_FALSE(replicas[i].check->alarms().none());
   }
+}
+
+TEST_CASE_METHOD(World, "a replica that runs what it missed is compared at each cut of it",
+                 "[live_check]") {
+  for (unsigned i = 0; i < kReplicas; ++i) write(i, "the same");
+  members[1].connected = false;
+  step();
+  commit();
+  admit(0);
+  admit(2);  // the log tells of no digest of replica 1
+  step();
+  commit();
+  admit(0);
+  admit(2);
+  SECTION("and is equal") {}
+  SECTION("and differs") { write(1, "another"); }
+  const bool differs = replicas[1].outputs->bytes() > std::string("the same").size();
+  const auto admit_at = [this](std::size_t index) {
+    replicas[1].check->admitted({OutputType::kAdmitted, {}, index, 0, index}, true, now_ns);
+  };
+  admit_at(1);
+  CHECK(replicas[1].alarm.empty());
+  admit_at(2);
+  CHECK(replicas[1].alarm.empty() != differs);
+  CHECK(replicas[1].check->verdict() == (differs ? Verdict::kDifferent : Verdict::kEqual));
 }
 
 TEST_CASE_METHOD(World, "a digest is taken at the admission", "[live_check][CHECK-1]") {

@@ -188,6 +188,32 @@ TEST_CASE_METHOD(World, "what may be wrong is removed, what was verified stays",
   CHECK(left[0].listed.manifest.at.index == Index{5});
 }
 
+TEST_CASE_METHOD(World, "a checkpoint behind which a replica differs each time is left out",
+                 "[packer][START-3]") {
+  make(5);
+  make(9);
+  config.restore = true;
+  const auto begins_at = [this] {
+    StartingPoint start(config, agreed, true);
+    REQUIRE(start.find().ok());
+    if (start.at_checkpoint()) start.differed(Index{start.state().at.index});
+    return start.state().at.index;
+  };
+  CHECK(begins_at() == Index{9});
+  CHECK(begins_at() == Index{9});
+  CHECK(begins_at() == Index{5});
+  MissingEntries missing(config);
+  CHECK_FALSE(missing.step(Index{5}, nullptr, 1));  // no reason to restart
+  CHECK(begins_at() == Index{5});
+  SECTION("the log's beginning is next") {
+    config.may_begin = true;
+    CHECK(begins_at() == Index{0});
+  }
+  SECTION("and where that is gone, the newest") { CHECK(begins_at() == Index{9}); }
+  make(12);
+  CHECK(begins_at() == Index{12});
+}
+
 TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
   REQUIRE(packer->begin(Index{5}).ok());
   const std::string staging = packer->staging_path();
