@@ -36,8 +36,6 @@ static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its w
 constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;
 constexpr int kPopulateStepsMax = 16;
-// A leader hands over when so much of its ring is committed without its own store.
-constexpr std::uint64_t kUnstoredDivisor = 8;
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
@@ -75,52 +73,6 @@ static_assert(static_cast<int>(core::ElectionCause::kStepDown) ==
               static_cast<int>(ElectionCause::kStepDown));
 
 }  // namespace
-
-const char* name(MemberRole role) noexcept {
-  switch (role) {
-    case MemberRole::kNone:
-      return "none";
-    case MemberRole::kLearner:
-      return "learner";
-    case MemberRole::kReturning:
-      return "returning";
-    case MemberRole::kVoter:
-      return "voter";
-    case MemberRole::kAnalysis:
-      return "analysis";
-  }
-  return "?";
-}
-
-const char* name(ElectionCause cause) noexcept {
-  switch (cause) {
-    case ElectionCause::kFirst:
-      return "start";
-    case ElectionCause::kDeath:
-      return "death of the leader";
-    case ElectionCause::kSuspicion:
-      return "suspicion";
-    case ElectionCause::kTransfer:
-      return "transfer";
-    case ElectionCause::kStepDown:
-      return "the leader stepped down";
-  }
-  return "?";
-}
-
-const char* name(Role role) noexcept {
-  switch (role) {
-    case Role::kFollower:
-      return "follower";
-    case Role::kCandidate:
-      return "candidate";
-    case Role::kLeader:
-      return "leader";
-    case Role::kLearner:
-      return "learner";
-  }
-  return "?";
-}
 
 Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
                const core::Start& start, std::unique_ptr<StoreSide> store, int event_fd)
@@ -310,67 +262,6 @@ void Driver::populate_ahead() {
     fabric_->populate(populated_pos_ % ring, kPopulateStep);
     populated_pos_ += kPopulateStep;
   }
-}
-
-// A leader whose disk is full takes no more than its ring holds.  Where the others, on other
-// machines, have stored on without it, one of them leads.
-void Driver::look_at_disk() {
-  if (!store_ || store_->no_room().empty() || !leads() || options_.fabric == FabricKind::kShm) {
-    return;
-  }
-  const bool alone = core_.committed() > core_.durable().index;
-  const std::uint64_t ring = core_.config().ring_bytes;
-  if (!alone || !core_.leads_on() ||
-      core_.end_pos() - store_->stored_pos() <= ring / kUnstoredDivisor) {
-    return;
-  }
-  ReplicaId best = options_.self;
-  for (const MemberStatus& m : members()) {
-    if (m.role != MemberRole::kVoter || !m.streaming || m.id == options_.self) continue;
-    if (best == options_.self || m.durable > core_.peer_durable(best)) best = m.id;
-  }
-  if (best == options_.self || !core_.transfer(best, now()).ok()) return;
-  Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self))
-            << ": its disk is full, those of the others are not";
-  carry_out();
-}
-
-bool Driver::low_on_room() const noexcept { return store_ && store_->low_on_room(); }
-
-bool Driver::short_of_room() const noexcept {
-  return short_of_memory_ || (store_ && !store_->no_room().empty());
-}
-
-// Positions of the log, which may lie on both sides of the ring's end.
-bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {
-  const std::uint64_t ring = core_.config().ring_bytes;
-  const std::uint64_t offset = pos % ring;
-  const std::uint64_t first = std::min(bytes, ring - offset);
-  return fabric_->back(offset, first) && fabric_->back(0, std::min(bytes - first, ring));
-}
-
-// As back(), and at the followers: a write that fails there for want of room costs its right to
-// write, and a new one needs memory.
-bool Driver::back_all(std::uint64_t pos, std::uint64_t bytes) noexcept {
-  const std::uint64_t ring = core_.config().ring_bytes;
-  const std::uint64_t offset = pos % ring;
-  const std::uint64_t first = std::min(bytes, ring - offset);
-  return back(pos, bytes) && fabric_->back_peers(offset, first) &&
-         fabric_->back_peers(0, std::min(bytes - first, ring));
-}
-
-// ROOM-2 behind an entry of so many bytes.
-bool Driver::has_room(std::uint64_t bytes) noexcept {
-  const bool room = back_all(core_.end_pos(), bytes + kBackedBehind);
-  refused_bytes_ = room ? 0 : std::max(refused_bytes_, bytes);
-  if (room == !short_of_memory_) return room;
-  short_of_memory_ = !room;
-  Message() << (room ? "shared memory has room again: r" : "shared memory is full: r")
-            << static_cast<unsigned>(value(options_.self)) << ": " << options_.directory.c_str()
-            << (room ? ": inputs are taken again"
-                     : ": the log cannot grow, so inputs wait; remove what else lies on that file "
-                       "system, or mount -o remount,size= it larger");
-  return room;
 }
 
 void Driver::step(const core::Event& event) {

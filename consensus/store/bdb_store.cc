@@ -27,9 +27,6 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::uint32_t kPageBytes = 4096;
 constexpr int kMessagesMax = 3;
 constexpr std::uint64_t kRoomBytes = 1U << 20;  // less than this is no room
-// Parts of BdbOptions::spare_bytes: below this many times the log is to be cut; a promise or a cut
-// needs so small a part.  An entry is written to Berkeley DB's log, and then to a page.
-constexpr std::uint64_t kLowFactor = 2, kSmallDivisor = 8, kWriteFactor = 3;
 
 // One of two slots of the file `high`, written in turn.
 struct High {
@@ -463,34 +460,6 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
   unchecked_bytes_ += used + kPageBytes;
   if (const Outcome o = write_high(); !o) return o.error();
   return at;
-}
-
-Room BdbStore::room(Work work, std::size_t bytes) {
-  struct statvfs disk {};
-  if (::statvfs(options_.directory.c_str(), &disk) != 0) return {};  // the transaction will tell
-  Room r;
-  r.free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
-  r.low = r.free < kLowFactor * options_.spare_bytes;
-  std::uint64_t needed = options_.spare_bytes / kSmallDivisor;
-  if (work == Work::kEntries) {
-    // Entries wait until there is room for more than the next few.
-    needed = options_.spare_bytes + (short_ ? options_.spare_bytes / 4 : 0) + kWriteFactor * bytes;
-  }
-  r.enough = r.free >= needed;
-  if (!r.enough) r.missing = needed - r.free;
-  if (work == Work::kEntries) short_ = !r.enough;
-  return r;
-}
-
-// Of a cut log the files of Berkeley DB's own log go here, too.
-Outcome BdbStore::tidy() {
-  if (broken_ || (unchecked_bytes_ <= options_.checkpoint_bytes && !cut_)) return Done{};
-  if (!room(Work::kDrop, 0).enough) return Done{};  // the next one
-  unchecked_bytes_ = 0;
-  cut_ = false;
-  const int code = env_->txn_checkpoint(env_, 0, 0, 0);
-  if (code != 0) return failed(code, "write the store's checkpoint");
-  return Done{};
 }
 
 int BdbStore::put_entry(DB_TXN* txn, const core::EntryHeader& h, std::span<const std::byte> bytes) {

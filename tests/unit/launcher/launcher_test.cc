@@ -468,26 +468,6 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   CHECK(probe.publishes(81));
 }
 
-TEST_CASE("shared memory: what the replicas and their logs need is there, or the start is refused",
-          "[launcher]") {
-  CHECK(shared_memory_needed(3, 128) == std::uint64_t{3 * (64 + 128)} << 20);
-  CHECK(check_shared_memory("/dev/shm", 1, 0).ok());
-  const auto refused = check_shared_memory("/dev/shm", 3, 1U << 30);
-  CHECK(status_of(refused) == Status::kDiskFull);
-  for (const char* part : {"/dev/shm", "MiB free", "3221225664 MiB needed", "each of 3 replicas",
-                           "remount,size=", "--ring-mb"}) {
-    INFO(part << ": " << refused.error().text);
-    CHECK(refused.error().text.find(part) != std::string::npos);
-  }
-  Scratch scratch;
-  Options o;
-  o.name = unique_name("small");
-  o.dir = scratch.path;
-  o.ring_mb = 1U << 30;
-  GroupDirectories d;
-  CHECK(status_of(d.create(o.place())) == Status::kDiskFull);
-}
-
 TEST_CASE("directories: locked while the group lives, gone afterwards", "[launcher]") {
   Scratch scratch;
   Options o;
