@@ -110,7 +110,8 @@ def waits(scenario, group, directory, left, what, rounds):
             return all(s and s["no_room"] for s in [group.status(group.leader())])
         h.wait_until(full, 120, f"{what}: the leader says that there is no room")
         status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home))
-        scenario.check("no room" in text, f"{what}: crane-ctl says so ({status})", text)
+        scenario.check("NOT SERVING: inputs wait" in text and "no room: " in text,
+                       f"{what}: crane-ctl says so ({status})", text)
         at_rest = [c.answers for c in counters]
         path.unlink()
         h.wait_until(lambda: all(c.answers > b + 100 for c, b in zip(counters, at_rest)), 60,

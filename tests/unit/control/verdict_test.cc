@@ -198,7 +198,10 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
       {"it listens no more",
        [](GroupSeen& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
        Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
-      {"its inputs wait for room, and its server for them",
+      {"its inputs wait for room", [](GroupSeen& g) { g.replicas[0].told.no_room = true; },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
+      {"they do, and its server for them",
        [](GroupSeen& g) {
          g.replicas[0].told.no_room = true;
          g.replicas[0].told.why_not = "the server answers no client";
