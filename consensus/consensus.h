@@ -267,6 +267,9 @@ struct GroupStatus {
   bool needs_checkpoint = false;  // it lacks entries which left the leader's ring and the stores
   bool fetching = false;          // it takes them from peers' stores (kDisk)
   bool changing = false;          // a change of members is not committed yet
+  // What has no room to grow, so that inputs wait, where it lies, and how much it lacks; empty:
+  // nothing.
+  std::string no_room;
   std::vector<MemberStatus> members;
   ElectionStatus election;
   DetectionStatus detection;
@@ -344,6 +347,11 @@ class Consensus {
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;
   virtual QuorumStatus quorum() const = 0;
+  // kDisk: the disk of the own store will not have room for long; the log is to be cut below a
+  // checkpoint.
+  virtual bool low_on_room() const noexcept { return false; }
+  // status().no_room says where.
+  virtual bool short_of_room() const noexcept { return false; }
   // What a replica that begins behind the entry handed out last must know beside its place: the
   // members, and the view in which all that is known.  Opaque; also inside on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;

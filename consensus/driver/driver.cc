@@ -74,52 +74,6 @@ static_assert(static_cast<int>(core::ElectionCause::kStepDown) ==
 
 }  // namespace
 
-const char* name(MemberRole role) noexcept {
-  switch (role) {
-    case MemberRole::kNone:
-      return "none";
-    case MemberRole::kLearner:
-      return "learner";
-    case MemberRole::kReturning:
-      return "returning";
-    case MemberRole::kVoter:
-      return "voter";
-    case MemberRole::kAnalysis:
-      return "analysis";
-  }
-  return "?";
-}
-
-const char* name(ElectionCause cause) noexcept {
-  switch (cause) {
-    case ElectionCause::kFirst:
-      return "start";
-    case ElectionCause::kDeath:
-      return "death of the leader";
-    case ElectionCause::kSuspicion:
-      return "suspicion";
-    case ElectionCause::kTransfer:
-      return "transfer";
-    case ElectionCause::kStepDown:
-      return "the leader stepped down";
-  }
-  return "?";
-}
-
-const char* name(Role role) noexcept {
-  switch (role) {
-    case Role::kFollower:
-      return "follower";
-    case Role::kCandidate:
-      return "candidate";
-    case Role::kLeader:
-      return "leader";
-    case Role::kLearner:
-      return "learner";
-  }
-  return "?";
-}
-
 Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
                const core::Start& start, std::unique_ptr<StoreSide> store, int event_fd)
     : options_(std::move(options)),
@@ -133,6 +87,9 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
              options_.fabric == FabricKind::kTcp ? options_.commit_hold_ns : 0) {
   actions_.reserve(256);
   step(start);
+  populated_pos_ = core_.end_pos() / kPopulateStep * kPopulateStep;
+  populate_end_ = populated_pos_ + config.ring_bytes;
+  populate_ahead();
   take_own_events();  // the fences of a restart: from here on it is known whether it can start
 }
 
@@ -160,6 +117,9 @@ void Driver::advance_clock(std::uint64_t now_ns) noexcept { now_ns_ = std::max(n
 Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                               std::span<const std::byte> payload) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  if (!has_room(core::entry_bytes(payload.size()))) {
+    return Error{Code::kBusy, 0, "no room in shared memory"};
+  }
   advance_clock(recent_ns());  // good enough for time-outs; stamp_ns is the caller's
   const Index committed = core_.committed();
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
@@ -171,6 +131,9 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
 Result<Index> Driver::change_members(const MemberChange& change) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
   advance_clock(monotonic_ns());
+  if (!has_room(core::kMembersBytesMax)) {
+    return Error{Code::kBusy, 0, "no room in shared memory"};
+  }
   using Kind = core::MemberChange::Kind;
   const Kind kind = change.kind == MemberChange::Kind::kAdd           ? Kind::kAdd
                     : change.kind == MemberChange::Kind::kAddAnalysis ? Kind::kAddAnalysis
@@ -234,6 +197,8 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
   if (urgency_) urgency_->turn(now_ns);
   advance_clock(now_ns);
+  if (short_of_memory_) static_cast<void>(has_room(refused_bytes_));
+  look_at_disk();
   // What arrived while the reader was away comes before the judgement that nothing arrived.
   pump();
   if (core_.deadline_ns() <= now_ns_) {
@@ -292,8 +257,9 @@ void Driver::populate_ahead() {
   const std::uint64_t ring = core_.config().ring_bytes;
   populated_pos_ = std::max(populated_pos_, end / kPopulateStep * kPopulateStep);
   for (int i = 0; i < kPopulateStepsMax; ++i) {
-    if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
-    fabric_->populate(populated_pos_, kPopulateStep);
+    if (populated_pos_ >= populate_end_ || populated_pos_ > end + kPopulateAhead) return;
+    if (!back(populated_pos_, kPopulateStep)) return;
+    fabric_->populate(populated_pos_ % ring, kPopulateStep);
     populated_pos_ += kPopulateStep;
   }
 }
@@ -451,6 +417,10 @@ void Driver::carry_out(const core::WriteLog& a) {
 }
 
 void Driver::carry_out(const core::ReadLog& a) {
+  if (!leads() && !back(core_.end_pos(), a.size + kBackedBehind)) {
+    own_events_.emplace_back(core::Completion{a.token, false, {}, PeerProcess::kUnknown});
+    return;
+  }
   fabric_->read(a.peer, a.offset, a.size, Token{static_cast<std::uint64_t>(a.token)});
 }
 
@@ -575,6 +545,8 @@ GroupStatus Driver::status() const {
   s.durable = core_.durable().index;
   s.applied = replaying() ? store_->replayed() : core_.delivered();
   s.first = store_ ? store_->first() : Index{};
+  if (short_of_memory_) s.no_room = options_.directory + ": the shared memory is full";
+  if (store_ && !store_->no_room().empty()) s.no_room = store_->no_room();
   if (store_) s.synced = store_->synced();
   s.covered = core_.covered();
   s.failed = fatal_ != nullptr;

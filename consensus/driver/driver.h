@@ -10,6 +10,13 @@
 // In disk mode a thread of its own has the store (store_thread.h); its answers are events like the
 // fabric's, and event_fd() is readable for both.
 //
+// Memory that the fabric takes from the machine only as the log grows may not be there one day
+// (ROOM-1).  Then propose() says kBusy, and its owner asks again; a candidate or follower that
+// would copy entries into its ring does not get them read, as from a peer that does not answer.
+//   INVARIANT ROOM-2  Behind the end of the log kBackedBehind bytes are allocated, unless there was
+//                 no room for them when it began; what the core appends without being asked (the
+//                 first entry of a reign, a change of members) is smaller.
+//
 // Threads: one.
 
 #include <array>
@@ -61,6 +68,8 @@ class Driver final : public Consensus {
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
   QuorumStatus quorum() const override;
+  bool low_on_room() const noexcept override;
+  bool short_of_room() const noexcept override;
   std::vector<std::byte> group_facts() const override;
   std::uint64_t backlog() const override;
   std::size_t payload_bytes_max() const noexcept override {
@@ -80,6 +89,10 @@ class Driver final : public Consensus {
   void tell();
   void deliver();
   void populate_ahead();
+  bool back(std::uint64_t pos, std::uint64_t bytes) noexcept;
+  bool back_all(std::uint64_t pos, std::uint64_t bytes) noexcept;
+  bool has_room(std::uint64_t bytes) noexcept;
+  void look_at_disk();
   void ring_all();
   std::uint64_t deadline() noexcept;
   bool leads() const noexcept { return core_.role() == core::Role::kLeader; }
@@ -116,7 +129,10 @@ class Driver final : public Consensus {
   std::uint64_t now_ns_ = 0;
   std::uint64_t random_;
   bool members_changed_ = false;     // to be told
-  std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
+  std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory, ...
+  std::uint64_t populate_end_ = 0;   // ... below this a lap has passed, and all are
+  bool short_of_memory_ = false;     // the ring could not grow when it was last asked to, ...
+  std::uint64_t refused_bytes_ = 0;  // ... for an entry of so many bytes
   bool pumping_ = false;  // a callback is being made: its propose() leaves the rest to us
   bool urgent_ = false;   // a message was sent since the last bell
   std::uint64_t told_deadline_ns_ = 0;

@@ -61,8 +61,7 @@ void forget_memory(const Options& o, Fabric& fabric) {
     if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
   }
   for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
-  const auto log = fabric.log_memory();
-  std::fill(log.begin(), log.end(), std::byte{0});
+  fabric.clear_log();
 }
 
 // What the core is started with; sets the incarnation in `config`.
@@ -152,7 +151,19 @@ Result<std::unique_ptr<Fabric>> open_fabric(const Options& o, std::shared_ptr<Ur
   return Error{Code::kBadArgument, 0, "unknown fabric"};
 }
 
+// What the core looks at when it starts: what stands behind the ring, and where its log begins.
+Outcome back_start(const Options& o, Fabric& fabric) {
+  const std::uint64_t all = fabric.log_memory().size();
+  const std::uint64_t begin = o.checkpoint ? o.checkpoint->place.pos % o.ring_bytes : 0;
+  if (fabric.back(o.ring_bytes, all - o.ring_bytes) && fabric.back(0, ahead(0, 0, all)) &&
+      fabric.back(begin, ahead(begin, 0, all))) {
+    return Done{};
+  }
+  return Error{Code::kFull, ENOSPC, "allocate the log memory"};
+}
+
 Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> fabric) {
+  if (const Outcome backed = back_start(o, *fabric); !backed) return backed.error();
   core::Config config = config_for(o);
   std::optional<core::Checkpoint> checkpoint;
   if (o.checkpoint) {

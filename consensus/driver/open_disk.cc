@@ -56,6 +56,10 @@ void say_how_to_begin_anew(const Options& o, bool survived) {
 Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
                                  store::Store& store, bool was_member,
                                  const core::Checkpoint* checkpoint) {
+  // Its tail is copied to where it stood in the ring (ROOM-1).
+  if (store.state().last.pos > 0 && !fabric.back(0, fabric.log_memory().size())) {
+    return Error{Code::kFull, ENOSPC, "allocate the log memory"};
+  }
   store::Memory m;
   m.survived = fabric.survived();
   const CellValue cell = fabric.own_cell(core::kPromiseCell);
@@ -82,7 +86,7 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
               << "; it is set aside, this replica recovers as a learner";
     say_how_to_begin_anew(o, fabric.survived());
     r.incarnation = new_incarnation(config.incarnation);
-    std::fill(m.log.begin(), m.log.end(), std::byte{0});
+    fabric.clear_log();
     for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
   } else if (r.incarnation == 0) {
     r.incarnation = place ? new_incarnation(config.incarnation) : config.incarnation;
@@ -139,6 +143,8 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
   store::BdbOptions bdb;
   bdb.directory = directory_of(o);
+  // On one host all stores may lie on one disk.
+  if (o.fabric == FabricKind::kShm) bdb.spare_bytes *= o.replicas;
   auto opened = store::BdbStore::open(bdb);
   if (!opened) return say(o, opened.error());
   store::Store& store = *opened.value();

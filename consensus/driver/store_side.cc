@@ -25,11 +25,13 @@ Result<std::unique_ptr<StoreSide>> StoreSide::start(std::unique_ptr<store::Store
               << directory.c_str() << ": start it from a checkpoint";
     return Error{Code::kGone, 0, "the checkpoint is older than what the store still holds"};
   }
+  const std::uint64_t end_pos = store->state().last.pos;
   auto thread = StoreThread::start(std::move(store));
   if (!thread) return thread.error();
   std::unique_ptr<StoreSide> side(
       new StoreSide(std::move(thread).value(), std::move(directory), self));
   side->first_ = first;
+  side->stored_pos_ = end_pos;
   side->next_ = next(applied);
   side->replay_to_ = replay_to;
   if (side->replaying()) side->ask();
@@ -86,6 +88,10 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     copied(r.error);
     return std::nullopt;
   }
+  if (r.job.kind == StoreJob::Kind::kRoom) {
+    saw(r.room);
+    return std::nullopt;
+  }
   // What is dropped already is a peer's trouble.
   const bool dropped = r.job.kind == StoreJob::Kind::kFetch && r.error.code == Code::kNotFound;
   if (r.error.code != Code::kOk && !dropped) return failed(r.error);
@@ -95,6 +101,7 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     case StoreJob::Kind::kAppend:
       spare_ = std::move(r.job.bytes);
       synced_.add(r.took_ns);
+      stored_pos_ = r.last.pos;
       return core::Stored{r.job.sequence, r.last.last, r.last.pos};
     case StoreJob::Kind::kRead:
       replay_bytes_ = std::move(r.job.bytes);
@@ -112,9 +119,32 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
       fetched_ = std::move(r.job.bytes);
       return core::Fetched{r.job.sequence, fetched_};
     case StoreJob::Kind::kCopy:
+    case StoreJob::Kind::kRoom:
       break;
   }
   return std::nullopt;
+}
+
+void StoreSide::saw(const store::Room& room) {
+  const auto mib = [](std::uint64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; };
+  const bool was_full = !no_room_.empty();
+  no_room_.clear();
+  if (!room.enough) {
+    no_room_ = directory_ + ": the disk is full: " + std::to_string(room.free >> 20) +
+               " MiB free, " + mib(room.missing) + " missing";
+  }
+  const std::string who = "r" + std::to_string(value(self_)) + ": ";
+  if (!room.enough && !was_full) {
+    Message() << "no room for the log: " << who.c_str() << no_room_.c_str()
+              << "; this replica stores nothing, and inputs wait where no majority does; make room "
+                 "there: it goes on by itself";
+  } else if (room.enough && was_full) {
+    Message() << "there is room for the log again: " << who.c_str() << directory_.c_str();
+  } else if (room.low && !low_ && room.enough) {
+    Message() << "little room for the log: " << who.c_str() << directory_.c_str() << ": "
+              << (room.free >> 20) << " MiB free; checkpoints are taken more often to cut it";
+  }
+  low_ = room.low;
 }
 
 // C5: an error of the store ends this node, not its peers.
@@ -126,6 +156,7 @@ core::Event StoreSide::failed(const Error& error) {
             << directory_.c_str() << ": " << error.what << ": "
             << (error.detail != 0 ? std::strerror(error.detail) : "it is damaged")
             << "; this replica stops acknowledging and leaves" << advice;
+  if (error.code == Code::kFull && no_room_.empty()) no_room_ = directory_ + ": the disk is full";
   return core::StoreFailed{error.code == Code::kFull ? "the store's disk is full"
                                                      : "the store failed"};
 }

@@ -56,6 +56,13 @@ class StoreSide {
   Index first() const noexcept { return first_; }
   // How long transactions of entries took until they were durable.
   const LatencyHistogram& synced() const noexcept { return synced_; }
+  // The disk has no room for the entries that wait (STORE-T6): where, and how much it lacks; empty:
+  // it has.
+  const std::string& no_room() const noexcept { return no_room_; }
+  // It will not have room for long: the log is to be cut.
+  bool low_on_room() const noexcept { return low_; }
+  // Where the log ends that is durable.
+  std::uint64_t stored_pos() const noexcept { return stored_pos_; }
 
  private:
   StoreSide(std::unique_ptr<StoreThread> thread, std::string directory, ReplicaId self)
@@ -63,6 +70,7 @@ class StoreSide {
   void ask();
   core::Event failed(const Error& error);
   void copied(const Error& error);
+  void saw(const store::Room& room);
   std::optional<core::Event> event_of(StoreResult& r);
 
   std::unique_ptr<StoreThread> thread_;
@@ -72,6 +80,9 @@ class StoreSide {
   std::vector<std::byte> spare_;  // the buffer of the last transaction
   Index first_{};
   LatencyHistogram synced_;
+  std::string no_room_;
+  bool low_ = false;
+  std::uint64_t stored_pos_ = 0;
   Index next_{1};  // to be replayed
   Index replay_to_{};
   bool ready_ = false;

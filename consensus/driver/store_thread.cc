@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t kJobsMax = 8;
 // With nothing to do for so long the store may write what is not urgent.
 constexpr std::chrono::milliseconds kIdleAfter{20};
+// How often a full disk is looked at.
+constexpr std::chrono::milliseconds kRoomLook{50};
 
 }  // namespace
 
@@ -67,28 +70,88 @@ void StoreThread::take(std::vector<StoreResult>& out) {
   out.swap(results_);
 }
 
+// STORE-T6, and what the loop's thread does not know of the disk yet.
+bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
+  using Kind = StoreJob::Kind;
+  if (kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy) return true;
+  const store::Work work = kind == Kind::kAppend    ? store::Work::kEntries
+                           : kind == Kind::kPromise ? store::Work::kPromise
+                                                    : store::Work::kDrop;
+  const store::Room seen = store_->room(work, bytes);
+  // That there is enough for little says nothing of entries that wait.
+  if (kind != Kind::kAppend && seen.enough) return true;
+  const bool changed = seen.enough != room_.enough || seen.low != room_.low;
+  room_ = seen;
+  if (changed) {
+    StoreResult change;
+    change.job.kind = Kind::kRoom;
+    change.room = seen;
+    tell(std::move(change));
+  }
+  return seen.enough;
+}
+
+// Takes the first job that can begin; entries and promises keep their order.  False: there is none.
+// `seen`: how many there were.
+bool StoreThread::take_job(StoreJob& job, std::size_t& seen) {
+  std::array<std::pair<StoreJob::Kind, std::size_t>, kJobsMax> waiting;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    seen = jobs_.size();
+    for (std::size_t i = 0; i < seen; ++i) waiting[i] = {jobs_[i].kind, jobs_[i].bytes.size()};
+  }
+  bool waits = false;
+  for (std::size_t i = 0; i < seen; ++i) {  // only this thread takes jobs away
+    const auto [kind, bytes] = waiting[i];
+    const bool ordered = kind == StoreJob::Kind::kAppend || kind == StoreJob::Kind::kPromise;
+    if (ordered && waits) continue;
+    if (has_room(kind, bytes)) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      job = std::move(jobs_[i]);
+      jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    waits = waits || ordered;
+  }
+  return false;
+}
+
+// Until there is another job, or the disk is to be looked at for one of the `seen` that wait.
+// False: there is none, and none came for a while.
+bool StoreThread::wait(std::size_t seen, bool worked) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto news = [&] { return stop_ || jobs_.size() > seen; };
+  if (seen != 0) {
+    wake_.wait_for(lock, kRoomLook, news);
+  } else if (!worked) {
+    wake_.wait(lock, news);
+  } else {
+    return wake_.wait_for(lock, kIdleAfter, news);
+  }
+  return true;
+}
+
+bool StoreThread::stopping() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stop_;
+}
+
+void StoreThread::tell(StoreResult result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  results_.push_back(std::move(result));
+  ::eventfd_write(event_fd_, 1);
+}
+
 void StoreThread::run() {
   bool failed = false;
   bool worked = false;
-  for (;;) {
+  while (!failed && !stopping()) {
     StoreResult result;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      const auto ready = [this] { return stop_ || !jobs_.empty(); };
-      if (!worked) {
-        wake_.wait(lock, ready);
-      } else if (!wake_.wait_for(lock, kIdleAfter, ready)) {
-        worked = false;
-      }
-      if (stop_) break;
-      if (!jobs_.empty()) {
-        result.job = std::move(jobs_.front());
-        jobs_.erase(jobs_.begin());
-        worked = true;
-      }
-    }
-    if (failed) continue;
-    if (worked) {
+    std::size_t seen = 0;
+    const bool begins = take_job(result.job, seen);
+    if (!begins && wait(seen, worked)) continue;
+    worked = begins;
+    if (begins) {
       const std::int64_t begun_ns = monotonic_ns();
       carry_out(result);
       result.took_ns = monotonic_ns() - begun_ns;
@@ -100,10 +163,20 @@ void StoreThread::run() {
     using Kind = StoreJob::Kind;
     const Kind kind = result.job.kind;
     const bool read = kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy;
-    failed = result.error.code != Code::kOk && !(worked && read);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    results_.push_back(std::move(result));
-    ::eventfd_write(event_fd_, 1);
+    failed = result.error.code != Code::kOk && !(begins && read);
+    tell(std::move(result));
+    if (failed || read) continue;
+    if (const Outcome o = store_->tidy(); !o) {
+      StoreResult untidy;
+      untidy.error = o.error();
+      failed = true;
+      tell(std::move(untidy));
+    }
+  }
+  while (!stopping()) {  // STORE-T5: what comes now is never done
+    std::unique_lock<std::mutex> lock(mutex_);
+    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    jobs_.clear();
   }
   if (!failed) static_cast<void>(store_->idle());
   store_.reset();
@@ -129,6 +202,8 @@ void StoreThread::carry_out(StoreResult& r) {
       break;
     case StoreJob::Kind::kCopy:
       if (const Outcome o = r.job.copy->step(*store_); !o) r.error = o.error();
+      break;
+    case StoreJob::Kind::kRoom:
       break;
     case StoreJob::Kind::kRead:
     case StoreJob::Kind::kFetch: {

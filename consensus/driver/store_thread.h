@@ -8,6 +8,11 @@
 // read for the own server and one for a peer at a time, one piece of a copy; drops are merged, too.
 // After an error nothing more is done (STORE-T5).
 //
+// Where the disk is full (STORE-T6) entries and promises wait in their order, with nothing begun;
+// reads and drops go ahead of them, as drops make room.  No event of the kernel tells of room, so
+// the thread looks again after kRoomLook, and after each drop.  What it sees is a result, too, when
+// it changes.
+//
 // Threads: all members from the loop's thread, except where the comment says store thread.
 
 #include <condition_variable>
@@ -27,7 +32,7 @@
 namespace crane::consensus {
 
 struct StoreJob {
-  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch, kDrop, kCopy };
+  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch, kDrop, kCopy, kRoom };
   Kind kind{};
   View view{};                 // kPromise
   std::uint64_t sequence = 0;  // kAppend, kFetch: the core's
@@ -47,6 +52,7 @@ struct StoreResult {
   Index behind{};
   Error error;               // kOk: it is done.  A read or a copy may fail without consequences.
   std::int64_t took_ns = 0;  // the job, on the store thread
+  store::Room room;          // kRoom: no job; what the disk has changed
 };
 
 class StoreThread {
@@ -64,9 +70,13 @@ class StoreThread {
  private:
   StoreThread(std::unique_ptr<store::Store> store, int event_fd)
       : store_(std::move(store)), event_fd_(event_fd) {}
-  void run();                           // store thread
-  void carry_out(StoreResult& result);  // store thread
-  void tell(StoreResult result);        // store thread
+  void run();                                             // store thread
+  bool take_job(StoreJob& job, std::size_t& seen);        // store thread
+  bool has_room(StoreJob::Kind kind, std::size_t bytes);  // store thread
+  bool wait(std::size_t seen, bool worked);               // store thread
+  bool stopping();                                        // store thread
+  void carry_out(StoreResult& result);                    // store thread
+  void tell(StoreResult result);                          // store thread
 
   std::unique_ptr<store::Store> store_;
   const int event_fd_;
@@ -75,6 +85,7 @@ class StoreThread {
   std::vector<StoreJob> jobs_;
   std::vector<StoreResult> results_;
   bool stop_ = false;
+  store::Room room_;  // store thread: as told last
   std::thread thread_;
 };
 

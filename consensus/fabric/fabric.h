@@ -56,6 +56,7 @@
 // Errors of one peer are completions and events about that peer; they are never returned as the
 // fabric's own error, and nothing here throws.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -87,6 +88,13 @@ struct CellValue {
 
 inline constexpr std::size_t kRequestBytesMax = 240;
 inline constexpr std::size_t kReadBytesMax = 4U << 20;
+// A write to a log memory needs room for so much behind it, too, up to the memory's end: what the
+// owner itself appends there when there is no room for more (ROOM-2, driver/driver.h).
+inline constexpr std::uint64_t kBackedBehind = 128U << 10;
+inline constexpr std::uint64_t ahead(std::uint64_t offset, std::uint64_t bytes,
+                                     std::uint64_t log_bytes) noexcept {
+  return std::min(bytes + kBackedBehind, log_bytes - offset);
+}
 
 struct FabricEvent {
   enum class Kind : std::uint8_t {
@@ -184,6 +192,26 @@ class Fabric {
   virtual void populate(std::uint64_t offset, std::uint64_t bytes) noexcept {
     static_cast<void>(offset);
     static_cast<void>(bytes);
+  }
+  // Takes the memory of this range of the log memory from the machine, where it was not taken at
+  // the start.  False: there is no room now; the owner must not touch the range (ROOM-1).
+  virtual bool back(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    static_cast<void>(offset);
+    static_cast<void>(bytes);
+    return true;
+  }
+  // The same where this replica would write an entry of that range: at its connected peers, and on
+  // the way there, as far as that is this machine's memory.  A write for which that was not asked
+  // may fail for want of room.
+  virtual bool back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    static_cast<void>(offset);
+    static_cast<void>(bytes);
+    return true;
+  }
+  // The whole log memory is zero from now on.
+  virtual void clear_log() noexcept {
+    const auto log = log_memory();
+    std::fill(log.begin(), log.end(), std::byte{0});
   }
 };
 

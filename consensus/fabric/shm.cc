@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace crane::consensus {
@@ -145,6 +146,7 @@ void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
   bool ok = key != kNoKey && key != p.failed_key && p.incarnation != 0;
   if (ok && (!p.writer || p.writer->key() != key)) ok = connect_writer(p, id, key);
   ok = ok && offset <= options_.log_bytes && bytes.size() <= options_.log_bytes - offset &&
+       p.log.back(offset, ahead(offset, bytes.size(), options_.log_bytes)) &&
        p.writer->write(offset, bytes);
   if (ok) {
     p.dirty = true;
@@ -153,6 +155,13 @@ void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
     p.writer.reset();
   }
   complete(id, token, ok);
+}
+
+bool ShmFabric::back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return std::all_of(peers_.begin(), peers_.end(), [&](Peer& p) {
+    if (p.incarnation == 0) return true;
+    return p.log.back(offset, bytes) && (!p.writer || p.writer->back_ahead(bytes));
+  });
 }
 
 WriteQueueWriter* ShmFabric::test_only_writer(ReplicaId id, Key key) noexcept {
@@ -171,7 +180,10 @@ void ShmFabric::read(ReplicaId id, std::uint64_t offset, std::uint64_t n, Token 
   const bool mine = p.writer && p.writer->live();
   const std::uint64_t drained = mine ? p.writer->drained() : 0;
   std::vector<std::byte> data(n);
-  std::memcpy(data.data(), p.log.data() + offset, n);
+  if (!p.log.read(offset, data)) {
+    complete(id, token, false);
+    return;
+  }
   if (mine) p.writer->overlay(drained, offset, data);  // FABRIC-F12
   read_data_.push_back(std::move(data));
   waiting_.push_back({FabricEvent::Kind::kCompletion, id, true, token, read_data_.back()});

@@ -21,7 +21,9 @@
 //
 // The log memory is sparse: it costs what was written, at most its size.  A write queue's capacity
 // is larger than the log memory by enough that the core's own bound on a straggler (C4) is met
-// first.
+// first.  Before a write completes its writer has allocated both, the queue's pages and those of
+// the log that the owner will copy them to: where /dev/shm is full a write fails (FABRIC-F5), and
+// no owner meets a page that cannot be had (ROOM-1).
 //
 // Threads: one.  Processes: the owner of each replica's directory is the process that holds its
 // lock.
@@ -90,6 +92,11 @@ class ShmFabric final : public Fabric {
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     log_.populate(offset, bytes);
   }
+  bool back(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    return log_.back(offset, bytes);
+  }
+  bool back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  void clear_log() noexcept override { log_.clear(); }
 
   // The writer's end towards `peer`, for tests that stop in the middle of a copy.
   shm::WriteQueueWriter* test_only_writer(ReplicaId peer, Key key) noexcept;

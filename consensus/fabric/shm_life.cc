@@ -42,7 +42,7 @@ LifeLine::~LifeLine() {
 Outcome LifeLine::hold(const std::string& directory, std::uint8_t replicas) {
   const std::string path = path_in(directory);
   ::unlink((path + ".new").c_str());
-  auto region = Region::create(path + ".new", replicas * sizeof(Line));
+  auto region = Region::create(path + ".new", replicas * sizeof(Line), Fill::kWhole);
   if (!region) return region.error();
   region_ = std::move(region).value();
   for (; held_ < replicas; ++held_) {

@@ -165,17 +165,18 @@ Outcome ShmFabric::create_own() {
   for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
     if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
   }
-  // A mapped sparse file on a full tmpfs kills whoever touches its next page: say it now instead.
+  // The log is allocated while it grows (ROOM-1); what it cannot ever have is said now.
   struct statvfs space {};
   if (::statvfs(own_dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
     return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
   }
-  auto log = Region::create(own_dir_ + "/log", options_.log_bytes);
+  auto log = Region::create(own_dir_ + "/log", options_.log_bytes, shm::Fill::kSparse);
   if (!log) return log.error();
   if (::mkfifo((own_dir_ + "/bell").c_str(), 0600) != 0) return system_error("make the doorbell");
   const std::string path = own_dir_ + "/control";
-  auto control = Region::create(path + ".new", shm::control_bytes(options_.replicas));
+  auto control =
+      Region::create(path + ".new", shm::control_bytes(options_.replicas), shm::Fill::kWhole);
   if (!control) return control.error();
   auto* c = control.value().as<Control>();
   c->magic = shm::kControlMagic;

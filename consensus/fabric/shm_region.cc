@@ -30,7 +30,7 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept {
 
 }  // namespace
 
-Result<Region> Region::create(const std::string& path, std::size_t bytes,
+Result<Region> Region::create(const std::string& path, std::size_t bytes, Fill fill,
                               std::size_t align) noexcept {
   const int fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
@@ -41,7 +41,11 @@ Result<Region> Region::create(const std::string& path, std::size_t bytes,
   const Error why = sized ? Error{} : system_error("size shared segment");
   ::close(fd);
   if (!sized) return why;
-  return open(path, Access::kReadWrite, bytes, align);
+  auto made = open(path, Access::kReadWrite, bytes, align);
+  if (made && fill == Fill::kWhole && !made.value().back(0, bytes)) {
+    return Error{Code::kFull, ENOSPC, "allocate shared segment"};
+  }
+  return made;
 }
 
 Result<Region> Region::open(const std::string& path, Access access, std::size_t bytes_min,
@@ -61,6 +65,14 @@ Result<Region> Region::open(const std::string& path, Access access, std::size_t 
     const auto mode = access == Access::kRead ? bip::read_only : bip::read_write;
     const bip::file_mapping file(path.c_str(), mode);
     Region out;
+    // For reading, too: a writer backs what the owner of the file will copy there (ROOM-1).
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+      const Error why = system_error("open shared segment");
+      if (place != nullptr) ::munmap(place, bytes);
+      return why;
+    }
+    out.file_ = SparseFile(fd, static_cast<std::size_t>(info.st_size));
     out.region_ = place == nullptr ? bip::mapped_region(file, mode)
                                    : bip::mapped_region(file, mode, 0, 0, place, MAP_FIXED);
     return out;
@@ -68,6 +80,25 @@ Result<Region> Region::open(const std::string& path, Access access, std::size_t 
     if (place != nullptr) ::munmap(place, bytes);
     return Error{Code::kSystem, static_cast<int>(e.get_native_error()), "map shared segment"};
   }
+}
+
+bool Region::read(std::size_t offset, std::span<std::byte> out) const noexcept {
+  if (offset > size() || out.size() > size() - offset) return false;
+  while (!out.empty()) {
+    const ssize_t got = ::pread(file_.fd(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset += static_cast<std::size_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+void Region::clear() noexcept {
+  constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  file_.forget();
+  if (::fallocate(file_.fd(), kHole, 0, static_cast<off_t>(size())) == 0) return;
+  std::fill_n(data(), size(), std::byte{0});
 }
 
 void Region::populate(std::size_t offset, std::size_t bytes) const noexcept {

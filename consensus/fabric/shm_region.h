@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file on tmpfs mapped into this process (Boost.Interprocess), created sparse or opened.
+// A file on tmpfs mapped into this process (Boost.Interprocess), created or opened.
+//
+// A file is sparse where its creator asks for it; then ROOM-1 (sparse_file.h).
 //
 // Threads: one object, one thread.  Errors: Result; Boost's exceptions end here.
 
@@ -9,15 +11,21 @@
 #include <span>
 #include <string>
 
+#include "consensus/fabric/sparse_file.h"
 #include "dmt/base/result.h"
 
 namespace crane::consensus::shm {
 
+enum class Fill {
+  kWhole,   // all its pages are allocated now
+  kSparse,  // ROOM-1
+};
+
 class Region {
  public:
   Region() = default;
-  // Makes a new sparse file of zeros; kExists when it is there.
-  static Result<Region> create(const std::string& path, std::size_t bytes,
+  // Makes a new file of zeros; kExists when it is there, kFull when there is no room.
+  static Result<Region> create(const std::string& path, std::size_t bytes, Fill fill,
                                std::size_t align = 0) noexcept;
   // Maps the whole existing file, at a multiple of `align` (whole pages; 0: anywhere).
   // REQUIRES (else kDamaged): it has at least `bytes_min` bytes.
@@ -25,9 +33,16 @@ class Region {
   static Result<Region> open(const std::string& path, Access access, std::size_t bytes_min,
                              std::size_t align = 0) noexcept;
 
+  // ROOM-1
+  bool back(std::size_t offset, std::size_t bytes) noexcept { return file_.back(offset, bytes); }
   // Makes the pages of a range present and writable now, in one call, so that later writes do not
   // fault one by one; best effort.
   void populate(std::size_t offset, std::size_t bytes) const noexcept;
+  // Copies a range of the file, as it is now; holes are zeros and stay holes.  False: the range is
+  // outside, or it cannot be read.
+  bool read(std::size_t offset, std::span<std::byte> out) const noexcept;
+  // All is zero and a hole again.
+  void clear() noexcept;
 
   bool mapped() const noexcept { return region_.get_address() != nullptr; }
   std::byte* data() const noexcept { return static_cast<std::byte*>(region_.get_address()); }
@@ -39,6 +54,7 @@ class Region {
 
  private:
   boost::interprocess::mapped_region region_;
+  SparseFile file_;
 };
 
 }  // namespace crane::consensus::shm

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "consensus/fabric/shm_write_queue.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace crane::consensus::shm {
@@ -39,8 +42,13 @@ std::string write_queue_path(const std::string& replica_dir, Key key) {
 Result<WriteQueueOwner> WriteQueueOwner::create(const std::string& replica_dir, Key key,
                                                 std::uint64_t capacity) noexcept {
   CRANE_ASSERT(key != kNoKey && capacity % kWriteQueueData == 0);
-  auto region = Region::create(write_queue_path(replica_dir, key), kWriteQueueData + capacity);
+  const std::string path = write_queue_path(replica_dir, key);
+  auto region = Region::create(path, kWriteQueueData + capacity, Fill::kSparse);
   if (!region) return region.error();
+  if (!region.value().back(0, std::min(kWriteQueueData + kPopulated, region.value().size()))) {
+    ::unlink(path.c_str());
+    return Error{Code::kFull, ENOSPC, "allocate a write queue"};
+  }
   WriteQueueOwner out;
   out.region_ = std::move(region).value();
   WriteQueue* h = out.header();
@@ -166,16 +174,27 @@ bool WriteQueueWriter::copy(std::uint64_t offset, std::span<const std::byte> byt
   }
   if (need > capacity_ - place) {
     if (!room_for(capacity_ - place + need)) return false;
+    if (!region_.back(kWriteQueueData + place, sizeof(Record))) return false;
     put_record(data() + place, kSkip, 0);
     tail_ = next_lap(tail_, base_, capacity_);
     place = 0;
   }
   if (!room_for(need)) return false;  // SHM-L3
+  // ROOM-1; without room the write fails, as do all after it (FABRIC-F5).
+  if (!region_.back(kWriteQueueData + place, need)) return false;
   std::byte* const at = data() + place;
   put_record(at, offset, bytes.size());
   if (!bytes.empty()) std::memcpy(at + sizeof(Record), bytes.data(), bytes.size());
   tail_ += need;
   return true;
+}
+
+bool WriteQueueWriter::back_ahead(std::uint64_t bytes) noexcept {
+  const std::uint64_t need = std::min(bytes, capacity_);
+  const std::uint64_t place = (tail_ - base_) % capacity_;
+  const std::uint64_t first = std::min(need, capacity_ - place);
+  return region_.back(kWriteQueueData + place, first) &&
+         region_.back(kWriteQueueData, need - first);
 }
 
 bool WriteQueueWriter::publish() noexcept {

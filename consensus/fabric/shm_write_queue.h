@@ -83,6 +83,8 @@ class WriteQueueWriter {
   }
   // Appends one record (L1-L3).  False: revoked, or no room.
   bool write(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
+  // Allocates the next so many bytes of the queue (ROOM-1).  False: there is no room for them.
+  bool back_ahead(std::uint64_t bytes) noexcept;
   // Lays what is written and not taken in over `out`, a copy of the log memory from `offset` on,
   // made after `drained` was read (FABRIC-F12).
   std::uint64_t drained() const noexcept {

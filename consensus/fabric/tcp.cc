@@ -224,7 +224,8 @@ void TcpFabric::on_write(Peer& p, ReplicaId id, const Frame& frame) noexcept {
   const auto bytes = frame.body.subspan(sizeof head);
   const std::span<std::byte> log = memory_.log();
   const bool ok = head.key != 0 && Key{head.key} == memory_.live_key(id) &&  // FABRIC-F2, FABRIC-F6
-                  head.offset <= log.size() && bytes.size() <= log.size() - head.offset;
+                  head.offset <= log.size() && bytes.size() <= log.size() - head.offset &&
+                  memory_.back(head.offset, ahead(head.offset, bytes.size(), log.size()));
   if (ok && !bytes.empty()) {
     std::memcpy(log.data() + head.offset, bytes.data(), bytes.size());
     p.landed = true;

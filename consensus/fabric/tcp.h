@@ -107,6 +107,10 @@ class TcpFabric final : public Fabric {
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     memory_.populate(offset, bytes);
   }
+  bool back(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    return memory_.back(offset, bytes);
+  }
+  void clear_log() noexcept override { memory_.clear(); }
 
   // Operations that have not completed yet, and the rest of a write whose first half was sent: for
   // tests that stop in the middle of sending.

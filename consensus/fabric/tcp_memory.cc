@@ -71,15 +71,15 @@ Outcome TcpMemory::create(std::uint8_t replicas, std::uint64_t group, std::uint6
   for (const auto& file : std::filesystem::directory_iterator(dir_, ignored)) {
     if (file.path().filename() != "lock") std::filesystem::remove(file.path(), ignored);
   }
-  // A mapped sparse file on a full tmpfs kills whoever touches its next page: say it now instead.
+  // The log is allocated while it grows (ROOM-1); what it cannot ever have is said now.
   struct statvfs space {};
   if (::statvfs(dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < log_bytes + kRoomSlack) {
     return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
   }
-  auto log = shm::Region::create(dir_ + "/log", log_bytes);
+  auto log = shm::Region::create(dir_ + "/log", log_bytes, shm::Fill::kSparse);
   if (!log) return log.error();
-  auto control = shm::Region::create(dir_ + "/control", sizeof(TcpControl));
+  auto control = shm::Region::create(dir_ + "/control", sizeof(TcpControl), shm::Fill::kWhole);
   if (!control) return control.error();
   auto* const c = control.value().as<TcpControl>();
   c->version = kTcpMemoryVersion;

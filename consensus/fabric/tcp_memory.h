@@ -50,6 +50,8 @@ class TcpMemory {
   void populate(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     log_.populate(offset, bytes);
   }
+  bool back(std::uint64_t offset, std::uint64_t bytes) noexcept { return log_.back(offset, bytes); }
+  void clear() noexcept { log_.clear(); }
   void set_cell(std::uint8_t cell, const CellValue& v) noexcept;
   CellValue cell(std::uint8_t cell) const noexcept;
   Key live_key(ReplicaId peer) const noexcept { return Key{control()->live_key[value(peer)]}; }

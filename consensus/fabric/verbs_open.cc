@@ -168,15 +168,17 @@ Outcome VerbsFabric::create_own() {
   for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
     if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
   }
+  // Registration allocates all of it, or fails: nothing is left for later (ROOM-1).
   struct statvfs space {};
   if (::statvfs(own_dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
     return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
   }
-  auto log = Region::create(own_dir_ + "/log", options_.log_bytes, log_alignment());
+  auto log =
+      Region::create(own_dir_ + "/log", options_.log_bytes, shm::Fill::kSparse, log_alignment());
   if (!log) return log.error();
   const std::string path = own_dir_ + "/control";
-  auto control = Region::create(path + ".new", sizeof(Control));
+  auto control = Region::create(path + ".new", sizeof(Control), shm::Fill::kWhole);
   if (!control) return control.error();
   auto* c = control.value().as<Control>();
   c->magic = verbs::kControlMagic;

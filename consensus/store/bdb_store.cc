@@ -462,14 +462,6 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
   return at;
 }
 
-Outcome BdbStore::tidy() {
-  if (broken_ || unchecked_bytes_ <= options_.checkpoint_bytes) return Done{};
-  unchecked_bytes_ = 0;
-  const int code = env_->txn_checkpoint(env_, 0, 0, 0);
-  if (code != 0) return failed(code, "write the store's checkpoint");
-  return Done{};
-}
-
 int BdbStore::put_entry(DB_TXN* txn, const core::EntryHeader& h, std::span<const std::byte> bytes) {
   const Key key(h.index);
   DBT k = key.get();
@@ -530,6 +522,7 @@ Outcome BdbStore::drop_below(Index index) {
   }
   if (code != 0) return failed(code, "remove a segment of the store");
   segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(gone));
+  cut_ = true;
   return Done{};
 }
 

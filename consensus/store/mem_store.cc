@@ -90,6 +90,15 @@ Outcome MemStore::write(Kind kind, std::span<const std::byte> body,
   return Done{};
 }
 
+Room MemStore::room(Work work, std::size_t bytes) {
+  Room r;
+  r.free = disk_.waits_at - std::min(disk_.waits_at, disk_.bytes.size());
+  r.enough = work != Work::kEntries || r.free >= bytes;
+  r.low = !r.enough;
+  if (!r.enough) r.missing = bytes - r.free;
+  return r;
+}
+
 Outcome MemStore::sync() {
   if (disk_.test_only_no_sync) return Done{};
   disk_.synced = disk_.mark = disk_.bytes.size();

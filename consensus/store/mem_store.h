@@ -22,8 +22,9 @@ struct MemDisk {
   std::size_t synced = 0;        // bytes before are on the platter
   std::size_t mark = 0;          // bytes before were said to be done
   std::uint64_t syncs = 0;
-  bool test_only_no_sync = false;         // syncs do nothing: what removing fdatasync would do
-  std::size_t full_at = ~std::size_t{0};  // no room behind this
+  bool test_only_no_sync = false;          // syncs do nothing: what removing fdatasync would do
+  std::size_t full_at = ~std::size_t{0};   // no room behind this
+  std::size_t waits_at = ~std::size_t{0};  // room() says so behind this
 
   // Each page that is not synced stays, goes, or is torn, as `random` says.
   void lose_power(const std::function<std::uint64_t()>& random);
@@ -44,6 +45,7 @@ class MemStore final : public Store {
   Result<Index> read(Index from, std::size_t bytes_max, std::vector<std::byte>& out) override;
   Result<core::EntryHeader> header(Index index) override;
   Outcome drop_below(Index index) override;
+  Room room(Work work, std::size_t bytes) override;
 
   // As append() and promise(), but a crash comes before they are synced (the simulator's).
   void test_only_cut_short(const core::Cursor& from, std::span<const std::byte> bytes,

@@ -16,6 +16,10 @@
 // CONTRACT STORE-T4  open() checks every record.  A store that holds less than it once said was
 //     done, or holds it damaged, says so: it is never shorter without saying so (U8).
 // CONTRACT STORE-T5  After an error nothing more is done: the caller's node ends (C5).
+// CONTRACT STORE-T6  A disk that is full is no error.  room() is asked before each transaction, and
+//     without room none begins: its caller waits.  What room() leaves free is more than a
+//     transaction needs.  An ENOSPC inside one (another process took all of that meanwhile) is an
+//     error like any other.
 //
 // A store that was killed in the middle of a transaction is not damaged, it is without it.
 //
@@ -48,6 +52,18 @@ struct State {
   std::string damage;   // what is wrong, in words; empty: nothing
 };
 
+// What room is asked for: new entries keep the most free, what makes room the least.
+enum class Work : std::uint8_t { kEntries, kPromise, kDrop };
+
+// Of the disk, when it was looked at.
+struct Room {
+  bool enough = true;         // for what was asked
+  bool low = false;           // new entries will not have room for long: the log is to be cut
+  std::uint64_t free = 0;     // bytes
+  std::uint64_t missing = 0;  // bytes, until there is enough
+  friend bool operator==(const Room&, const Room&) = default;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -74,6 +90,12 @@ class Store {
   // Entries below `index` are not needed any more (C9: a checkpoint covers them): drops those in
   // whole segments.
   virtual Outcome drop_below(Index index) = 0;
+  // STORE-T6, of a transaction of so many bytes of entries.
+  virtual Room room(Work work, std::size_t bytes) {
+    static_cast<void>(work);
+    static_cast<void>(bytes);
+    return {};
+  }
   // Called after each answer was given: work that is large now and then.
   virtual Outcome tidy() { return Done{}; }
   // Called when nothing waits: writes what need not be in the way of a transaction.

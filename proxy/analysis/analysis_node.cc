@@ -106,7 +106,8 @@ bool AnalysisNode::open_consensus() {
   };
   options.callbacks.on_fatal = [this](const char* why) {
     if (consensus_ != nullptr && consensus_->status().removed) control_.send({{"t", "removed"}});
-    fail(ExitStatus::kLeftGroup, why);
+    const bool removed = consensus_ != nullptr && consensus_->status().removed;
+    fail(removed ? ExitStatus::kLeftGroup : ExitStatus::kLogFailed, why);
   };
   auto opened = consensus::Consensus::open(std::move(options));
   if (!opened.ok()) {

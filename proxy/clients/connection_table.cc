@@ -18,6 +18,10 @@ namespace {
 constexpr unsigned kPidBits = 22;  // the kernel's limit (PID_MAX_LIMIT)
 using Memory = ConnectionTableLayout;
 
+bool allocate_pages(int fd) noexcept {
+  return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, sizeof(Memory)) == 0 || errno == EOPNOTSUPP;
+}
+
 }  // namespace
 
 ProcessName name_of_process(pid_t pid) noexcept {
@@ -45,10 +49,11 @@ bool is_alive(ProcessName name) noexcept {
 Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("the connection table's file");
-  // A new file holds zeros, which are an unused table.
+  // A new file holds zeros, which are an unused table.  It has all its pages from the start
+  // (ROOM-1).
   void* at = MAP_FAILED;
   struct stat file {};
-  if (::fstat(fd, &file) == 0 && ::ftruncate(fd, sizeof(Memory)) == 0) {
+  if (::fstat(fd, &file) == 0 && ::ftruncate(fd, sizeof(Memory)) == 0 && allocate_pages(fd)) {
     at = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   const Error why = system_error("the connection table's memory");

@@ -91,7 +91,7 @@ Error log_failure(const Error& e, const Config& config, bool restored) {
                              : "its first entry, and there is no checkpoint",
                     config.store_dir(), config.checkpoints_dir()));
   }
-  return failure(ExitStatus::kNoConsensus,
+  return failure(e.code == Code::kFull ? ExitStatus::kNoRoom : ExitStatus::kNoConsensus,
                  fmt::format("consensus in {}: {}", config.shm_dir, e.message()));
 }
 

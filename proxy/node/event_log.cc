@@ -45,6 +45,10 @@ void compare_roles(const NodeStatus& before, const NodeStatus& now, std::vector<
                       ? Event{"quorum", "a majority answers and has a leader again"}
                       : Event{"no quorum", now.no_quorum});
   }
+  if (before.log.no_room.empty() != now.log.no_room.empty()) {
+    all.push_back(now.log.no_room.empty() ? Event{"room", "its log can grow again"}
+                                          : Event{"no room", now.log.no_room});
+  }
 }
 
 void compare_servers(const NodeStatus& before, const NodeStatus& now, std::vector<Event>& all) {

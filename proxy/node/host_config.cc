@@ -129,8 +129,9 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   if (auto p = setup::find_parts(parts); !p) return p;
   if (auto p = choose_profile(file, path, config.program, profile); !p) return p;
   if (auto p = setup::check_machine(file.container, {}); !p) return p;
-  const setup::GroupPlace place{file.name, file.state_dir, static_cast<int>(file.replicas.size()),
-                                file.record};
+  const setup::GroupPlace place{file.name,   file.state_dir, static_cast<int>(file.replicas.size()),
+                                file.record, false,          false,
+                                file.ring_mb};
   if (auto p = directories.create_replica(place, replica); !p) return p;
   if (auto p = check_disk(file, path, directories.dir()); !p) return p;
   if (auto p = take_data(file, directories.dir(), config); !p) return p;

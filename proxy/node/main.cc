@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-node: one replica's node.  Started by crane-run with a control channel, or by itself as one
 // of several hosts: crane-node --config group.toml --replica 2.
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -143,6 +144,9 @@ int run_under_launcher(const std::string& path, int control_fd, rlim_t descripto
   return crane::node::code(node.run());
 }
 
+// Until a disk or the shared memory that was full is looked at again; the kernel tells of no room.
+constexpr int kRoomLookMs = 2'000;
+
 // As if it was started once more, by whoever did.  Comes back only when that fails.
 void begin_again(const std::string& path, int replica, rlim_t descriptors) {
   const std::string number = std::to_string(replica);
@@ -172,6 +176,13 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
   const auto problem = crane::node::host_config(path, replica, directories, config);
   if (!problem) {
     crane::setup::say(problem.error().text);
+    // A person at a terminal is told; a service waits for room.
+    const bool full = crane::setup::status_of(problem) == crane::setup::Status::kDiskFull;
+    if (full && crane::setup::service_manager().manages()) {
+      crane::setup::service_manager().status("waits for room: " + problem.error().text);
+      ::poll(nullptr, 0, kRoomLookMs);
+      begin_again(path, replica, descriptors);
+    }
     return problem.error().exit_status;
   }
   open_log(config);
@@ -193,6 +204,10 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
     crane::node::Node node(config, -1, member);
     status = node.run();
     if (status == ExitStatus::kStopped) return node.server_exit_code();
+  }
+  if (status == ExitStatus::kNoRoom) {
+    ::poll(nullptr, 0, kRoomLookMs);
+    begin_again(path, replica, descriptors);
   }
   if (crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);

@@ -44,7 +44,10 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
       agreed_(digests_of(config)),
       supervisor_(control_fd),
       leadership_([this](EntryType type, std::int64_t stamp_ns, GrantTurns grant,
-                         std::span<const std::byte> body) {
+                         std::span<const std::byte> body) -> Result<Index> {
+        if (server_->segment().short_of_memory()) {
+          return Error{Code::kBusy, 0, "no room in shared memory for the server"};
+        }
         return consensus_->propose(static_cast<std::uint8_t>(type),
                                    static_cast<std::uint64_t>(stamp_ns), grant, body);
       }) {}
@@ -111,6 +114,7 @@ bool Node::round() {
   // Also when the lead is gone and the proxy has not heard of it.
   proxy_->hold_output(requests_->hands_over() || !consensus_->leads_on());
   const bool output = server_->drain() > 0;
+  look_for_memory();
   end_.observe(output, server_->applied(), now_ns_);
   service_->follow_role(server_->applied(), goes_on(), end_.stopping(), now_ns_);
   if (proxy_->waits_for_room()) proxy_->look_for_room();
@@ -153,6 +157,21 @@ bool Node::round() {
     fail(ExitStatus::kFenced, "the replica stopped itself; runtime.log says why");
   }
   return work_waiting();
+}
+
+// Of the server; the log's is looked for where it is written.
+void Node::look_for_memory() {
+  Segment& segment = server_->segment();
+  const bool was_short = segment.short_of_memory();
+  if (segment.look_ahead() != was_short) return;
+  if (was_short) {
+    spdlog::info("{}: shared memory has room for the server again", segment.directory());
+  } else {
+    spdlog::warn(
+        "{}: shared memory is full: the server's cannot grow, so inputs wait; remove what "
+        "else lies on that file system, or mount -o remount,size= it larger",
+        segment.directory());
+  }
 }
 
 // Behind an outage what clients have sent meanwhile is proposed before any later stamp.

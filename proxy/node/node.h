@@ -78,6 +78,7 @@ class Node {
 
   // --- the loop (node.cc)
   bool round();
+  void look_for_memory();
   void propose_inputs();
   std::int64_t report_progress();
   std::int64_t watch_lead();

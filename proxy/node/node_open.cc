@@ -349,11 +349,16 @@ bool Node::open_group() {
   };
   callbacks.on_fatal = [this](const char* why) {
     leadership_.gone();
-    if (consensus_ != nullptr && consensus_->status().removed) {
+    const bool removed = consensus_ != nullptr && consensus_->status().removed;
+    if (removed) {
       end_.leave_group();
       supervisor_.removed();
     }
-    fail(ExitStatus::kLeftGroup, why);
+    const bool full = consensus_ != nullptr && !consensus_->status().no_room.empty();
+    fail(removed ? ExitStatus::kLeftGroup
+         : full  ? ExitStatus::kNoRoom
+                 : ExitStatus::kLogFailed,
+         why);
   };
   const LogReader reader{[this] { return !server_->slot0().spooling(); },
                          [this] { return value(intake_->first_start()) != 0; }};

@@ -37,6 +37,7 @@ PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
       {own.takes_clients, PeerNote::kTakesClients},
       {own.recovers, PeerNote::kRecovers},
       {own.needs_checkpoint, PeerNote::kNeedsCheckpoint},
+      {own.no_room, PeerNote::kNoRoom},
       {own.held && own.lag_ms > control::kNearMs, PeerNote::kHeld}};
   for (const auto& [is, flag] : flags) note.flags |= is ? flag : 0;
   own.why_not.copy(note.why_not, sizeof note.why_not - 1);
@@ -51,6 +52,7 @@ control::Readiness readiness_of(const PeerNote& note) {
   told.takes_clients = is(PeerNote::kTakesClients);
   told.recovers = is(PeerNote::kRecovers);
   told.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
+  told.no_room = is(PeerNote::kNoRoom);
   told.held = is(PeerNote::kHeld);
   told.lag_ms = note.lag_ms;
   told.progress = {note.done, note.of, note.per_s, note.left_ms};

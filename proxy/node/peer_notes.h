@@ -42,6 +42,7 @@ struct PeerNote {
     kNeedsCheckpoint = 16,
     kHeld = 32,
     kLeads = 64,
+    kNoRoom = 128,
   };
 };
 static_assert(sizeof(PeerNote) <= consensus::kOutOfBandBytesMax);

@@ -33,10 +33,11 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
       start.revives() ? Segment::adopt(config_, start.directory()) : Segment::create(config_);
   if (!segment.ok()) {
     why = fmt::format("{}: {}", config_.replica_shm_dir(), segment.error().message());
-    return ExitStatus::kNoSegment;
+    return segment.error().code == Code::kFull ? ExitStatus::kNoRoom : ExitStatus::kNoSegment;
   }
   segment_ = std::move(segment).value();
-  slot0_ = std::make_unique<Slot0>(layout());
+  slot0_ = std::make_unique<Slot0>(
+      layout(), [this](std::size_t bytes) { return segment_->make_room(bytes); });
   // What a recording held before the checkpoint cannot be told from what followed it.
   const std::string record = start.at_checkpoint() ? "" : config_.record;
   auto outputs = Outputs::open(record, config_.replica, history_about(config_));

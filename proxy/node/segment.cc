@@ -133,7 +133,80 @@ Outcome Segment::map() {
   } catch (const ipc::interprocess_exception& e) {
     return Error{Code::kSystem, e.get_native_error(), "map the segment"};
   }
+  const int fd = ::open((directory_ + "/segment").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return system_error("open the segment");
+  file_ = consensus::shm::SparseFile(fd, sizeof(dmt::Layout));
   return Done{};
+}
+
+// --- memory (ROOM-1, ROOM-3) --------------------------------------------------------------------
+
+bool Segment::back(const void* from, std::size_t bytes) noexcept {
+  const auto* const base = static_cast<const std::byte*>(region_.get_address());
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(from) - base);
+  return file_.back(offset, std::min(bytes, sizeof(dmt::Layout) - offset));
+}
+
+// The next so many bytes behind what is written, on both sides of the ring's end.
+bool Segment::back_ring(const RingLayout& ring, std::size_t bytes) noexcept {
+  const std::uint64_t at = ring.write_position.load(std::memory_order_relaxed) % ring.capacity;
+  const auto* const data = static_cast<const std::byte*>(region_.get_address()) + ring.data_offset;
+  const std::size_t first = std::min<std::size_t>(bytes, ring.capacity - at);
+  return back(data + at, first) && back(data, std::min<std::size_t>(bytes - first, at));
+}
+
+// The tables that are small, whole, and heads of the others; before anything is written or read.
+Outcome Segment::back_start() {
+  const auto* const w = static_cast<const dmt::Layout*>(region_.get_address());
+  const auto between = [](const void* from, const void* to) {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(to) -
+                                    static_cast<const std::byte*>(from));
+  };
+  if (back(w, between(w, w->files)) && back(&w->signals, between(&w->signals, w->inodes.records)) &&
+      back(w->turns, between(w->turns, w + 1))) {
+    return Done{};
+  }
+  return Error{Code::kFull, ENOSPC, "allocate the segment"};
+}
+
+// The marks are hints: a thread that has the turn may raise them meanwhile.
+bool Segment::look_ahead() noexcept {
+  constexpr std::uint64_t kProcesses = kSegmentAhead / (dmt::kFdsMax * sizeof(std::uint32_t));
+  const auto read = [](const auto& mark) {
+    return std::uint64_t{__atomic_load_n(&mark, __ATOMIC_RELAXED)};
+  };
+  const dmt::Layout& w = *layout_;
+  const dmt::SchedulerState& s = w.scheduler;
+  // So many bytes of a table, and what is ahead of them.
+  const auto table = [this](const auto& records, std::uint64_t used) {
+    return back(records, std::min<std::uint64_t>(used + kSegmentAhead, sizeof records));
+  };
+  short_ = !(back_ring(w.header.output, 4 * kSegmentAhead) &&
+             back_ring(w.header.sequence, kSegmentAhead) &&
+             table(w.blocks, read(s.blocks_used) * dmt::kBlockBytes) &&
+             table(w.files, read(s.files_used) * sizeof(dmt::FileRecord)) &&
+             table(w.watches, read(s.watches_used) * sizeof(dmt::WatchRecord)) &&
+             table(w.descriptors,
+                   std::min<std::uint64_t>(read(s.slots_used), dmt::kProcessesMax - kProcesses) *
+                       dmt::kFdsMax * sizeof(std::uint32_t)) &&
+             table(w.inodes.records, read(w.inodes.last_number) * sizeof(dmt::InodeRecord)) &&
+             table(w.inodes.paths, read(w.inodes.paths_end)));
+  return !short_;
+}
+
+bool Segment::make_room(std::size_t entry_bytes) noexcept {
+  const dmt::Layout& w = *layout_;
+  const RingLayout& ring = w.header.sequence;
+  const bool empty = ring.read_position.load() == ring.write_position.load();
+  const std::uint64_t blocks = (empty ? 0 : entry_blocks_) + entry_bytes / dmt::kBlockBytes + 2;
+  const std::uint64_t used = __atomic_load_n(&w.scheduler.blocks_used, __ATOMIC_RELAXED);
+  const std::uint64_t end = std::min<std::uint64_t>(used + blocks + 1, dmt::kBlocksMax);
+  // A record that does not fit before the ring's end begins behind it.
+  if (!back_ring(ring, 2 * entry_bytes + (64U << 10)) || !back(w.blocks, end * dmt::kBlockBytes)) {
+    return false;
+  }
+  entry_blocks_ = blocks;
+  return true;
 }
 
 // What is the replica's own is set again; the rest is agreed, and as of the checkpoint's entry.
@@ -147,12 +220,14 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
     return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another size"};
   }
   if (const Outcome mapped = map(); !mapped.ok()) return mapped;
+  if (const Outcome backed = back_start(); !backed.ok()) return backed;
   auto* w = static_cast<dmt::Layout*>(region_.get_address());
   if (w->header.magic != dmt::kSegmentMagic || w->header.version.load() != dmt::kLayoutVersion) {
     return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another version"};
   }
   layout_ = w;
   w->header.configuration = configuration_of(config);
+  if (!look_ahead()) return Error{Code::kFull, ENOSPC, "allocate the segment"};
   dmt::SchedulerState& s = w->scheduler;
   if (s.holder.load() != value(dmt::kNodeSlot) || !dmt::is_quiescent(*w)) {
     return Error{Code::kDamaged, 0, "the checkpoint's server was not quiescent"};
@@ -188,16 +263,18 @@ Outcome Segment::create_file(const Config& config) {
   ::close(fd);
   if (!sized) return failed;
   if (const Outcome mapped = map(); !mapped.ok()) return mapped;
-  initialise(config);
-  return Done{};
+  return initialise(config);
 }
 
-void Segment::initialise(const Config& config) {
+Outcome Segment::initialise(const Config& config) {
+  if (const Outcome backed = back_start(); !backed.ok()) return backed;
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
   name_soft_barrier_points(config, *layout_);
   name_socket_directories(config, *layout_);
+  if (!look_ahead()) return Error{Code::kFull, ENOSPC, "allocate the segment"};
   dmt::create_main_process(*layout_);
+  return Done{};
 }
 
 Outcome Segment::renew(const Config& config, bool library) {
@@ -207,7 +284,8 @@ Outcome Segment::renew(const Config& config, bool library) {
   if (::fallocate(fd.get(), kHole, 0, static_cast<off_t>(sizeof(dmt::Layout))) != 0) {
     return system_error("clear the segment");
   }
-  initialise(config);
+  file_.forget();
+  if (const Outcome made = initialise(config); !made.ok()) return made;
   return library ? take_own_library() : Outcome{Done{}};
 }
 

@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/tree.h"
@@ -29,8 +31,12 @@ namespace crane::node {
 
 class Slot0 {
  public:
-  explicit Slot0(dmt::Layout& layout) noexcept
-      : layout_(layout),
+  // Whether the segment has memory for an entry of so many bytes (ROOM-3); without it the entry
+  // waits, as for a ring that is full.
+  using MakeRoom = std::function<bool(std::size_t)>;
+  explicit Slot0(dmt::Layout& layout, MakeRoom make_room)
+      : make_room_(std::move(make_room)),
+        layout_(layout),
         sequence_(layout.header.sequence, reinterpret_cast<std::byte*>(&layout)),
         output_(layout.header.output, reinterpret_cast<std::byte*>(&layout)) {}
 
@@ -78,6 +84,7 @@ class Slot0 {
  private:
   bool push(std::span<const std::byte> header, std::span<const std::byte> body) noexcept;
 
+  const MakeRoom make_room_;
   dmt::Layout& layout_;
   Ring sequence_;
   Ring output_;

@@ -371,6 +371,7 @@ nlohmann::json to_json(const NodeStatus& s) {
         {"age_ms", s.verified_ns == 0 ? nlohmann::json() : nlohmann::json(s.verified_ago_ms())},
         {"alarm", s.alarm}}},
       {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
+      {"no_room", s.log.no_room.empty() ? nlohmann::json() : nlohmann::json(s.log.no_room)},
       {"not_serving", s.not_serving.empty() ? nlohmann::json() : nlohmann::json(s.not_serving)},
       {"outputs_bytes", s.outputs_bytes},
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},

@@ -97,6 +97,10 @@ bool StatusReporter::takes_clients() const {
   return from_.proxy.leading() && from_.leadership.admitted(from_.server.applied());
 }
 
+bool StatusReporter::no_room() const {
+  return from_.group.short_of_room() || from_.server.segment().short_of_memory();
+}
+
 control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t now_ns) const {
   const ReplicaServer& server = from_.server;
   const int exit = server.exit().reported() ? server.exit().code() : -1;
@@ -106,6 +110,7 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
   r.takes_clients = takes_clients();
   r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
   r.needs_checkpoint = needs_checkpoint;
+  r.no_room = no_room();
   r.held = !from_.leadership.leads() && from_.config.spins && is_held(server.layout());
   r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
   if (r.recovers) r.progress = from_.recovery.meter().progress();
@@ -131,6 +136,9 @@ NodeStatus StatusReporter::status() {
   s.standing = from_.stalls.standing();
   describe_check(from_.live_check, s);
   s.no_quorum = from_.service.why_not_served();
+  if (s.log.no_room.empty() && from_.server.segment().short_of_memory()) {
+    s.log.no_room = from_.config.replica_shm_dir() + ": the shared memory is full";
+  }
   s.outputs_bytes = server.outputs().bytes();
   s.outputs_digest = server.outputs().digest();
   s.entries = from_.intake.counts();
@@ -223,8 +231,13 @@ bool StatusReporter::heard(ReplicaId from, std::span<const std::byte> message,
 
 void StatusReporter::tell_peers(std::int64_t now_ns) {
   if (from_.config.replicas == 1) return;
-  const Told now{from_.leadership.role(), from_.leadership.view(), from_.group.quorum().answering,
-                 takes_clients(),         from_.server.pid(),      not_serving_};
+  const Told now{from_.leadership.role(),
+                 from_.leadership.view(),
+                 from_.group.quorum().answering,
+                 takes_clients(),
+                 no_room(),
+                 from_.server.pid(),
+                 not_serving_};
   if (now == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return;
   told_ = now;
   const control::Readiness own = readiness(false, now_ns);

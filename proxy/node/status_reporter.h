@@ -95,12 +95,14 @@ class StatusReporter {
     View view{};
     unsigned answering = 0;  // of the voters
     bool takes_clients = false;
+    bool no_room = false;
     std::int64_t server_pid = -1;
     std::string not_serving;
     bool operator==(const Told&) const = default;
   };
   void look(std::int64_t now_ns);
   bool takes_clients() const;
+  bool no_room() const;
   control::Readiness readiness(bool needs_checkpoint, std::int64_t now_ns) const;
   void tell_peers(std::int64_t now_ns);
   void describe_peers(NodeStatus& status, std::int64_t now_ns);

@@ -144,6 +144,7 @@ Outcome make_place(const Config& config, const ReplayRequest& request,
     place.dir = request.place_dir;
     place.replicas = config.replica + 1;
     place.record = config.record;
+    place.ring_mb = 0;
     problem = directories.create(place);
     if (setup::status_of(problem) != setup::Status::kGroupExists) break;
   }

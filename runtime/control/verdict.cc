@@ -44,10 +44,11 @@ std::string list_of(const std::vector<std::string>& notes) {
 std::string name_of(const ReplicaSeen& r) { return "replica " + std::to_string(r.replica); }
 
 bool counts(const ReplicaSeen& r) { return r.member != Member::kOther; }
-// It holds the log, and its acceptor answers.
+// It holds the log, its acceptor answers, and has room for what comes.
 bool there(const ReplicaSeen& r) {
   const bool answers = r.seen == Seen::kTold || r.seen == Seen::kNotTold;
-  return r.member == Member::kVoter && answers && r.connected && !r.told.needs_checkpoint;
+  const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
+  return r.member == Member::kVoter && answers && r.connected && takes_log;
 }
 
 // Why the replica could not lead and serve at once; empty: it could (VERDICT-2).
@@ -145,6 +146,10 @@ Verdict unready(const ReplicaSeen& leader) {
                        "starting: the server of " + who +
                            (told.runs ? " listens on no port yet" : " has not begun"));
   }
+  if (told.no_room) {
+    return not_serving(Health::kNotServing,
+                       "NOT SERVING: inputs wait, " + who + ", which leads, has no room for them");
+  }
   if (!told.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server does not go on");
   }
@@ -218,6 +223,7 @@ bool all_drained(const GroupSeen& group) {
 std::string why_not_ready(const Readiness& told) {
   if (told.needs_checkpoint) return "lacks entries that left the log";
   if (told.recovers) return "replays" + progress_text(told.progress);
+  if (told.no_room) return "has no room for its log";
   if (!told.runs) return told.starts ? "starts its server" : "has no server: it ended";
   if (told.late()) return "is " + grouped(static_cast<std::uint64_t>(told.lag_ms)) + " ms behind";
   return "";
@@ -258,7 +264,7 @@ Verdict verdict_of(const GroupSeen& group) {
     v = without_leader(group);
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
-  } else if (leader->seen != Seen::kTold || !leader->told.takes_clients ||
+  } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
              !leader->told.why_not.empty()) {
     v = unready(*leader);
   } else if (stands(*leader, group)) {
@@ -306,6 +312,7 @@ Json to_json(const Readiness& told) {
           {"takes_clients", told.takes_clients},
           {"recovers", told.recovers},
           {"needs_checkpoint", told.needs_checkpoint},
+          {"no_room", told.no_room},
           {"late", told.late()},
           {"lag_ms", told.lag_ms},
           {"progress", progress_json(told)},
@@ -321,6 +328,7 @@ std::optional<Readiness> readiness_in(const Json& json) {
   told.takes_clients = flag_in(object, "takes_clients");
   told.recovers = flag_in(object, "recovers");
   told.needs_checkpoint = flag_in(object, "needs_checkpoint");
+  told.no_room = flag_in(object, "no_room");
   told.held = !flag_in(object, "late");
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   told.lag_ms = static_cast<std::int64_t>(std::min(number_in(object, "lag_ms"), kMost));

@@ -42,6 +42,7 @@ struct Readiness {
   bool takes_clients = false;     // it leads, and its server knows that
   bool recovers = false;          // it runs what it missed
   bool needs_checkpoint = false;  // it lacks entries that left the log
+  bool no_room = false;           // a disk or memory is full: its log cannot grow, inputs wait
   bool held = false;              // its server is where the leader's was last known to be: not late
   std::int64_t lag_ms = 0;        // age of the oldest entry that its server has not taken
   Progress progress;              // while it recovers

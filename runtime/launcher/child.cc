@@ -129,6 +129,8 @@ setup::Status status_of_node_code(int code) {
       return Status::kReplicaDiverged;
     case ExitStatus::kTooFarBehind:
       return Status::kTooFarBehind;
+    case ExitStatus::kNoRoom:
+      return Status::kDiskFull;
     case ExitStatus::kNeverCheckedIn:
       return Status::kNeverCheckedIn;
     case ExitStatus::kUnhooked:

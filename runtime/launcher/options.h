@@ -78,7 +78,10 @@ struct Options : setup::NodeOptions {
   bool dry_run = false;              // say what would be done
   bool force_new_group = false;      // whatever is left of one of this name is given up
 
-  setup::GroupPlace place() const { return {name, dir, places(), record, lasts(), on_disk()}; }
+  setup::GroupPlace place() const {
+    return {
+        name, dir, places(), record, lasts(), on_disk(), ring_mb != 0 ? ring_mb : setup::kRingMb};
+  }
   bool on_disk() const { return durability == "disk"; }
   // Whether something of the group is there again at its next start.
   bool lasts() const { return on_disk() || !data.empty(); }

@@ -18,7 +18,7 @@ enum class ExitStatus : int {
   kNeverCheckedIn = 68,    // the server ran without loading libcrane.so, or ended at once
   kServerDied = 69,        // a process of the server was killed on this replica only (D18)
   kFenced = 70,            // the replica stopped itself (damage, divergence of resources)
-  kLeftGroup = 71,         // consensus gave up this replica (memory lost, log damaged)
+  kLeftGroup = 71,         // the group removed this replica
   kControlLost = 72,       // an analysis replica's crane-run is gone
   kLagging = 73,           // the server is too far behind the log
   kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
@@ -30,6 +30,8 @@ enum class ExitStatus : int {
   kNoCheckpoint = 80,      // it was to recover, and no checkpoint can be used
   kTooFarBehind = 81,      // what it lacks left the others' logs; it restarts at a checkpoint
   kHandedOver = 82,        // another build of Crane goes on from here; it restarts with that one
+  kNoRoom = 83,            // a disk or the shared memory was full; it restarts when there is room
+  kLogFailed = 84,         // consensus gave up this replica (memory lost, log damaged, disk failed)
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -107,6 +107,30 @@ Outcome check_room(const std::string& path, std::uint64_t wanted) {
       "free space there, or use another place");
 }
 
+std::uint64_t shared_memory_needed(int replicas, std::uint32_t ring_mb) {
+  return static_cast<std::uint64_t>(replicas) *
+         (kRoomForMemory + (static_cast<std::uint64_t>(ring_mb) << 20));
+}
+
+Outcome check_shared_memory(const std::string& path, int replicas, std::uint32_t ring_mb) {
+  const std::uint64_t wanted = shared_memory_needed(replicas, ring_mb);
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0) return no_directory(path, strerror(errno));
+  const std::uint64_t room = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+  if (room >= wanted) return Done{};
+  const std::string each =
+      replicas == 1 ? "the replica" : "each of " + std::to_string(replicas) + " replicas";
+  const std::uint64_t size =
+      (static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize + wanted - room) >> 20;
+  return failure(
+      Status::kDiskFull, "no room in shared memory", path,
+      std::to_string(room >> 20) + " MiB free, " + std::to_string(wanted >> 20) +
+          " MiB needed: " + each + " needs " + std::to_string(kRoomForMemory >> 20) +
+          " MiB and a log of " + std::to_string(ring_mb) + " MiB",
+      "mount -o remount,size=" + std::to_string(size + 1) + "M " + kSharedMemory +
+          " (docker run --shm-size), or a smaller --ring-mb (16 at the least), or fewer replicas");
+}
+
 Outcome check_port(std::uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
@@ -304,11 +328,11 @@ Outcome GroupDirectories::create(const GroupPlace& place) {
   if (auto p = lock(shm, place.name); !p) return p;
   shm_dir_ = shm;
   if (auto p = check_room(dir, kRoomForFiles); !p) return p;
-  const auto replicas = static_cast<std::uint64_t>(place.replicas);
-  if (auto p = check_room(shm, replicas * kRoomForMemory); !p) return p;
   for (const auto& top : {dir, shm}) {
     if (auto p = make(place, top); !p) return p;
   }
+  // Behind it: what a killed group left there is gone.
+  if (auto p = check_shared_memory(shm, place.replicas, place.ring_mb); !p) return p;
   link_home(shm, dir);
   return check_record(place.record);
 }
@@ -351,7 +375,6 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
     if (auto p = lock(top, place.name, Hold::kShared); !p) return p;
     chmod(top.c_str(), 0700);
     if (auto p = lock(top + own, who); !p) return p;
-    if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
       // Its log goes on, and may need its checkpoints; a server starts with nothing else that an
@@ -360,6 +383,14 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
       const bool stays = name == "lock" || name == "node.log" || name == "checkpoints";
       if (!stays) fs::remove_all(entry.path(), ignored);
     }
+    if (top == dir) {
+      if (auto p = check_room(dir, kRoomForFiles); !p) return p;
+      continue;
+    }
+    // A log that outlived the process before has most of its memory.
+    const bool has_log = fs::exists(shm + "/consensus" + own + "/log", ignored) ||
+                         fs::exists(shm + "/consensus-" + own.substr(2) + own + "/log", ignored);
+    if (auto p = check_shared_memory(shm, 1, has_log ? 0 : place.ring_mb); !p) return p;
   }
   // Not ours to remove: other replicas of the group may run here.
   dir_own_ = dir;

@@ -36,11 +36,18 @@ Outcome check_root();
 Outcome check_lxc();
 Outcome check_port(std::uint16_t port);
 
-// What must be free in a group's directory, and for each replica in its shared memory, in bytes;
-// segments are sparse files.
+// What must be free in a group's directory, and for each replica in its shared memory beside its
+// log, in bytes.
 inline constexpr std::uint64_t kRoomForFiles = 8ULL << 20, kRoomForMemory = 64ULL << 20;
+// Of a replica's log in memory, unless the user says otherwise.
+inline constexpr std::uint32_t kRingMb = 128;
 // Whether `wanted` bytes are free where `path` lies.  Statuses: kDirectory, kDiskFull.
 Outcome check_room(const std::string& path, std::uint64_t wanted);
+// What so many replicas need in /dev/shm, in bytes, with logs of so many MiB.
+std::uint64_t shared_memory_needed(int replicas, std::uint32_t ring_mb);
+// Whether it is free where `path` lies.  The files there are sparse: with less than this a group
+// would start, and wait for room later, in the middle of its work.  Statuses as check_room().
+Outcome check_shared_memory(const std::string& path, int replicas, std::uint32_t ring_mb);
 
 // /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.
 std::string default_directory();
@@ -68,6 +75,7 @@ struct GroupPlace {
   std::string record;      // directory for recorded outputs; empty: none
   bool lasts = false;      // what is of value in <dir>/<name> is there again at the next start
   bool log_lasts = false;  // so is the log: clients of a group that was killed go on
+  std::uint32_t ring_mb = kRingMb;  // of each replica's log in memory; 0: it has none
 };
 
 // The places that a group can have.

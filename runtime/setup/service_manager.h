@@ -18,6 +18,9 @@ class ServiceManager {
   // For this process, which begins again by exec.
   void put_back() const;
 
+  // This process is a service of it.
+  bool manages() const noexcept { return !socket_.empty(); }
+
   // What the program does, a line for people (`systemctl status`); the same one is sent once.
   void status(const std::string& status);
   // The same, and that it is up.

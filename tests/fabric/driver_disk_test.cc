@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    with durability disk nothing that was committed is lost when all processes, and all
 //         memory, are gone; a new server gets all of it again, in order (LOG-K1); a damaged store
-//         does not vote; a full disk stops one replica, not the group.
+//         does not vote; a full disk is waited for, by one replica or all, and ends none.
 // METHOD  three node processes over shared memory with stores of Berkeley DB, SIGKILL, memory
-//         removed, files damaged, a file system of 4 MB.
+//         removed, files damaged, file systems of 256 MB that are filled.
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -217,24 +218,100 @@ TEST_CASE("driver disk: a follower that was away for many laps of the ring catch
   g.check_histories();
 }
 
-TEST_CASE("driver disk: a full disk stops its replica's acknowledgements, not the group",
+namespace {
+
+// A file system of its own with 256 MB, in memory, that a file fills.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("crane-test", path_.c_str(), "tmpfs", 0, "size=256m") == 0;
+    if (!mounted_) std::printf("SKIPPED: driver disk: a full disk: tmpfs cannot be mounted here\n");
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  void fill() {
+    struct statvfs disk {};
+    REQUIRE(::statvfs(path_.c_str(), &disk) == 0);
+    const std::uint64_t free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+    const int fd = ::open((path_ + "/another").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0);
+    CHECK(::fallocate(fd, 0, 0, static_cast<off_t>(free - kLeft)) == 0);
+    ::close(fd);
+  }
+  void make_room() { std::filesystem::remove(path_ + "/another"); }
+
+ private:
+  static constexpr std::uint64_t kLeft = 64U << 20;  // less than what stores leave free
+  const std::string path_;
+  bool mounted_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("driver disk: a replica whose disk is full waits for room, the group goes on",
           "[driver][disk][processes]") {
   Disk disk;
   const std::uint8_t victim = 1;
-  std::filesystem::create_directory(disk.of(victim));
-  if (::mount("crane-test", disk.of(victim).c_str(), "tmpfs", 0, "size=4m") != 0) {
-    std::printf("SKIPPED: driver disk: a full disk: tmpfs cannot be mounted here\n");
-    return;
-  }
+  SmallDisk small(disk.of(victim));
+  if (!small.mounted()) return;
   NodeGroup g(3, FabricKind::kShm, disk.path());
   g.set_traffic(true);
-  CHECK(until([&] { return let_pass_us(200), g.report(victim).fatal > 0; }, kSoon));
-  const auto leader = static_cast<std::uint8_t>(g.wait_for_leader(victim, kSoon));
+  REQUIRE(g.wait_for_leader(-1, kSoon) >= 0);
+  REQUIRE(g.wait_committed(victim, 100, kSoon));
+  small.fill();
+  REQUIRE(until([&] { return let_pass_us(200), g.report(victim).no_room > 0; }, kSoon));
+  const auto leader = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+  const std::uint64_t durable = g.report(victim).durable;
   CHECK(g.wait_committed(leader, g.report(leader).committed + 300, kSoon));
+  CHECK(g.report(victim).durable == durable);
+  small.make_room();
+  CHECK(until([&] { return let_pass_us(200), g.report(victim).durable > durable + 300; }, kSoon));
+  CHECK(until([&] { return let_pass_us(200), g.report(victim).no_room == 0; }, kSoon));
+  for (std::uint8_t i = 0; i < 3; ++i) CHECK(g.report(i).fatal == 0);
   g.set_traffic(false);
   g.check_histories();
-  g.process(victim).kill();
-  CHECK(::umount2(disk.of(victim).c_str(), MNT_DETACH) == 0);
+}
+
+TEST_CASE("driver disk: where all disks are full inputs wait, and nothing committed is lost",
+          "[driver][disk][processes]") {
+  Disk disk;
+  SmallDisk small(disk.path());
+  if (!small.mounted()) return;
+  NodeGroup g(3, FabricKind::kShm, disk.path());
+  g.set_traffic(true);
+  const int leader = g.wait_for_leader(-1, kSoon);
+  REQUIRE(leader >= 0);
+  for (int round = 0; round < 3; ++round) {
+    const auto id = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+    REQUIRE(g.wait_committed(id, g.report(id).committed + 100, kSoon));
+    small.fill();
+    REQUIRE(until(
+        [&] {
+          let_pass_us(200);
+          return g.report(0).no_room > 0 && g.report(1).no_room > 0 && g.report(2).no_room > 0;
+        },
+        kSoon));
+    const std::uint64_t stopped = g.report(id).committed;
+    if (round == 2) {  // what was committed is there, also when all die while they wait
+      kill_all(g);
+      for (std::uint8_t i = 0; i < 3; ++i) {
+        g.lose_memory(i);
+        forget(g, i);
+      }
+      small.make_room();
+      for (std::uint8_t i = 0; i < 3; ++i) g.start(i);
+    } else {
+      small.make_room();
+    }
+    const auto next = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+    CHECK(g.wait_committed(next, stopped + 100, kSoon));
+    for (std::uint8_t i = 0; i < 3; ++i) CHECK(g.report(i).fatal == 0);
+  }
+  g.set_traffic(false);
+  g.check_histories();
 }
 
 }  // namespace crane::test

@@ -180,6 +180,7 @@ void NodeGroup::run(std::uint8_t id) {
         std::count_if(status.members.begin(), status.members.end(),
                       [](const auto& m) { return m.role == consensus::MemberRole::kVoter; }));
     r.links_lost = status.fabric.links_lost;
+    r.no_room = status.no_room.empty() ? 0 : 1;
     r.probes = status.fabric.probes;
     ++r.rounds;
     c.flush_doorbells();

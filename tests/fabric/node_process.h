@@ -49,6 +49,7 @@ struct NodeReport {
   std::atomic<std::uint64_t> changing;              // changing
   std::atomic<std::uint64_t> links_lost;            // FabricStatus: links_lost
   std::atomic<std::uint64_t> probes;                // probes
+  std::atomic<std::uint64_t> no_room;               // GroupStatus: whether no_room says something
   std::atomic<std::uint8_t> members[5];             // their roles
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };

@@ -17,7 +17,9 @@ constexpr std::int64_t kLagMostSeconds = 1'000'000;
 
 // The verdict, and what it has no room for.
 std::string reason_of(const control::Verdict& verdict, const NodeStatus& s) {
-  const std::string& more = s.no_quorum.empty() ? s.not_serving : s.no_quorum;
+  const std::string& more = !s.no_quorum.empty()     ? s.no_quorum
+                            : !s.log.no_room.empty() ? s.log.no_room
+                                                     : s.not_serving;
   return more.empty() ? verdict.text : verdict.text + ": " + more;
 }
 

@@ -107,8 +107,9 @@ void CheckpointRequests::ask_if_wanted(bool started) {
   (void)ask(nlohmann::json::object(), started);
 }
 
-void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs) {
-  seen_ = {now_ns, log_end, inputs};
+void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs,
+                              bool low) {
+  seen_ = {now_ns, log_end, inputs, low};
   if (wanted_not_.empty() && schedule_.due(seen_)) {
     const auto answer = nlohmann::json::parse(ask(nlohmann::json::object(), true));
     if (!answer.value("ok", false)) schedule_.failed(now_ns, false);

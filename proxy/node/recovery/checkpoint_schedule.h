@@ -12,7 +12,8 @@
 // kReplayNs behind the newest checkpoint: a lost replica, which shares processors with the others,
 // runs that again in about 5 s.  But checkpoints take at most a quarter of the time.  And one is
 // due whatever else holds when half of the ring is used behind the newest one: a replica that is
-// lost later would find a log that does not reach back to it.
+// lost later would find a log that does not reach back to it.  Where the disk of the leader's store
+// has little room, one is due for each kLowBytes, as a checkpoint cuts the log there.
 //
 // Threads: a plain value.
 // INVARIANT SCHEDULE-1  While checkpoints are wanted, one that was asked for and given up, or not
@@ -34,6 +35,9 @@ class CheckpointSchedule {
   static constexpr std::int64_t kSecond = 1'000'000'000;
   static constexpr std::int64_t kSpacingNs = 2 * kSecond;  // between two for the log's length
   static constexpr std::uint64_t kIdlePart = 8;
+  // Between two for a disk with little room, and the least that one of these may cut.
+  static constexpr std::int64_t kLowSpacingNs = 5 * kSecond;
+  static constexpr std::uint64_t kLowBytes = 1U << 20;
   static constexpr std::int64_t kReplayNs = 3 * kSecond;
   // Behind one, for kReplayNs, so many times as long as it took; but no longer than the other.
   static constexpr std::int64_t kCostTimes = 3, kCostMostNs = 60 * kSecond;
@@ -51,6 +55,7 @@ class CheckpointSchedule {
     std::int64_t now_ns = 0;
     std::uint64_t log_pos = 0;  // the end of what is committed
     std::uint64_t inputs = 0;   // of clients, so far
+    bool low = false;           // a store's disk has little room: a checkpoint cuts the log there
   };
 
   explicit CheckpointSchedule(const Limits& limits) noexcept : limits_(limits) {}
@@ -67,16 +72,20 @@ class CheckpointSchedule {
       failed(seen.now_ns, false);
       return true;
     }
-    if (failures_ != 0)
-      return seen.now_ns >= (urgent ? std::min(again_ns_, again_soon_ns_) : again_ns_);
+    if (failures_ != 0) {
+      const std::int64_t most = urgent ? kAgainSoonNs : seen.low ? kLowSpacingNs : kAgainMostNs;
+      return seen.now_ns >= failed_ns_ + std::min(most, kAgainNs << std::min(failures_ - 1, 10));
+    }
+    const bool low = by_low(seen);
     const bool limit = by_limits(seen);
-    return limit || urgent || by_replay(seen.now_ns);
+    return limit || urgent || low || by_replay(seen.now_ns);
   }
   // An entry of the log asks a replica for one, for whatever reason.
   void asked(const Seen& seen) noexcept {
     asked_ns_ = std::max<std::int64_t>(seen.now_ns, 1);
     asked_inputs_ = seen.inputs;
     under_way_pos_ = seen.log_pos;
+    if (seen.low) low_at_ns_ = seen.now_ns + kLowSpacingNs;
     look(seen);
     asked_pos_ = seen.log_pos;
   }
@@ -94,9 +103,7 @@ class CheckpointSchedule {
   void failed(std::int64_t now_ns, bool lasting) noexcept {
     asked_ns_ = 0;
     failures_ = lasting ? 0 : failures_ + 1;
-    if (lasting) return;
-    again_ns_ = now_ns + std::min(kAgainMostNs, kAgainNs << std::min(failures_ - 1, 10));
-    again_soon_ns_ = now_ns + std::min(again_ns_ - now_ns, kAgainSoonNs);
+    failed_ns_ = now_ns;
   }
 
   bool under_way() const noexcept { return asked_ns_ != 0; }
@@ -124,6 +131,10 @@ class CheckpointSchedule {
     if (first) asked_pos_ = seen.log_pos;
     return !first && (!idle || piled);
   }
+  bool by_low(const Seen& seen) const noexcept {
+    return seen.low && look_at_ns_ != 0 && seen.now_ns >= low_at_ns_ &&
+           seen.log_pos >= asked_pos_ + kLowBytes;
+  }
   bool by_replay(std::int64_t now_ns) const noexcept {
     if (limits_.replay_ns == 0 || look_at_ns_ == 0 || now_ns < looked_ns_ + kSpacingNs)
       return false;
@@ -139,8 +150,8 @@ class CheckpointSchedule {
   std::int64_t asked_ns_ = 0;        // when the one under way was asked for; 0: none is
   std::uint64_t under_way_pos_ = 0;  // where the log ended then
   int failures_ = 0;                 // in a row
-  std::int64_t again_ns_ = 0;        // after them the next one is asked for then,
-  std::int64_t again_soon_ns_ = 0;   // or then if it is urgent
+  std::int64_t failed_ns_ = 0;       // the last of them
+  std::int64_t low_at_ns_ = 0;       // the next one for a disk with little room, at the earliest
   std::int64_t look_at_ns_ = 0;      // by the clock; 0: not looked at yet
   std::int64_t looked_ns_ = 0;       // last time that there was something to decide,
   std::uint64_t looked_pos_ = 0;     // and where the log ended then

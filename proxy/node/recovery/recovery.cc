@@ -252,7 +252,8 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   watch_run_time(now_ns);
   announce_checkpoints(now_ns);
   if (seen.serves) {
-    requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients());
+    requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients(),
+                    group_->low_on_room());
   }
   if (!leadership_.leads() && !seen.stopping) look_for_newer(now_ns);
   rely_on_checkpoints();

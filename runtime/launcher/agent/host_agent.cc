@@ -185,7 +185,8 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
   const int replicas = static_cast<int>(file_.replicas.size());
-  const setup::GroupPlace place{file_.name, file_.state_dir, replicas, file_.record};
+  const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,
+                                false,      false,           file_.ring_mb};
   if (auto p = directories_.create_host(place, replica_); status_of(p) == Status::kGroupExists) {
     return failure(status_of(p), p.error().text + " (crane-run --hosts stops its own with --stop)");
   } else if (!p) {

@@ -133,6 +133,9 @@ void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Js
         why != answer.status.end() && why->is_string()) {
       summary["no_quorum"] = fmt::format("replica {}: {}", replica, why->get<std::string>());
     }
+    if (const std::string why = text_in(answer.status, "no_room"); !why.empty()) {
+      summary["no_room"] = fmt::format("replica {}: {}", replica, why);
+    }
     for (const char* key : {"fabric", "durability", "program"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
@@ -371,6 +374,9 @@ namespace {
 std::string serving_text(const Json& summary) {
   std::string text;
   if (const std::string why = text_in(summary, "no_quorum"); !why.empty()) text += why + "\n";
+  if (const std::string why = text_in(summary, "no_room"); !why.empty()) {
+    text += "no room: " + why + "; inputs wait where no majority has room\n";
+  }
   if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
     text += "not serving: " + why + "; see server.log\n";
   }

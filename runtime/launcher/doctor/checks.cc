@@ -337,8 +337,7 @@ Finding check_directory(const Room& room, const Wanted& wanted, bool lasts) {
 
 Finding check_shared_memory(const Room& room, const Wanted& wanted) {
   const auto replicas = static_cast<std::uint64_t>(wanted.replicas);
-  const std::uint64_t least = replicas * setup::kRoomForMemory;
-  const std::uint64_t all = least + replicas * wanted.ring_mb * kMiB;
+  const std::uint64_t all = setup::shared_memory_needed(wanted.replicas, wanted.ring_mb);
   Finding f{"shared memory", Verdict::kOk, "", "", ""};
   if (room.write_error != 0) {
     f.verdict = Verdict::kMissing;
@@ -349,7 +348,10 @@ Finding check_shared_memory(const Room& room, const Wanted& wanted) {
   }
   f = check_room(f, room, all, replicas);
   if (f.verdict == Verdict::kOk) return f;
-  if (room.usable_bytes() < least && !wanted.runs) f.verdict = Verdict::kMissing;
+  if (room.usable_bytes() < all) {
+    if (!wanted.runs) f.verdict = Verdict::kMissing;
+    f.costs = wanted.runs ? "inputs wait when it is full" : "no such group is started here";
+  }
   f.mend =
       "mount -o remount,size=2G /dev/shm (docker run --shm-size 2g), fewer replicas, or a "
       "smaller --ring-mb";

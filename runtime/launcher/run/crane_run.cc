@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
 #include <sched.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -77,13 +78,32 @@ int show_plan(const Options& options, const Found& found, const Remains& remains
   return 0;
 }
 
+// A person is told that there is no room, and a service waits for it; false: it was told to stop.
+bool wait_for_room(const Outcome& problem) {
+  say(problem.error().text + "; it looks again every 2 s", crane::setup::Level::kError);
+  service_manager().status("waits for room: " + problem.error().text);
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  const timespec look{2, 0};
+  return sigtimedwait(&ends, nullptr, &look) < 0;
+}
+
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
   if (auto p = check_http_ports(options.http, options.places()); !p) {
     say(p.error().text, crane::setup::Level::kWarning);
   }
-  if (auto p = directories.create(options.place()); !p) return fail(p.error());
+  for (;;) {
+    const Outcome made = directories.create(options.place());
+    if (made) break;
+    const bool full = status_of(made) == crane::setup::Status::kDiskFull;
+    if (!full || !service_manager().manages()) return fail(made.error());
+    directories.remove();
+    if (!wait_for_room(made)) return 0;
+  }
   if (!options.analysis.empty()) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
   }

@@ -107,8 +107,8 @@ Outcome check_plan(const Plan& p) {
     there = there.parent_path();
   }
   if (auto found = setup::check_room(there.string(), setup::kRoomForFiles); !found) return found;
-  return setup::check_room(setup::kSharedMemory,
-                           setup::kRoomForMemory * static_cast<unsigned>(o.places()));
+  const setup::GroupPlace place = o.place();
+  return setup::check_shared_memory(setup::kSharedMemory, place.replicas, place.ring_mb);
 }
 
 }  // namespace crane::launcher

@@ -18,6 +18,8 @@ using node::ExitStatus;
 constexpr std::int64_t kAskAgainMs = 5'000;
 // The evidence of a divergence is looked at before the replica is there again.
 constexpr std::int64_t kDivergedMs = 1'000;
+// How often a replica that found no room looks whether there is some.
+constexpr std::int64_t kRoomMs = 2'000;
 // A majority of the replicas that each failed by themselves so often in a row will go on to.
 constexpr int kFailuresMost = 5;
 
@@ -45,11 +47,15 @@ bool Group::returns(const Replica& replica) const {
 
 void Group::plan_return(Replica& replica) {
   const Status status = status_of(replica.problem);
-  const bool asked = status == Status::kTooFarBehind || replica.fatal_code == kHandedOver;
+  const bool full = status == Status::kDiskFull;
+  const bool asked = full || status == Status::kTooFarBehind || replica.fatal_code == kHandedOver;
   const auto how = asked                              ? RestartLimiter::End::kAsked
                    : likely_again(replica.fatal_code) ? RestartLimiter::End::kFailed
                                                       : RestartLimiter::End::kKilled;
-  replica.returns.ended(how, now_ms(), status == Status::kReplicaDiverged ? kDivergedMs : 0);
+  replica.returns.ended(how, now_ms(),
+                        full                                 ? kRoomMs
+                        : status == Status::kReplicaDiverged ? kDivergedMs
+                                                             : 0);
   // From an older one it may come to the same difference: if the server has read something of this
   // machine that is not there any more, only a checkpoint behind that helps.
   if (status == Status::kReplicaDiverged) ask_for_checkpoint();

@@ -110,6 +110,9 @@ TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not
       {"one lacks what left the log",
        [](GroupSeen& g) { g.replicas[1].told.needs_checkpoint = true; }, Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 lacks entries that left the log"},
+      {"one has no room", [](GroupSeen& g) { g.replicas[1].told.no_room = true; },
+       Health::kDegraded, true, 0,
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room for its log"},
       {"the followers get no entries",
        [](GroupSeen& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
        Health::kDegraded, true, 0,
@@ -195,6 +198,16 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
       {"it listens no more",
        [](GroupSeen& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
        Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
+      {"its inputs wait for room", [](GroupSeen& g) { g.replicas[0].told.no_room = true; },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
+      {"they do, and its server for them",
+       [](GroupSeen& g) {
+         g.replicas[0].told.no_room = true;
+         g.replicas[0].told.why_not = "the server answers no client";
+       },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
       {"it has not told", [](GroupSeen& g) { g.replicas[0].seen = Seen::kNotTold; },
        Health::kNotServing, false, 0, "replica 0 leads, and has not told whether it serves"},
       {"it does not answer", [](GroupSeen& g) { g.replicas[0].seen = Seen::kSilent; },
@@ -281,7 +294,7 @@ TEST_CASE("verdict: notes name what is wrong with which replica, and that they d
 
 TEST_CASE("verdict: a replica's own word survives JSON", "[verdict]") {
   Readiness told;
-  told.runs = told.recovers = true;
+  told.runs = told.recovers = told.no_room = true;
   told.lag_ms = 300;
   told.progress = {7, 70, 7, 9'000};
   told.why_not = "the server listens on no port";

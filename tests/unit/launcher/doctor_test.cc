@@ -277,12 +277,12 @@ TEST_CASE("doctor: a taken port, and room, decide whether a group can run", "[do
   check_well(check_directory(room, {}, false), "1024 MiB");
   check_limited(check_directory(room, {}, true), Verdict::kLimited, "1024", "memory", "--dir");
 
-  // 3 replicas: 64 MiB each must be there, 128 MiB more when their logs fill.
+  // 3 replicas of 64 MiB each, and a log of 128 MiB.
   check_well(check_shared_memory(room_of(kGiB), {}), "576 MiB needed");
-  check_limited(check_shared_memory(room_of(300 * kMiB), {}), Verdict::kLimited, "300 MiB free",
-                "stop", "--ring-mb");
+  check_limited(check_shared_memory(room_of(300 * kMiB), {}), Verdict::kMissing, "300 MiB free",
+                "no such group", "--ring-mb");
   check_limited(check_shared_memory(room_of(100 * kMiB), {}), Verdict::kMissing, "100 MiB free",
-                "stop", "--shm-size");
+                "no such group", "--shm-size");
   Wanted small;
   small.replicas = 1;
   small.ring_mb = 16;

@@ -10,9 +10,9 @@ using Json = nlohmann::json;
 namespace {
 
 Json readiness(bool leads) {
-  return {{"runs", true},      {"starts", false},   {"takes_clients", leads},
-          {"recovers", false}, {"late", false},     {"needs_checkpoint", false},
-          {"lag_ms", 0},       {"why_not", nullptr}};
+  return {{"runs", true},      {"starts", false}, {"takes_clients", leads},
+          {"recovers", false}, {"late", false},   {"needs_checkpoint", false},
+          {"no_room", false},  {"lag_ms", 0},     {"why_not", nullptr}};
 }
 
 NodeAnswer node(const char* role, unsigned view, unsigned leader, unsigned commit,

@@ -62,6 +62,7 @@ TEST_CASE("a replica that cannot take over is not ready") {
   CHECK(reason([](NodeStatus& s) { s.no_quorum = "1 of 3"; }) == "1 of 3");
   CHECK(reason([](NodeStatus& s) { s.readiness.needs_checkpoint = true; }) ==
         "it lacks entries that left the log");
+  CHECK(reason([](NodeStatus& s) { s.readiness.no_room = true; }) == "it has no room for its log");
   CHECK(reason([](NodeStatus& s) {
           s.readiness.recovers = true;
           s.readiness.progress = {12'400, 24'272, 4'000, 3'000};
@@ -78,6 +79,19 @@ TEST_CASE("/health is of the group, as this replica sees it") {
   s = follower();
   s.no_quorum = "no quorum: 1 of 3";
   CHECK(health(s).reason == "NOT SERVING: no quorum: no quorum: 1 of 3");
+}
+
+TEST_CASE("a leader without room for inputs does not serve, and says where it lacks room") {
+  NodeStatus s = leader();
+  REQUIRE(leads(s).status == 200);
+  s.readiness.no_room = true;
+  s.log.no_room = "/disk: the disk is full";
+  for (const HealthAnswer& answer : {health(s), leads(s), ready(s, {})}) {
+    CHECK(answer.status == 503);
+    CHECK(answer.reason ==
+          "NOT SERVING: inputs wait, replica 0, which leads, has no room for them: /disk: the disk "
+          "is full");
+  }
 }
 
 TEST_CASE("a follower says of the group what the leader says") {

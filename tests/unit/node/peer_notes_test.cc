@@ -139,7 +139,7 @@ TEST_CASE("peer notes: a leader tells whom it writes to", "[node]") {
 
 TEST_CASE("peer notes: all of a replica's own word goes over", "[node]") {
   control::Readiness own;
-  own.runs = own.recovers = own.needs_checkpoint = true;
+  own.runs = own.recovers = own.needs_checkpoint = own.no_room = true;
   own.lag_ms = 300;
   own.progress = {1, 2, 3, 4};
   own.why_not = std::string(200, 'x');

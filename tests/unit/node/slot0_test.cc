@@ -25,7 +25,8 @@ struct Fixture : test::SegmentMemory {
     slot0.committed(entry);
   }
 
-  Slot0 slot0{w};
+  bool has_memory = true;
+  Slot0 slot0{w, [this](std::size_t) { return has_memory; }};
 };
 
 }  // namespace
@@ -55,6 +56,20 @@ TEST_CASE("Z1: what does not fit into the sequence waits and follows in order", 
   }
   REQUIRE_FALSE(f.slot0.spooling());
   REQUIRE(f.slot0.spooled_bytes() == 0);
+}
+
+TEST_CASE("ROOM-3: an entry for which the segment has no memory waits", "[slot0]") {
+  Fixture f;
+  const std::vector<std::byte> body(100);
+  f.commit(1, EntryType::kBubble, body);
+  CHECK_FALSE(f.slot0.spooling());
+  f.has_memory = false;
+  f.commit(2, EntryType::kBubble, body);
+  CHECK(f.slot0.spooling());
+  CHECK_FALSE(f.slot0.pump());
+  f.has_memory = true;
+  CHECK(f.slot0.pump());
+  CHECK_FALSE(f.slot0.spooling());
 }
 
 TEST_CASE("Z2: the node admits only when it has read the server's output", "[slot0]") {

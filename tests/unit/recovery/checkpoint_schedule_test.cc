@@ -18,13 +18,13 @@ constexpr std::uint64_t kMb = 1U << 20;
 struct Leader {
   CheckpointSchedule schedule;
   explicit Leader(const CheckpointSchedule::Limits& limits) : schedule(limits) {}
-  bool due(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs) {
-    if (!asks(now_ns, pos, inputs)) return false;
+  bool due(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs, bool low = false) {
+    if (!asks(now_ns, pos, inputs, low)) return false;
     schedule.taken(pos, now_ns);
     return true;
   }
-  bool asks(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs) {
-    const CheckpointSchedule::Seen seen{now_ns, pos, inputs};
+  bool asks(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs, bool low = false) {
+    const CheckpointSchedule::Seen seen{now_ns, pos, inputs, low};
     if (!schedule.due(seen)) return false;
     schedule.asked(seen);
     return true;
@@ -70,6 +70,19 @@ TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without 
   CHECK(most <= 8 * kMb + 1600);
   CHECK(taken >= 56);
   CHECK(taken <= 58);  // one in three hours
+}
+
+TEST_CASE("checkpoint schedule: a disk with little room has its log cut soon", "[checkpoint]") {
+  Leader schedule({60 * kSecond, 64 * kMb});
+  CHECK_FALSE(schedule.due(1 * kSecond, 0, 0, true));
+  CHECK_FALSE(schedule.due(2 * kSecond, 1000, 1, true));  // nothing to cut
+  CHECK(schedule.due(3 * kSecond, 2 * kMb, 2, true));
+  CHECK_FALSE(schedule.due(4 * kSecond, 4 * kMb, 3, true));  // not one after the other
+  CHECK(schedule.due(8 * kSecond, 4 * kMb, 3, true));
+  CHECK_FALSE(schedule.due(20 * kSecond, 8 * kMb, 4, false));
+  Leader by_nothing({0, 0});
+  CHECK_FALSE(by_nothing.due(1 * kSecond, 0, 0, true));
+  CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10, true));
 }
 
 TEST_CASE("checkpoint schedule: what was not to be taken for the log is not", "[checkpoint]") {
@@ -160,6 +173,14 @@ TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHED
     CHECK(before == CheckpointSchedule::kAgainMostNs);
     schedule.taken(1000, now);
     CHECK_FALSE(leader.asks(now + 59 * kSecond, 1000, 1));
+  }
+  SECTION("where a disk has little room never as late as elsewhere") {
+    std::int64_t now = 62 * kSecond;
+    for (int i = 0; i < 20; ++i) {
+      schedule.failed(now, false);
+      now += CheckpointSchedule::kLowSpacingNs;
+      CHECK(leader.asks(now, 1000, 1, true));
+    }
   }
   SECTION("it is not heard of at all") {
     CHECK_FALSE(leader.asks(90 * kSecond, 1000, 1));

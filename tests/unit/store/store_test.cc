@@ -114,6 +114,51 @@ TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new 
   CHECK(s->state().last.last.index == Index{0});
 }
 
+TEST_CASE("store: what is left free is looked at before a transaction", "[STORE-T6]") {
+  TemporaryDisk disk;
+  BdbOptions o;
+  o.directory = disk.path();
+  o.spare_bytes = 0;
+  auto opened = BdbStore::open(o);
+  REQUIRE(opened.ok());
+  using consensus::store::Work;
+  CHECK(opened.value()->room(Work::kEntries, 1000).enough);
+  opened.value().reset();
+  o.spare_bytes = 1ULL << 60;
+  opened = BdbStore::open(o);
+  REQUIRE(opened.ok());
+  const auto room = opened.value()->room(Work::kEntries, 1000);
+  CHECK((!room.enough && room.low));
+  CHECK((room.free > 0 && room.missing > 0));
+  CHECK_FALSE(opened.value()->room(Work::kDrop, 0).enough);
+  // Entries that waited wait for more than the next few.
+  CHECK(opened.value()->room(Work::kEntries, 1000).missing >= room.missing + (1ULL << 57));
+}
+
+TEST_CASE("store: a log that is cut gives back its room, that of Berkeley DB's log too", "[C9]") {
+  OnBdb disk;
+  Store* const s = &disk.open();
+  REQUIRE(s->reset(kOwner).ok());
+  const auto bytes_of_log = [&] {
+    std::uintmax_t all = 0;
+    for (const auto& f : std::filesystem::directory_iterator(disk.path() + "/env")) {
+      if (f.path().filename().string().rfind("log.", 0) == 0) all += f.file_size();
+    }
+    return all;
+  };
+  Log log;
+  for (std::uint64_t n = 1; n <= 3000; ++n) {
+    const Cursor from = log.end();
+    log.append(1, 1000, n);
+    REQUIRE(s->append(from, log.between(from, log.end()), log.end()).ok());
+    REQUIRE(s->tidy().ok());
+  }
+  CHECK(bytes_of_log() < 1'000'000);  // of 3 MB that were written
+  REQUIRE(s->drop_below(Index{2900}).ok());
+  REQUIRE(s->tidy().ok());
+  CHECK(bytes_of_log() <= 400'000);
+}
+
 TEMPLATE_TEST_CASE("store: what a checkpoint covers can be dropped", "[C9]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
