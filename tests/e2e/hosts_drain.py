@@ -120,8 +120,8 @@ def drain_leader(scenario, group):
         says=["is drained; crane-ctl replica resume"])
     run(scenario, group, "status on its host", number, "status", status=1, says=[": drained: "])
     leader = group.leader()
-    run(scenario, group, "status on the leader's host: the group is well", leader, "status",
-        says=["\nwell, "])
+    run(scenario, group, "status on the leader's host: two of three are left", leader, "status",
+        status=1, says=["serving, 2 of 3: ONE MORE LOSS STOPS IT"])
     other = next(i for i in (near, far) if i != leader)
     run(scenario, group, "who is needed is not drained", other, "replica", "drain", str(other),
         status=5, says=[f"replica {other} is needed", ";"])
