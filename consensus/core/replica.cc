@@ -413,7 +413,10 @@ void Replica::on(const Keep& e) {
 void Replica::on(const Lags& e) {
   const bool begins = lags_.ns == 0 && e.ns > 0;
   lags_ = e;
-  if (begins && seeking_.campaign_at_ns != 0) plan_campaign(false);
+  if (!begins || seeking_.campaign_at_ns == 0) return;
+  const std::uint64_t planned = seeking_.campaign_at_ns;
+  plan_campaign(false);
+  seeking_.campaign_at_ns = std::max(seeking_.campaign_at_ns, planned);
 }
 
 // --- the log -------------------------------------------------------------------------------------

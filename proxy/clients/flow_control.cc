@@ -66,6 +66,7 @@ FlowControl::FlowControl(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {
 
 void FlowControl::lead() noexcept {
   followers_ = {};
+  trail_ = {};
   heard_ns_ = 0;
 }
 

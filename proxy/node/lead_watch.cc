@@ -20,8 +20,10 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
     ahead_ = {};
     return actions;
   }
-  for (auto& a : ahead_) {
-    if (a && !is_ahead(*a, seen)) a.reset();
+  for (std::uint8_t i = 0; i < ahead_.size(); ++i) {
+    auto& a = ahead_[i];
+    const bool there = std::find(voters.begin(), voters.end(), ReplicaId{i}) != voters.end();
+    if (a && (!there || !is_ahead(*a, seen))) a.reset();  // a new process has run less
   }
   std::int64_t due = now_ns + std::max<std::int64_t>(1, kAskAfterNs - seen.behind_ns);
   if (seen.behind_ns >= kAskAfterNs) {

@@ -16,6 +16,7 @@ namespace crane::node {
 struct CheckpointNote {
   static constexpr std::uint64_t kWhat = 0x45544f4e54504b43;              // "CKPTNOTE"
   static constexpr std::uint64_t kTaken = 1, kGivenUp = 2, kRefused = 3;  // kRefused: for good
+  static constexpr std::uint64_t kBusy = 4;  // another one was not finished
 
   std::uint64_t what = kWhat;
   std::uint64_t came = 0;   // of it: one of the above

@@ -78,7 +78,8 @@ class CheckpointSchedule {
     }
     const bool low = by_low(seen);
     const bool limit = by_limits(seen);
-    return limit || urgent || low || by_replay(seen.now_ns);
+    const bool refused = seen.now_ns < refused_until_ns_;
+    return limit || (!refused && (urgent || low || by_replay(seen.now_ns)));
   }
   // An entry of the log asks a replica for one, for whatever reason.
   void asked(const Seen& seen) noexcept {
@@ -93,17 +94,19 @@ class CheckpointSchedule {
   void taken(std::uint64_t pos, std::int64_t now_ns) noexcept {
     newest_pos_ = std::max(newest_pos_, pos);
     failures_ = 0;
+    refused_until_ns_ = 0;
     if (asked_ns_ == 0 || pos < under_way_pos_) return;
     took_ns_ = now_ns - asked_ns_;
     taken_ns_ = now_ns;
     asked_ns_ = 0;
   }
   // The one that was asked for was given up, or could not be asked for.  `lasting`: so will the
-  // next one be, as far as is known: it is due like any other.
+  // next one be, as far as is known: it is due by the clock and the log's length alone for a while.
   void failed(std::int64_t now_ns, bool lasting) noexcept {
     asked_ns_ = 0;
     failures_ = lasting ? 0 : failures_ + 1;
     failed_ns_ = now_ns;
+    if (lasting) refused_until_ns_ = now_ns + std::max(limits_.every_ns, kAgainMostNs);
   }
 
   bool under_way() const noexcept { return asked_ns_ != 0; }
@@ -144,10 +147,11 @@ class CheckpointSchedule {
 
   Limits limits_;
   RunTrail trail_;
-  std::uint64_t newest_pos_ = 0;     // of the newest checkpoint; 0: there is none
-  std::int64_t took_ns_ = 0;         // the last one, from its request on,
-  std::int64_t taken_ns_ = 0;        // until then
-  std::int64_t asked_ns_ = 0;        // when the one under way was asked for; 0: none is
+  std::uint64_t newest_pos_ = 0;  // of the newest checkpoint; 0: there is none
+  std::int64_t took_ns_ = 0;      // the last one, from its request on,
+  std::int64_t taken_ns_ = 0;     // until then
+  std::int64_t asked_ns_ = 0;     // when the one under way was asked for; 0: none is
+  std::int64_t refused_until_ns_ = 0;
   std::uint64_t under_way_pos_ = 0;  // where the log ended then
   int failures_ = 0;                 // in a row
   std::int64_t failed_ns_ = 0;       // the last of them

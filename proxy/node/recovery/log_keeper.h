@@ -60,13 +60,16 @@ class LogKeeper {
   Actions step(const Seen& seen) noexcept {
     Actions actions;
     if (ring_bytes_ == 0) return actions;
-    const bool was_full = full_;
-    const bool newer = seen.newest && seen.newest->at.index > kept_.at.index;
+    const bool was_full = full_, kept = keeps_;
+    // One ahead of what this replica has is looked for again (Keep would not take it).
+    const bool newer =
+        seen.newest && seen.newest->at.index > kept_.at.index && seen.newest->pos <= seen.log_end;
     if (newer && (seen.trusted || full_)) {
       kept_ = *seen.newest;
       // One that the ring does not reach back to is of no use.
       keeps_ = parts(seen.log_end) < kFullParts;
       if (keeps_) actions.keep = kept_;
+      actions.gives_up = kept && !keeps_;
     }
     full_ = keeps_ && parts(seen.log_end) >= kFullParts;
     if (full_ && !was_full) given_up_ = seen.given_up;

@@ -299,7 +299,9 @@ void Recovery::announce_checkpoints(std::int64_t now_ns) {
   const CheckpointStatus& status = dump_->status();
   CheckpointNote note;
   if (std::exchange(failed_, status.failed) != status.failed) {
-    note.came = tier_.refusal().empty() ? CheckpointNote::kGivenUp : CheckpointNote::kRefused;
+    note.came = status.busy               ? CheckpointNote::kBusy
+                : tier_.refusal().empty() ? CheckpointNote::kGivenUp
+                                          : CheckpointNote::kRefused;
     note.index = value(status.gave_up);
     announce(note, now_ns);
   }
@@ -322,7 +324,7 @@ void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   requests_->heard(note, now_ns);
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
-  } else {
+  } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
 }

@@ -120,5 +120,7 @@ TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {
   watch.heard(ReplicaId{2}, answer(11), kNow);
   const std::array left{ReplicaId{1}};
   CHECK_FALSE(watch.step(seen(10, 400), left, kNow + 340 * kMs).successor);
-  CHECK(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);
+  CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it is back
+  watch.heard(ReplicaId{2}, answer(11), kNow + 341 * kMs);
+  CHECK(watch.step(seen(10, 501), kOthers, kNow + 441 * kMs).successor);
 }

@@ -144,6 +144,12 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
     CHECK_FALSE(leader.asks(4 * kSecond, 70 * kMb, 2));
     CHECK(leader.asks(kSecond + 2 + CheckpointSchedule::kAnswerSoonNs, 70 * kMb, 2));
   }
+  SECTION("but not again and again where CRIU refuses the server") {
+    schedule.failed(2 * kSecond, true);
+    CHECK_FALSE(leader.asks(2 * kSecond + 1, 70 * kMb, 2));
+    CHECK_FALSE(leader.asks(20 * kSecond, 90 * kMb, 3));
+    CHECK(leader.asks(63 * kSecond, 91 * kMb, 4));
+  }
   SECTION("however often it failed") {
     std::int64_t now = 2 * kSecond;
     for (int i = 0; i < 20; ++i) {

@@ -56,6 +56,28 @@ TEST_CASE("log keeper: a newer checkpoint makes room", "[KEEP-1]") {
   CHECK_FALSE(keeper.step(more).keep);
 }
 
+TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and says so",
+          "[KEEP-1]") {
+  LogKeeper keeper(kRing);
+  (void)keeper.step(at(kFull));
+  auto seen = at(kFull + 2 * kPart);
+  seen.newest = place(7, kPart);
+  const auto actions = keeper.step(seen);
+  CHECK_FALSE(actions.keep);
+  CHECK(actions.gives_up);
+  CHECK_FALSE(keeper.full());
+}
+
+TEST_CASE("log keeper: a checkpoint ahead of the own log waits until that reaches it", "[KEEP-1]") {
+  LogKeeper keeper(kRing);
+  auto seen = at(kPart);
+  seen.newest = place(9, 2 * kPart);
+  seen.trusted = true;
+  CHECK_FALSE(keeper.step(seen).keep);
+  seen.log_end = 2 * kPart;
+  CHECK(keeper.step(seen).keep);
+}
+
 TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = at(kFull);
