@@ -398,16 +398,6 @@ void Replica::on(const Abdicate&) {
 }
 
 void Replica::on(const Fit&) { fit_ = true; }
-
-// A place that was not delivered here yet is named again.
-void Replica::on(const Keep& e) {
-  if (disk() || role_ == Role::kStarting) return;
-  if (e.from && (e.from->pos > deliver_.pos || (keep_ && e.from->pos < keep_->pos))) return;
-  keep_ = e.from;
-  publish_promise();
-  publish_status();
-}
-
 // A campaign that was planned while the server was thought to be near leaves others their head
 // start.
 void Replica::on(const Lags& e) {

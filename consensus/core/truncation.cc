@@ -17,6 +17,17 @@
 
 namespace crane::consensus::core {
 
+// --- memory mode ---------------------------------------------------------------------------------
+
+// A place that was not delivered here yet is named again.
+void Replica::on(const Keep& e) {
+  if (disk() || role_ == Role::kStarting) return;
+  if (e.from && (e.from->pos > deliver_.pos || (keep_ && e.from->pos < keep_->pos))) return;
+  keep_ = e.from;
+  publish_promise();
+  publish_status();
+}
+
 // --- who holds what -----------------------------------------------------------------------------
 
 void Replica::on(const Checkpointed& e) {
