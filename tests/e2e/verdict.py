@@ -58,6 +58,7 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True)
         self.group, self.client = group, client
         self.texts, self.lies, self.polls = [], [], 0
+        self.doubted = None   # the request that waited beside `serving` at the last look
         self.stopping = threading.Event()
 
     def look(self):
@@ -69,8 +70,12 @@ class Watcher(threading.Thread):
             self.texts.append(text)
         # The same request waited before the question and after the answer.
         waited = waits is not None and began - waits > WAITS and self.client.asked_at == waits
-        if waited and said["verdict"]["serving"]:
+        # Where an outage ends, the verdict may be a moment earlier than the answer: one look later
+        # the same request has been answered.
+        contradicts = waits if waited and said["verdict"]["serving"] else None
+        if contradicts is not None and contradicts == self.doubted:
             self.lies.append(f"{text}: the client had waited {began - waits:.2f} s")
+        self.doubted = contradicts
 
     def run(self):
         while not self.stopping.wait(0.02):
