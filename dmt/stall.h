@@ -111,6 +111,14 @@ void tell_clock(Layout& w, std::uint64_t clock) noexcept;
 inline std::uint64_t told_clock(const Layout& w) noexcept {
   return w.scheduler.told.load(std::memory_order_relaxed);
 }
+// As far as its turns are taken, seen from outside of the turn.
+inline std::uint64_t clock_now(const Layout& w) noexcept {
+  return __atomic_load_n(&w.scheduler.clock, __ATOMIC_ACQUIRE);
+}
+// A follower's server is where its leader's was last known to be: its next operation waits there.
+inline bool is_at_told_clock(const Layout& w) noexcept {
+  return told_clock(w) != kNoClock && clock_now(w) >= told_clock(w);
+}
 
 // Publishes the next order; the one before was obeyed.  REQUIRES told <= body.clock, or that the
 // slot is caught (DMT-W2).

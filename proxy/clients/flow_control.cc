@@ -21,11 +21,17 @@ void Trail::at(Index index, std::int64_t now_ns) noexcept {
 }
 
 std::int64_t Trail::left(Index index) const noexcept {
-  for (std::uint64_t i = used_ - std::min<std::uint64_t>(used_, kSteps); i < used_; ++i) {
-    const Step& step = steps_[i % kSteps];
-    if (step.index > index) return step.at_ns;
+  // Each round of a node asks for it: by halves, as the steps ascend.
+  std::uint64_t first = used_ - std::min<std::uint64_t>(used_, kSteps), end = used_;
+  while (first < end) {
+    const std::uint64_t middle = first + (end - first) / 2;
+    if (steps_[middle % kSteps].index > index) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
   }
-  return newest_.at_ns;
+  return first < used_ ? steps_[first % kSteps].at_ns : newest_.at_ns;
 }
 
 Index Trail::where(std::int64_t then_ns) const noexcept {

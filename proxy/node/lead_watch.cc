@@ -20,17 +20,21 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
     ahead_ = {};
     return actions;
   }
+  if (seen.behind_ns < kAskAfterNs) {
+    for (auto& a : ahead_) {
+      if (a && !is_ahead(*a, seen)) a.reset();
+    }
+    actions.due_ns = now_ns + kAskAfterNs - seen.behind_ns;
+    return actions;
+  }
   for (std::uint8_t i = 0; i < ahead_.size(); ++i) {
     auto& a = ahead_[i];
     const bool there = std::find(voters.begin(), voters.end(), ReplicaId{i}) != voters.end();
     if (a && (!there || !is_ahead(*a, seen))) a.reset();  // a new process has run less
   }
-  std::int64_t due = now_ns + std::max<std::int64_t>(1, kAskAfterNs - seen.behind_ns);
-  if (seen.behind_ns >= kAskAfterNs) {
-    actions.asks = now_ns >= ask_ns_;
-    if (actions.asks) ask_ns_ = now_ns + kAskNs;
-    due = ask_ns_;
-  }
+  actions.asks = now_ns >= ask_ns_;
+  if (actions.asks) ask_ns_ = now_ns + kAskNs;
+  actions.due_ns = ask_ns_;
   const std::optional<Ahead>* best = nullptr;
   for (const ReplicaId id : voters) {
     const auto& a = ahead_[value(id)];
@@ -40,7 +44,6 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
     best = &a;
     actions.successor = id;
   }
-  actions.due_ns = due;
   return actions;
 }
 

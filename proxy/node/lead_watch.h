@@ -59,7 +59,7 @@ class LeadWatch {
     std::int64_t due_ns = proxy::kNever;
   };
 
-  // `voters`: the other ones that are connected.
+  // `voters`: the other ones that are connected; not needed before an entry is kAskAfterNs old.
   Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
   // The group hands the lead over, as step() said.

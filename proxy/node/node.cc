@@ -226,7 +226,9 @@ std::int64_t Node::report_progress() {
   if (!mode_.member()) return proxy::kNever;
   const Index applied = server_->applied();
   progress_->committed(intake_->last_for_server(), now_ns_);
-  recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_), now_ns_);
+  if (recovery_->catches_up()) {
+    recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_), now_ns_);
+  }
   if (const auto lag = progress_->new_lag(applied, recovery_->catches_up(), now_ns_)) {
     consensus_->lags(static_cast<std::uint64_t>(lag->ns), lag->ran);
   }
@@ -246,9 +248,9 @@ std::int64_t Node::watch_lead() {
   std::vector<ReplicaId> voters;
   if (leads) {
     seen.behind_ns = progress_->behind_ns(applied, now_ns_);
-    seen.clock = __atomic_load_n(&server_->layout().scheduler.clock, __ATOMIC_ACQUIRE);
+    seen.clock = dmt::clock_now(server_->layout());
   }
-  if (seen.behind_ns > 0) {
+  if (seen.behind_ns >= LeadWatch::kAskAfterNs) {
     for (const consensus::MemberStatus& m : consensus_->members()) {
       const bool other = m.connected && value(m.id) != config_.replica;
       if (other && m.role == consensus::MemberRole::kVoter) voters.push_back(m.id);
@@ -282,11 +284,10 @@ bool Node::heard_standing(ReplicaId from, std::span<const std::byte> message) {
     return true;
   }
   dmt::Layout& layout = server_->layout();
-  const dmt::Glimpse now = dmt::glimpse(layout);
   m.answers = 1;
   m.applied = value(server_->applied());
-  m.clock = __atomic_load_n(&layout.scheduler.clock, __ATOMIC_ACQUIRE);
-  m.waits = now.slot != dmt::kNone && now.in_operation && m.clock >= dmt::told_clock(layout);
+  m.clock = dmt::clock_now(layout);
+  m.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
   (void)consensus_->send_message(from, proxy::bytes_of(m));
   return true;
 }

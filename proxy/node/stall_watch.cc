@@ -24,10 +24,6 @@ constexpr std::int64_t kReportNs = 5'000'000'000;
 constexpr std::int64_t kTellIdleNs = 200'000;
 constexpr std::int64_t kTellBusyNs = 1'000'000;
 
-std::uint64_t clock_of(const dmt::Layout& w) noexcept {
-  return __atomic_load_n(&w.scheduler.clock, __ATOMIC_ACQUIRE);
-}
-
 bool is_idle(const dmt::Layout& w) noexcept {
   return w.scheduler.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
 }
@@ -84,7 +80,7 @@ void StallWatch::hand_out_orders(bool leads) {
     orders_.pop_front();
   }
   // Who is past an order can never obey it: an earlier leader that went on while this was decided.
-  if (!orders_.empty() && clock_of(w_) > orders_.front().clock && !published_) {
+  if (!orders_.empty() && dmt::clock_now(w_) > orders_.front().clock && !published_) {
     return actions_.diverged("the server is past a turn at which the group preempts a thread");
   }
   PreemptBody caught{};
@@ -181,7 +177,7 @@ void StallWatch::bring_back(bool leads) {
 
 std::int64_t StallWatch::tell_progress(std::int64_t now_ns) {
   const bool idle = is_idle(w_);
-  const std::uint64_t clock = clock_of(w_);
+  const std::uint64_t clock = dmt::clock_now(w_);
   passed_proposed_ = std::max(passed_proposed_, passed_);
   if (clock <= passed_proposed_) return kNever;
   const std::int64_t due = told_at_ns_ + (idle ? kTellIdleNs : kTellBusyNs);

@@ -71,13 +71,6 @@ void describe_log(const consensus::GroupStatus& group, NodeStatus& s) {
   s.log = group;
 }
 
-// A follower's server is where the leader's was last known to be (dmt/stall.h): what it has not
-// admitted waits for the leader's next word, and runs at once when this replica leads.
-bool is_held(const dmt::Layout& w) noexcept {
-  const std::uint64_t limit = dmt::told_clock(w);
-  return limit != dmt::kNoClock && w.scheduler.clock >= limit;
-}
-
 void describe_check(const LiveCheck& check, NodeStatus& s) {
   s.verified = check.alarms().verified();
   s.verified_ns = static_cast<std::uint64_t>(check.verified_ns());
@@ -111,7 +104,9 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
   r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
   r.needs_checkpoint = needs_checkpoint;
   r.no_room = no_room();
-  r.held = !from_.leadership.leads() && from_.config.spins && is_held(server.layout());
+  // What it has not admitted runs at once when this replica leads.
+  r.held =
+      !from_.leadership.leads() && from_.config.spins && dmt::is_at_told_clock(server.layout());
   r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
   if (r.recovers) r.progress = from_.recovery.meter().progress();
   r.why_not = not_serving_;
