@@ -22,6 +22,7 @@
 #include "consensus/member_mark.h"
 #include "dmt/base/clock.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/local_replicas.h"
 
 namespace crane::test {
 namespace {
@@ -30,15 +31,13 @@ using consensus::Consensus;
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
-struct Local {
+struct Local : LocalReplicas {
   struct Told {
     Index entry{};
     Index committed{};  // as status() says at that moment
   };
   TemporaryDirectory directory;
-  std::array<std::unique_ptr<Consensus>, 3> replicas;
   std::vector<Told> told;  // by replica 0
-  bool leads = false;
 
   Local() {
     for (std::uint8_t i = 0; i < replicas.size(); ++i) {
@@ -51,26 +50,9 @@ struct Local {
         o.callbacks.on_committed = [this](const consensus::EntryView& e) {
           told.push_back({e.at.index, replicas[0]->status().committed});
         };
-        o.callbacks.on_role = [this](consensus::Role role, auto, auto) {
-          leads = role == consensus::Role::kLeader;
-        };
       }
-      auto opened = Consensus::open(std::move(o));
-      REQUIRE(opened.ok());
-      replicas[i] = std::move(opened).value();
-      if (i > 0) replicas[i]->abdicate("replica 0 leads");
+      open(i, std::move(o));
     }
-  }
-  void iterate() {
-    for (const auto& r : replicas) {
-      r->poll(now_ns());
-      r->flush_doorbells();
-    }
-  }
-  bool all_stream() {
-    const auto members = replicas[0]->members();
-    return std::all_of(members.begin(), members.end(),
-                       [](const auto& m) { return m.id == ReplicaId{0} || m.streaming; });
   }
 };
 

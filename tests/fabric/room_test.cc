@@ -24,6 +24,7 @@
 #include "consensus/fabric/shm_region.h"
 #include "dmt/base/clock.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/local_replicas.h"
 
 namespace crane::test {
 namespace {
@@ -65,12 +66,8 @@ class SmallMemory {
   bool mounted_ = false;
 };
 
-std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
-
-struct Group {
-  std::array<std::unique_ptr<Consensus>, 3> replicas;
+struct Group : LocalReplicas {
   std::vector<std::uint64_t> told;  // payloads, by replica 0
-  bool leads = false;
   std::uint64_t next = 0;
 
   explicit Group(const std::string& directory) {
@@ -87,27 +84,10 @@ struct Group {
           std::copy_n(e.payload.data(), sizeof number, reinterpret_cast<std::byte*>(&number));
           told.push_back(number);
         };
-        o.callbacks.on_role = [this](consensus::Role role, auto, auto) {
-          leads = role == consensus::Role::kLeader;
-        };
       }
-      auto opened = Consensus::open(std::move(o));
-      REQUIRE(opened.ok());
-      replicas[i] = std::move(opened).value();
-      if (i > 0) replicas[i]->abdicate("replica 0 leads");
+      open(i, std::move(o));
     }
     REQUIRE(until([this] { return iterate(), leads && all_stream(); }));
-  }
-  void iterate() {
-    for (const auto& r : replicas) {
-      r->poll(now_ns());
-      r->flush_doorbells();
-    }
-  }
-  bool all_stream() {
-    const auto members = replicas[0]->members();
-    return std::all_of(members.begin(), members.end(),
-                       [](const auto& m) { return m.id == ReplicaId{0} || m.streaming; });
   }
   bool propose() {
     std::vector<std::byte> payload(30'000);

@@ -114,6 +114,19 @@ void end(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
+// Another node of the host becomes the writer, gets the client's socket, and serves it.
+void next_node_takes(Host& host, int client) {
+  auto own = host.open();
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  REQUIRE(taken.size() == 1);
+  CHECK(Host::reaches(client, taken));
+  CHECK(hear(client) == "y");
+  ::close(client);
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
 }  // namespace
 
 TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEPER-1][WRITER-1]") {
@@ -243,15 +256,7 @@ TEST_CASE("when all nodes were killed their clients wait for the next one",
   const pid_t keeper = host.keeper_of(leader);
   end(leader);  // no node is left
   REQUIRE(host.closed_the_rest(keeper));
-  auto own = host.open();
-  REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
-  REQUIRE(taken.size() == 1);
-  CHECK(Host::reaches(client, taken));
-  CHECK(hear(client) == "y");
-  ::close(client);
-  for (const int fd : taken) ::close(fd);
-  own->none_left();
+  next_node_takes(host, client);
 }
 
 TEST_CASE("when the group has ended, waiting clients are reset and their keeper ends",
@@ -288,15 +293,7 @@ TEST_CASE("a killed keeper is replaced, with the clients that it had",
   ::kill(host.keeper_of(leader), SIGKILL);
   REQUIRE(hear(client) == "r");
   end(leader);
-  auto own = host.open();
-  REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
-  REQUIRE(taken.size() == 1);
-  CHECK(Host::reaches(client, taken));
-  CHECK(hear(client) == "y");
-  ::close(client);
-  for (const int fd : taken) ::close(fd);
-  own->none_left();
+  next_node_takes(host, client);
 }
 
 TEST_CASE("what was put is read by a slot's connection only", "[connection_table][TABLE-1]") {
