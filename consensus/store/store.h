@@ -52,7 +52,7 @@ struct State {
   std::string damage;   // what is wrong, in words; empty: nothing
 };
 
-// What room is asked for: new entries keep the most free, what makes room the least.
+// The use for which room is asked: new entries leave the most free, cutting the store the least.
 enum class Work : std::uint8_t { kEntries, kPromise, kDrop };
 
 // Of the disk, when it was looked at.

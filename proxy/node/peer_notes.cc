@@ -92,7 +92,7 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     Peer& p = peers_[i];
     if (p.there != connected[i]) {  // NOTES-1: another process, or none
-      // What came before this side has seen it there is of the process that is there.
+      // A note that came just before the connection was seen is of the process that is connected.
       const bool early = connected[i] && p.note && now_ns - p.heard_ns < kAnswerNs;
       const Peer before = p;
       p = {};

@@ -109,7 +109,7 @@ void HttpService::listen() {
 // The argument is evhttp's own.
 void HttpService::on_accept_error(evconnlistener*, void*) {
   HttpService& self = *service_of_process;
-  // What concerns one client only is behind us: the next call takes another one.
+  // The failure concerned one client only: the next call accepts another one.
   (void)self.pause_.failed(EVUTIL_SOCKET_ERROR(), "http://" + self.config_.http_listen + "/");
 }
 
