@@ -213,6 +213,10 @@ struct Options {
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member as MemberRole::kAnalysis only.
   bool analysis = false;
+  // The owner has no server that `checkpoint` and the own log could bring to where the group is:
+  // this replica votes and holds the log all the same, and nothing is handed out before its
+  // low-water mark.  `checkpoint` tells the members where the store does not.
+  bool acceptor_only = false;
   // kMemory: the log is kept whole from its beginning, or where this replica begins, until
   // keep_log().
   bool keeps_log = false;
@@ -285,11 +289,11 @@ struct QuorumStatus {
 
 class Consensus {
  public:
-  // kGone: the checkpoint is older than what ring or store still hold; another one, or `forget`,
-  // may help.  kDamaged: its facts are none; kBadArgument: it is of another group.
-  // kUnsupported: the fence that was chosen is none on this device, or huge pages are required and
-  // cannot be had; kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...: `what` says
-  // which step failed.
+  // kGone: the checkpoint is older than what ring or store still hold; another one may help, and
+  // until then `acceptor_only`.  kDamaged: its facts are none; kBadArgument: it is of another
+  // group. kUnsupported: the fence that was chosen is none on this device, or huge pages are
+  // required and cannot be had; kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...:
+  // `what` says which step failed.
   static Result<std::unique_ptr<Consensus>> open(Options options);
   virtual ~Consensus() = default;
 

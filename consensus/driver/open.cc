@@ -182,7 +182,8 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
     return opened;
   }
   core::Start start = start_of(o, *fabric, config);
-  start.checkpoint = place;
+  const bool stands = !o.acceptor_only || start.kind != core::StartKind::kSurvived;
+  start.checkpoint = stands ? place : nullptr;
   if (const Outcome marked = mark_member(o); !marked) return marked.error();
   auto driver = std::make_unique<Driver>(std::move(o), config, std::move(fabric), start);
   if (driver->checkpoint_too_old()) {

@@ -71,7 +71,8 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
     if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
   }
   auto recovered =
-      o.forget ? forgotten() : store::recover(store, m, config.log_id, was_member, checkpoint);
+      o.forget ? forgotten()
+               : store::recover(store, m, config.log_id, was_member, checkpoint, o.acceptor_only);
   if (!recovered) return recovered;
   store::Recovered& r = recovered.value();
   if (r.begins_anew) {
@@ -153,11 +154,14 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   auto recovered = recover(o, config, *fabric, store, marks.was_member, checkpoint);
   if (!recovered) return say(o, recovered.error());
   store::Recovered& r = recovered.value();
-  r.start.checkpoint = checkpoint;
+  const bool stands = !o.acceptor_only || r.start.kind != core::StartKind::kSurvived;
+  r.start.checkpoint = stands ? checkpoint : nullptr;
   config.durability = core::Durability::kDisk;
   config.ask_timeout_ns = kAskTimeoutNs;
   config.incarnation = r.incarnation;
-  const Index place = checkpoint == nullptr ? Index{} : checkpoint->at.last.index;
+  const Index place = !stands                 ? r.replay_to
+                      : checkpoint == nullptr ? Index{}
+                                              : checkpoint->at.last.index;
   config.campaign_at_once =
       r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0} && place == Index{};
   o.bell_spacing_ns = 0;  // a follower's disk is on the way of each batch

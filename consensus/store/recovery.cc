@@ -72,7 +72,8 @@ Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
 }
 
 // The members in force at the commit index: an entry of the log like others, but it may have left
-// the ring long ago.  False when neither the store nor the checkpoint reach back to it.
+// the ring long ago.  False: the list is damaged; kGone: neither the store nor the checkpoint reach
+// back to it.
 Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id,
                              const core::Checkpoint* c) {
   const State& s = store.state();
@@ -92,9 +93,11 @@ Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id
     ring.save_config({{View{h.value().view}, Index{at}}, *members});
     return true;
   }
+  if (known < s.first.last.index) {  // another list may lie between
+    return Error{Code::kGone, 0, "neither the store nor the checkpoint tells who the members are"};
+  }
   if (value(known) > 0) ring.save_config(c->config);
-  // The first members, if the log has no CONFIG at all.
-  return value(known) > 0 || value(s.first.last.index) == 0;
+  return true;  // the first members, if the log has no CONFIG at all
 }
 
 // The replica is what it was, and its log begins at the checkpoint.
@@ -126,6 +129,7 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
     return lost("the store's end is further from its commit index than a ring is long");
   }
   const auto members = restore_members(store, m, log_id, c);
+  if (!members && members.error().code == Code::kGone) return members.error();
   if (!members || !members.value()) return lost("the store does not tell who the members are");
   Recovered r;
   r.incarnation = s.identity.incarnation;
@@ -139,7 +143,7 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
 }  // namespace
 
 Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, bool was_member,
-                          const core::Checkpoint* c) {
+                          const core::Checkpoint* c, bool acceptor_only) {
   const State& s = store.state();
   if (!s.damage.empty()) return lost(s.damage);
   const bool remembers = m.survived && m.promise[core::kIncarnation] != 0;
@@ -151,11 +155,12 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     return Error{Code::kBadArgument, 0, "the store belongs to another group"};
   }
   const Index place = c == nullptr ? Index{} : c->at.last.index;
-  if (place < s.first.last.index) {
+  const bool reaches = place >= s.first.last.index;
+  if (!reaches && !acceptor_only) {
     return Error{Code::kGone, 0, "the checkpoint is older than what the store still holds"};
   }
   bool ends_before = place > s.last.last.index;  // or holds another entry there, never committed
-  if (!ends_before && c != nullptr) {
+  if (!ends_before && reaches && c != nullptr) {
     const auto held = cursor_at(store, place);
     if (!held) return lost("the store cannot be read");
     if (held.value() != c->at && place <= s.commit.last.index) {

@@ -44,10 +44,12 @@ struct Recovered {
 };
 
 // `log_id`: the group's; `was_member`: something beside the store says that this replica was one;
-// `checkpoint`: where the server stands, nullptr: at the beginning.  kBadArgument: store or
-// checkpoint are of another group; kGone: the store does not reach back to the checkpoint.
+// `checkpoint`: where the server stands, nullptr: at the beginning.  `acceptor_only`: there is no
+// server, and the store need not reach back to the checkpoint, which may tell the members.
+// kBadArgument: store or checkpoint are of another group; kGone: the store does not reach back to
+// the checkpoint, or the members are not known.
 Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_id, bool was_member,
-                          const core::Checkpoint* checkpoint = nullptr);
+                          const core::Checkpoint* checkpoint = nullptr, bool acceptor_only = false);
 
 // Of a group that was brought back from a backup, in which a checkpoint is all that is left: a
 // replica whose store is new takes the place of the member that the checkpoint's list names, as if

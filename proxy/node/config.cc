@@ -81,7 +81,6 @@ void get_begin(const Json& json, Config& c) {
   get(json, "checkpoint", c.checkpoint);
   get(json, "may_begin", c.may_begin);
   get(json, "skip_checkpoints", c.skip_checkpoints);
-  get(json, "keeps_log", c.keeps_log);
   get(json, "forget", c.forget);
 }
 

@@ -69,9 +69,7 @@ struct Config : setup::NodeOptions {
   bool may_begin = false;         // if there is none: begin with the log, and run all inputs
   bool forget = false;            // what the log's memory holds is not this replica's any more
   bool skip_checkpoints = false;  // as if there was none
-  // A majority is not there: what this replica holds of the log may be all there is of an entry.
-  bool keeps_log = false;
-  int analysis_replica = -1;  // the place of the group's analysis replica; -1: it has none
+  int analysis_replica = -1;      // the place of the group's analysis replica; -1: it has none
   // Of that one: valgrind's tool, where it keeps what it gets, and how much.
   std::string analysis, analysis_dir;
   std::uint32_t analysis_spool_mb = 0;

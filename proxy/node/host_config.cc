@@ -155,17 +155,20 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
 }
 
 // In memory mode a node that is started again has a log that goes on where it stood; what its
-// server missed before that is in a checkpoint.  A new one that records runs all inputs if it can:
-// a recording holds the whole history.
+// server missed before that is in a checkpoint, or in the log's beginning.  A new one that records
+// runs all inputs if it can: a recording holds the whole history.
 void choose_begin(Config& c) {
   if (c.host->durability != "memory") return;
-  const bool was_here = std::filesystem::exists(c.dir + "/member-" + std::to_string(c.replica));
+  const std::string number = std::to_string(c.replica);
+  const bool was_here = std::filesystem::exists(c.dir + "/member-" + number) ||
+                        std::filesystem::exists(c.consensus_dir() + "/r" + number);
   if (!c.record.empty() && !was_here) return;
   const auto kept = checkpoint::find_kept(c.dir).checkpoints;
   const std::string digest = checkpoint::digest_of_log(c.group, c.log_id);
-  c.restore = c.may_begin = std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
-    return k.listed.damage.empty() && k.listed.manifest.log_digest == digest;
-  });
+  c.restore = c.may_begin =
+      was_here || std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
+        return k.listed.damage.empty() && k.listed.manifest.log_digest == digest;
+      });
 }
 
 void forget_group(const Config& c) {

@@ -23,6 +23,11 @@ void LogIntake::committed(const consensus::EntryView& entry) {
   held_.push_back({entry, {entry.payload.begin(), entry.payload.end()}});
 }
 
+void LogIntake::pass_over(const consensus::EntryView& entry) noexcept {
+  committed_ = entry.at.index;
+  end_ = entry.end_pos;
+}
+
 void LogIntake::deliver(const consensus::EntryView& entry, bool was_held) {
   ++counts_[entry.type % counts_.size()];
   if (static_cast<EntryType>(entry.type) == EntryType::kStart && value(first_start_) == 0) {

@@ -61,6 +61,9 @@ class LogIntake {
   // REQUIRES: is_next(entry.at.index).
   void committed(const consensus::EntryView& entry);
 
+  // An entry that no server here gets (Recovery::acceptor_only).
+  void pass_over(const consensus::EntryView& entry) noexcept;
+
   // Delivers one held entry; its index, 0: none is held.  `before` sees it first.
   Index slide(const std::function<void(const consensus::EntryView& entry)>& before);
   // Delivers what is held, in its order, until the log is held again.

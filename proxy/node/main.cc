@@ -164,7 +164,6 @@ void begin_again(const std::string& path, int replica, rlim_t descriptors) {
 
 struct Begin {
   bool new_group = false;  // forget what there is
-  bool fetch = false;      // at another replica's checkpoint, or not at all
   bool forget = false;     // as a new member, at a checkpoint
 };
 
@@ -190,7 +189,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
   // What other nodes have not forgotten yet is no checkpoint of the new group.
   if (begin.new_group) {
     crane::node::forget_group(config);
-  } else if (!crane::node::fetch_before_start(config, begin.fetch)) {
+  } else if (!crane::node::fetch_before_start(config)) {
     return crane::node::code(ExitStatus::kNoCheckpoint);
   } else {
     crane::node::choose_begin(config);
@@ -209,7 +208,8 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
     ::poll(nullptr, 0, kRoomLookMs);
     begin_again(path, replica, descriptors);
   }
-  if (crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
+  const bool behind = status == ExitStatus::kTooFarBehind;  // a checkpoint is here
+  if (behind || crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);
 }
 
@@ -258,10 +258,6 @@ std::vector<Word> words_of(Typed& typed) {
        Word::Flag{&typed.begin.new_group},
        "forget what this replica holds of the group; only when all hosts start over",
        {.excludes = {"--control-fd"}}},
-      {"--fetch",
-       Word::Flag{&typed.begin.fetch},
-       "begin at a checkpoint, if this host has none at another replica's, or not at all",
-       {.excludes = {"--control-fd", "--force-new-group"}}},
       {"--forget-log",
        Word::Flag{&typed.begin.forget},
        "forget the log that this host holds: the replica recovers as a new member, at a "

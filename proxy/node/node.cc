@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <vector>
 
 #include "dmt/base/clock.h"
@@ -142,7 +143,7 @@ bool Node::round() {
   proxy_->settle();
   const Index start = intake_->first_start();
   const bool reached = value(start) != 0 && server_->applied() >= start;
-  const bool may_run = reached && !recovery_->handed_over();
+  const bool may_run = reached && !recovery_->handed_over() && !recovery_->acceptor_only();
   if (may_run && !server_->begun() && !exit.exited()) {
     const Outcome begun = server_->start([this] { return recovery_->start_server(); });
     if (!begun.ok()) {
@@ -223,7 +224,7 @@ void Node::sleep_until_event() {
 
 // To the leader, which may wait for it; when to do so again.
 std::int64_t Node::report_progress() {
-  if (!mode_.member()) return proxy::kNever;
+  if (!mode_.member() || recovery_->acceptor_only()) return proxy::kNever;
   const Index applied = server_->applied();
   progress_->committed(intake_->last_for_server(), now_ns_);
   if (recovery_->catches_up()) {
@@ -241,12 +242,16 @@ std::int64_t Node::report_progress() {
 
 // Another replica's server may be further than the own one while this replica leads.
 std::int64_t Node::watch_lead() {
-  const bool leads = leadership_.leads() && goes_on() && mode_.member() &&
-                     !requests_->hands_over() && consensus_->leads_on();
-  const Index applied = server_->applied();
+  const bool no_server = recovery_->acceptor_only();
+  const bool leads = leadership_.leads() && (goes_on() || no_server) && mode_.member() &&
+                     !end_.stopping() && !requests_->hands_over() && consensus_->leads_on();
+  const Index applied = no_server ? Index{0} : server_->applied();
   LeadWatch::Seen seen{leads, applied, 0, 0};
   std::vector<ReplicaId> voters;
-  if (leads) {
+  if (leads && no_server) {  // any other that has one is further
+    seen.behind_ns = LeadWatch::kAskAfterNs;
+    seen.clock = std::numeric_limits<std::uint64_t>::max();
+  } else if (leads) {
     seen.behind_ns = progress_->behind_ns(applied, now_ns_);
     seen.clock = dmt::clock_now(server_->layout());
   }
@@ -266,10 +271,14 @@ std::int64_t Node::watch_lead() {
   const Outcome asked = consensus_->transfer(*actions.successor);
   if (asked.ok()) {
     lead_watch_.handed_over(now_ns_);
-    spdlog::warn(
-        "the server of this replica has not run entry {} for {} ms, and that of replica {} has: "
-        "the lead goes there",
-        value(applied) + 1, seen.behind_ns / 1'000'000, value(*actions.successor));
+    if (no_server) {
+      spdlog::info("the lead goes to replica {}, which has a server", value(*actions.successor));
+    } else {
+      spdlog::warn(
+          "the server of this replica has not run entry {} for {} ms, and that of replica {} has: "
+          "the lead goes there",
+          value(applied) + 1, seen.behind_ns / 1'000'000, value(*actions.successor));
+    }
   }
   return actions.due_ns;
 }
@@ -283,11 +292,13 @@ bool Node::heard_standing(ReplicaId from, std::span<const std::byte> message) {
     lead_watch_.heard(from, m, now_ns_);
     return true;
   }
-  dmt::Layout& layout = server_->layout();
   m.answers = 1;
-  m.applied = value(server_->applied());
-  m.clock = dmt::clock_now(layout);
-  m.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
+  if (!recovery_->acceptor_only()) {
+    dmt::Layout& layout = server_->layout();
+    m.applied = value(server_->applied());
+    m.clock = dmt::clock_now(layout);
+    m.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
+  }
   (void)consensus_->send_message(from, proxy::bytes_of(m));
   return true;
 }

@@ -83,8 +83,10 @@ class Node {
   std::int64_t report_progress();
   std::int64_t watch_lead();
   bool heard_standing(ReplicaId from, std::span<const std::byte> message);
-  // Nothing stops this replica, and its server has not ended at a turn.
-  bool goes_on() const noexcept { return !end_.stopping() && !server_->exit().exited(); }
+  // Nothing stops this replica, and it has a server, which has not ended at a turn.
+  bool goes_on() const noexcept {
+    return !end_.stopping() && !server_->exit().exited() && !recovery_->acceptor_only();
+  }
   bool work_waiting() const noexcept;
   void sleep_until_event();
   void shut_down();

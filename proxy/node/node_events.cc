@@ -25,6 +25,10 @@ constexpr std::int64_t kLingerNs = 3'000'000'000;
 
 void Node::on_committed(const consensus::EntryView& entry) {
   if (end_.done()) return;
+  if (recovery_->acceptor_only()) {
+    intake_->pass_over(entry);
+    return recovery_->passed_over(entry, now_ns_);
+  }
   if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
     return fail(ExitStatus::kMissedEntries,
                 fmt::format("the log begins at entry {} here, entry {} is needed: what this "

@@ -70,18 +70,16 @@ proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& confi
 }
 
 // At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
-// beginning.
-Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, NodeMode& mode,
-                                                       const StartingPoint& start,
+// beginning.  Where the log does not reach back to there, it votes without a server (VOTES-1).
+Result<std::unique_ptr<consensus::Consensus>> open_log(NodeMode& mode, Recovery& recovery,
                                                        consensus::Options options,
                                                        const LogReader& reader) {
-  options.checkpoint = start.log_position();
-  const Index behind = start.state().at.index;
+  options.checkpoint = recovery.start().log_position();
+  const Index behind = recovery.start().state().at.index;
   auto opened = mode.open_log(options, behind, reader);
-  if (opened.ok() || opened.error().code != Code::kGone || config.on_disk()) return opened;
-  if (config.keeps_log) return opened;
-  spdlog::warn("what this replica missed is not in its own log any more: the others have it");
-  options.forget = true;
+  if (opened.ok() || opened.error().code != Code::kGone || !mode.member()) return opened;
+  options.acceptor_only = true;
+  recovery.votes_only();
   return mode.open_log(std::move(options), behind, reader);
 }
 
@@ -162,6 +160,10 @@ void Node::open_log_side() {
   recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
   recovery.lag_ns = [this](ReplicaId who) { return proposals_->follower_lag(who, now_ns_).ns; };
+  recovery.told = [this](ReplicaId who) -> std::optional<control::Readiness> {
+    if (status_ == nullptr) return std::nullopt;
+    return status_->told(who);
+  };
   recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
   recovery.refusal_changed = [this](const std::string& reason) {
     supervisor_.refused_dumps(reason);
@@ -362,7 +364,7 @@ bool Node::open_group() {
   };
   const LogReader reader{[this] { return !server_->slot0().spooling(); },
                          [this] { return value(intake_->first_start()) != 0; }};
-  auto opened = open_log(config_, mode_, recovery_->start(), std::move(options), reader);
+  auto opened = open_log(mode_, *recovery_, std::move(options), reader);
   if (!opened.ok()) {
     const Error why = log_failure(opened.error(), config_, recovery_->start().at_checkpoint());
     fail(exit_status_of(why), why.text);

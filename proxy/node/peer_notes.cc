@@ -38,6 +38,7 @@ PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
       {own.recovers, PeerNote::kRecovers},
       {own.needs_checkpoint, PeerNote::kNeedsCheckpoint},
       {own.no_room, PeerNote::kNoRoom},
+      {own.acceptor_only, PeerNote::kAcceptorOnly},
       {own.held && own.lag_ms > control::kNearMs, PeerNote::kHeld}};
   for (const auto& [is, flag] : flags) note.flags |= is ? flag : 0;
   own.why_not.copy(note.why_not, sizeof note.why_not - 1);
@@ -53,6 +54,7 @@ control::Readiness readiness_of(const PeerNote& note) {
   told.recovers = is(PeerNote::kRecovers);
   told.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
   told.no_room = is(PeerNote::kNoRoom);
+  told.acceptor_only = is(PeerNote::kAcceptorOnly);
   told.held = is(PeerNote::kHeld);
   told.lag_ms = note.lag_ms;
   told.progress = {note.done, note.of, note.per_s, note.left_ms};
@@ -144,6 +146,12 @@ PeerSeen PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) 
   seen.told = readiness_of(*p.note);
   seen.applied = p.note->applied;
   return seen;
+}
+
+std::optional<control::Readiness> PeerNotes::told(ReplicaId peer) const {
+  const Peer& p = peers_[value(peer)];
+  if (!p.there || !p.note) return std::nullopt;
+  return readiness_of(*p.note);
 }
 
 bool PeerNotes::gets_log(ReplicaId leader, ReplicaId replica) const noexcept {

@@ -43,6 +43,7 @@ struct PeerNote {
     kHeld = 32,
     kLeads = 64,
     kNoRoom = 128,
+    kAcceptorOnly = 256,
   };
 };
 static_assert(sizeof(PeerNote) <= consensus::kOutOfBandBytesMax);
@@ -77,6 +78,7 @@ class PeerNotes {
 
   // `leader`: its word on whether it writes to the peer's log counts.
   PeerSeen seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const;
+  std::optional<control::Readiness> told(ReplicaId peer) const;
   // Whether the leader, if it is a peer that has told, writes to the log of `replica`.
   bool gets_log(ReplicaId leader, ReplicaId replica) const noexcept;
 

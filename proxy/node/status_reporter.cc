@@ -99,7 +99,8 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
   const int exit = server.exit().reported() ? server.exit().code() : -1;
   control::Readiness r;
   r.runs = server.pid() > 0;
-  r.starts = serving_.starts(r.runs, exit);
+  r.acceptor_only = from_.recovery.acceptor_only();
+  r.starts = !r.acceptor_only && serving_.starts(r.runs, exit);
   r.takes_clients = takes_clients();
   r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
   r.needs_checkpoint = needs_checkpoint;
@@ -109,6 +110,7 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
       !from_.leadership.leads() && from_.config.spins && dmt::is_at_told_clock(server.layout());
   r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
   if (r.recovers) r.progress = from_.recovery.meter().progress();
+  if (r.acceptor_only) r.progress = {0, value(from_.recovery.held()), 0, -1};
   r.why_not = not_serving_;
   return r;
 }

@@ -74,6 +74,8 @@ class StatusReporter {
   std::int64_t due_ns() const noexcept {
     return std::min({report_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }
+  // What a peer has told of itself; nullopt: nothing since it is there.
+  std::optional<control::Readiness> told(ReplicaId peer) const { return notes_.told(peer); }
   // A peer's note.  False: it is about something else.
   bool heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns);
 

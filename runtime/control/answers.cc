@@ -26,10 +26,12 @@ constexpr F kReadiness[] = {
     {"takes_clients", Holds::kFlag, kAlways, "it leads, and its server knows that"},
     {"recovers", Holds::kFlag, kAlways, "it runs what it missed"},
     {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
+    {"acceptor_only", Holds::kFlag, kAlways,
+     "it votes, and has no server: it waits for a checkpoint"},
     {"no_room", Holds::kFlag, kAlways, "a disk or memory is full: its log cannot grow"},
     {"late", Holds::kFlag, kAlways, "its server could not serve within 200 ms if it led"},
     {"lag_ms", Holds::kNumber, kAlways, "age of the oldest entry that its server has not taken"},
-    {"progress", Holds::kObject, kOrNull, "null: it does not recover", kProgress},
+    {"progress", Holds::kObject, kOrNull, "null: it does not recover, and has a server", kProgress},
     {"why_not", Holds::kText, kOrNull, "why its server serves no client; null: it does"},
 };
 constexpr F kVerdict[] = {

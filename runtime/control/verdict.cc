@@ -129,8 +129,29 @@ Verdict without_leader(const GroupSeen& group) {
                      quorum ? "NOT SERVING: no quorum" : "NOT SERVING: no leader");
 }
 
+// Of a leader without a server.
+Verdict without_server(const ReplicaSeen& leader, const GroupSeen& group) {
+  std::vector<std::string> away;
+  for (const ReplicaSeen& r : group.replicas) {
+    if (!counts(r) || (r.seen == Seen::kTold && r.told.acceptor_only)) continue;
+    if (there(r)) {
+      return not_serving(Health::kNotServing, "not serving: " + name_of(leader) +
+                                                  " leads without a server, and hands over");
+    }
+    away.push_back(std::to_string(r.replica));
+  }
+  if (!away.empty()) {
+    return not_serving(Health::kNotServing,
+                       "NOT SERVING: no replica that is there has a server; waits for " +
+                           std::string(away.size() == 1 ? "replica " : "replicas ") + joined(away));
+  }
+  return not_serving(Health::kNotServing,
+                     "NOT SERVING: what the servers held is lost, as no checkpoint reaches the "
+                     "log; stop the group, and start it with --force-new-group to go on without");
+}
+
 // Of a leader that does not serve.
-Verdict unready(const ReplicaSeen& leader) {
+Verdict unready(const ReplicaSeen& leader, const GroupSeen& group) {
   const std::string who = name_of(leader);
   if (leader.seen == Seen::kNotTold) {
     return not_serving(Health::kNotServing, who + " leads, and has not told whether it serves");
@@ -140,6 +161,7 @@ Verdict unready(const ReplicaSeen& leader) {
                        "NOT SERVING: " + who + ", which leads, " + lacks(leader));
   }
   const Readiness& told = leader.told;
+  if (told.acceptor_only) return without_server(leader, group);
   if (told.recovers) return replaying(told.progress);
   if (told.starts) {
     return not_serving(Health::kStarting,
@@ -222,6 +244,7 @@ bool all_drained(const GroupSeen& group) {
 
 std::string why_not_ready(const Readiness& told) {
   if (told.needs_checkpoint) return "lacks entries that left the log";
+  if (told.acceptor_only) return "votes without a server: it waits for a checkpoint to begin at";
   if (told.recovers) return "replays" + progress_text(told.progress);
   if (told.no_room) return "has no room for its log";
   if (!told.runs) return told.starts ? "starts its server" : "has no server: it ended";
@@ -266,7 +289,7 @@ Verdict verdict_of(const GroupSeen& group) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
   } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
              !leader->told.why_not.empty()) {
-    v = unready(*leader);
+    v = unready(*leader, group);
   } else if (stands(*leader, group)) {
     v = not_serving(Health::kNotServing, "NOT SERVING: the server of " + name_of(*leader) +
                                              ", which leads, " + lacks(*leader));
@@ -298,7 +321,7 @@ Json to_json(const Verdict& v) {
 }
 
 Json progress_json(const Readiness& told) {
-  if (!told.recovers) return {};
+  if (!told.recovers && !told.acceptor_only) return {};
   const Progress& p = told.progress;
   return {{"done", p.done},
           {"of", p.of},
@@ -312,6 +335,7 @@ Json to_json(const Readiness& told) {
           {"takes_clients", told.takes_clients},
           {"recovers", told.recovers},
           {"needs_checkpoint", told.needs_checkpoint},
+          {"acceptor_only", told.acceptor_only},
           {"no_room", told.no_room},
           {"late", told.late()},
           {"lag_ms", told.lag_ms},
@@ -328,6 +352,7 @@ std::optional<Readiness> readiness_in(const Json& json) {
   told.takes_clients = flag_in(object, "takes_clients");
   told.recovers = flag_in(object, "recovers");
   told.needs_checkpoint = flag_in(object, "needs_checkpoint");
+  told.acceptor_only = flag_in(object, "acceptor_only");
   told.no_room = flag_in(object, "no_room");
   told.held = !flag_in(object, "late");
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());

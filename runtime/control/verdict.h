@@ -42,10 +42,11 @@ struct Readiness {
   bool takes_clients = false;     // it leads, and its server knows that
   bool recovers = false;          // it runs what it missed
   bool needs_checkpoint = false;  // it lacks entries that left the log
+  bool acceptor_only = false;     // it votes; no server can begin where its log and checkpoints do
   bool no_room = false;           // a disk or memory is full: its log cannot grow, inputs wait
   bool held = false;              // its server is where the leader's was last known to be: not late
   std::int64_t lag_ms = 0;        // age of the oldest entry that its server has not taken
-  Progress progress;              // while it recovers
+  Progress progress;              // while it recovers, or waits for a checkpoint
   std::string why_not;            // why its server serves no client; empty: it does
 
   bool late() const noexcept { return lag_ms > kNearMs && !held; }
@@ -101,7 +102,7 @@ nlohmann::json to_json(const Verdict& verdict);
 nlohmann::json to_json(const Readiness& told);
 // nullopt: it is no such object.
 std::optional<Readiness> readiness_in(const nlohmann::json& json);
-// null: it does not recover.
+// null: it does not recover, and has a server.
 nlohmann::json progress_json(const Readiness& told);
 
 }  // namespace crane::control

@@ -118,9 +118,11 @@ Json soft_barriers_of(const NodeSetup& s) {
 
 // What the node's replica begins with.
 Json begin_of(const Begin& begin) {
-  return Json{{"restore", begin.restores},    {"checkpoint", begin.checkpoint},
-              {"may_begin", begin.may_begin}, {"skip_checkpoints", begin.skips_checkpoints},
-              {"keeps_log", begin.keeps_log}, {"forget", begin.forgets}};
+  return Json{{"restore", begin.restores},
+              {"checkpoint", begin.checkpoint},
+              {"may_begin", begin.may_begin},
+              {"skip_checkpoints", begin.skips_checkpoints},
+              {"forget", begin.forgets}};
 }
 
 std::vector<int> processors_of(const NodeSetup& s) {

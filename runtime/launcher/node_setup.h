@@ -25,8 +25,7 @@ struct Begin {
   std::string checkpoint;  // or the one of this name;
   bool may_begin = false;  // if there is none, with the log
   bool skips_checkpoints = false;
-  bool keeps_log = false;  // what it holds of the log may be all there is: not without it
-  bool forgets = false;    // what the log's memory holds is not its any more
+  bool forgets = false;  // what the log's memory holds is not its any more
 };
 
 struct NodeSetup {

@@ -10,6 +10,8 @@ replica is stopped. Then nodes that run by themselves, where nobody starts one.
 """
 import contextlib
 import os
+import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -228,9 +230,14 @@ def majority_is_lost(scenario, network):
         drained, lost = others(group, group.leader())
         run(scenario, group, "one is drained", drained, "replica", "drain", str(drained))
         agent = group.agent(drained)
+        # Its node does not start again.
+        (group.own(lost) / group.name / f"h{lost}/secret").unlink()
         os.kill(group.status(lost)["pid"], signal.SIGKILL)
         scenario.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
                        "another one is lost: status 115", group.said())
+        log = re.search(r"its log there: (\S+)", group.said())
+        scenario.check(log and pathlib.Path(log[1]).exists(), "the log that it names is there",
+                       group.said())
         h.wait_until(lambda: not h.alive(agent), END_SECONDS, "the agent that waits ends")
 
 

@@ -48,7 +48,8 @@ CheckpointRequests::CheckpointRequests(const Config& config, std::string wanted_
 bool CheckpointRequests::alone() const {
   const auto members = actions_.members();
   return std::none_of(members.begin(), members.end(), [this](const consensus::MemberStatus& m) {
-    return m.role == consensus::MemberRole::kVoter && value(m.id) != config_.replica;
+    const bool other = value(m.id) != config_.replica && actions_.has_server(m.id);
+    return other && m.role == consensus::MemberRole::kVoter;
   });
 }
 
@@ -57,7 +58,7 @@ std::vector<std::uint8_t> CheckpointRequests::able() const {
   std::vector<std::uint8_t> able;
   for (const consensus::MemberStatus& m : actions_.members()) {
     if (m.role != consensus::MemberRole::kVoter || value(m.id) == config_.replica) continue;
-    if (m.connected && m.streaming) able.push_back(value(m.id));
+    if (m.connected && m.streaming && actions_.has_server(m.id)) able.push_back(value(m.id));
   }
   if (alone()) able.push_back(config_.replica);  // ASK-1
   return able;
@@ -140,10 +141,14 @@ void CheckpointRequests::help_lagging(std::int64_t now_ns) {
   for (const consensus::MemberStatus& m : actions_.members()) {
     // A server in valgrind cannot begin at one.
     if (m.role == consensus::MemberRole::kAnalysis) continue;
-    if (!m.needs_checkpoint || value(m.id) == config_.replica) continue;
+    if (value(m.id) == config_.replica) continue;
+    const bool waits = m.connected && !actions_.has_server(m.id) && wanted_not_.empty() &&
+                       !schedule_.under_way() && !schedule_.refused(now_ns);
+    if (!m.needs_checkpoint && !waits) continue;
     const auto answer = nlohmann::json::parse(ask(nlohmann::json::object(), true));
     if (!answer.value("ok", false)) return;
-    spdlog::info("replica {} lacks entries that left the log: {}", value(m.id),
+    spdlog::info("replica {} {}: {}", value(m.id),
+                 waits ? "waits for a checkpoint" : "lacks entries that left the log",
                  answer.value("message", ""));
     look_at_ns_ = now_ns + kAskAgainNs;
     return;

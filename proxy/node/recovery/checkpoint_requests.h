@@ -5,7 +5,7 @@
 //
 // Threads: the node's one thread.
 // INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
-//                  votes.
+//                  that votes has a server.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
 //                  below; but not one whose server is far behind, which would take it only when
 //                  it has caught up, while another's is not.
@@ -33,6 +33,8 @@ struct CheckpointRequestActions {
   std::function<std::vector<consensus::MemberStatus>()> members;
   // How far the follower's server is behind, ns.
   std::function<std::int64_t(ReplicaId who)> lag_ns;
+  // Else it votes only, and waits for a checkpoint.
+  std::function<bool(ReplicaId who)> has_server;
   // A CHECKPOINT entry.
   std::function<Result<Index>(std::span<const std::byte> body)> propose;
   // The server is ended, and a new one started on its files; the answer.
@@ -62,7 +64,7 @@ class CheckpointRequests {
   // A replica on another host that cannot begin without one came for it.
   void help(ReplicaId who, Index behind, std::int64_t now_ns);
 
-  // No other replica votes.
+  // No other replica that votes has a server.
   bool alone() const;
   const std::string& wanted_not() const noexcept { return wanted_not_; }
 

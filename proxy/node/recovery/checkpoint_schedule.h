@@ -109,6 +109,8 @@ class CheckpointSchedule {
     if (lasting) refused_until_ns_ = now_ns + std::max(limits_.every_ns, kAgainMostNs);
   }
 
+  // What the last one that was asked for ended with will be so for a while.
+  bool refused(std::int64_t now_ns) const noexcept { return now_ns < refused_until_ns_; }
   bool under_way() const noexcept { return asked_ns_ != 0; }
   // Half of the ring is used behind the newest checkpoint.
   bool is_urgent(std::uint64_t log_pos) const noexcept {

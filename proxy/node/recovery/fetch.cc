@@ -25,9 +25,6 @@ constexpr int kTryAgainMs = 1'000;
 // How long one that is there is tried to be had while nothing more of it comes, or waited for while
 // it is taken.
 constexpr std::int64_t kFetchTimeoutNs = 90'000'000'000;
-// No other replica has a checkpoint: the leader hears that this one asked, and has one taken. This
-// replica waits for it so long.
-constexpr std::int64_t kTakenNs = 20'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
 
@@ -100,24 +97,21 @@ bool FetchDeadline::again(std::int64_t now_ns, Code failure, std::uint64_t arriv
   return failure != Code::kFull && reached && now_ns < since_ns_ + kFetchTimeoutNs;
 }
 
-bool fetch_before_start(const Config& c, bool must) {
-  if (!ships(c)) return !must;
+bool fetch_before_start(const Config& c) {
   // A recording holds the whole history.
-  if (!must && (!c.record.empty() || holds_something(c))) return true;
+  if (!ships(c) || !c.record.empty() || holds_something(c)) return true;
   if (value(newest_usable(c)) != 0) return true;
   std::string why;
-  const std::int64_t taken_by = monotonic_ns() + kTakenNs;
   FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
-    const auto got = fetch_once(c, Index{0}, !must, why);
+    const auto got = fetch_once(c, Index{0}, true, why);
     const Code code = got.ok() ? Code::kOk : got.error().code;
     if (code == Code::kOk || code == Code::kExists) return true;
-    if (code == Code::kGone && !must) return recover_as_lost(c);
+    if (code == Code::kGone) return recover_as_lost(c);
     const auto begun = arriving(c);
     // A new one, then; but not when a part of one has come before.
-    const bool none =
-        code == Code::kNotFound || code == Code::kGone || (code == Code::kPeerFailed && !must);
-    if (none && begun.name.empty() && (!must || monotonic_ns() >= taken_by)) return !must;
+    const bool none = code == Code::kNotFound || code == Code::kPeerFailed;
+    if (none && begun.name.empty()) return true;
     if (!deadline.again(monotonic_ns(), code, begun.bytes)) break;
   }
   spdlog::error(
@@ -133,19 +127,11 @@ bool fetch_after(const Config& c, ExitStatus status) {
   spdlog::info("this replica needs a checkpoint behind entry {}: it asks the others",
                value(behind));
   std::string why;
-  bool hinted = false;
   FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, behind, false, why);
     if (got.ok()) return true;
     const Code code = got.error().code;
-    const bool none = code == Code::kNotFound || code == Code::kPeerFailed;
-    if (none && !c.on_disk() && !std::exchange(hinted, true)) {
-      spdlog::warn(
-          "where all nodes of this group were stopped, the log that {} holds in memory is of no "
-          "use any more: stop them, and start each once with --force-new-group",
-          c.shm_dir);
-    }
     if (!deadline.again(monotonic_ns(), code, arriving(c).bytes)) return false;
   }
 }

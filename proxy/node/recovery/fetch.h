@@ -29,10 +29,9 @@ class FetchDeadline {
 
 // A replica whose host holds nothing of the group, neither log nor checkpoint, begins at the newest
 // that another one has; if none has any, as a new one, or, if the others know it, as one that
-// lost its memory.  `must`: it fetches one whatever its host holds, and never begins as a new
-// replica; if no other replica has one, the leader orders one, and this replica waits for it.
-// False: it cannot begin.  If another replica has one that cannot be fetched, a message says why.
-bool fetch_before_start(const Config& config, bool must);
+// lost its memory.  False: it cannot begin; another replica has one that cannot be fetched, as a
+// message says.
+bool fetch_before_start(const Config& config);
 
 // A node ended with this status: was that for the lack of a checkpoint, and is one here now?  If
 // none has it, the leader has one taken.

@@ -15,6 +15,16 @@ constexpr std::int64_t kLookNs = 50'000'000;
 
 }  // namespace
 
+bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at) noexcept {
+  std::size_t others = 0;
+  for (const VoterSeen& v : voters) {
+    if (!v.connected || v.id == self) continue;
+    if (v.id < self && v.waits_behind && *v.waits_behind < at) return false;
+    ++others;
+  }
+  return voters.size() <= 2 || others * 2 > voters.size();
+}
+
 bool MissingEntries::is_due(std::int64_t now_ns) noexcept {
   if (now_ns < look_at_ns_) return false;
   look_at_ns_ = now_ns + kLookNs;

@@ -4,6 +4,8 @@
 // its own last entry, fetches one from another host if it has to, and restarts with it.  So does
 // one that runs behind for so long that a newer checkpoint overtakes it (overtaking.h).
 //
+// A replica without a server waits for one, too (VOTES-1).
+//
 // Threads: the node's one thread.
 // INVARIANT LACK-1  A replica gives up its server only when a checkpoint is there whose entry is
 //                   behind all that it has; one that is overtaken, behind all that its server has
@@ -11,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "dmt/base/ids.h"
@@ -18,6 +21,18 @@
 #include "proxy/node/recovery/shipping.h"
 
 namespace crane::node {
+
+// Of a member that votes, as a replica without a server sees it.
+struct VoterSeen {
+  ReplicaId id{};
+  bool connected = false;
+  std::optional<Index> waits_behind;  // it has no server either, and its log held so much
+};
+
+// Whether the replica may restart at a checkpoint at `at` now (VOTES-1): of those that could, the
+// one with the lowest id does, and where the others are no majority without it, none does.  In a
+// group of two each is needed for one: the other one waits meanwhile.
+bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at) noexcept;
 
 class MissingEntries {
  public:
@@ -30,6 +45,10 @@ class MissingEntries {
   // A checkpoint at `least` or behind it would be reached later than a restart there takes.
   std::optional<std::string> overtaken(Index applied, Index least, Shipping* shipping,
                                        std::int64_t now_ns);
+  // A checkpoint behind `last`, which is fetched if it is not here.
+  std::optional<Index> newer(Index last, Shipping* shipping, std::int64_t now_ns) {
+    return find_behind(last, shipping, now_ns);
+  }
   // Whether it is time for one of these.
   bool is_due(std::int64_t now_ns) noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/recovery/recovery.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -21,6 +22,9 @@
 
 namespace crane::node {
 namespace {
+
+// A replica without a server looks so often for a checkpoint that it did not hear of.
+constexpr std::int64_t kFirstLookNs = 500'000'000;
 
 // Messages are told apart by their sizes.
 static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
@@ -76,6 +80,7 @@ void Recovery::open_requests() {
   CheckpointRequestActions actions;
   actions.members = [this] { return group_->members(); };
   actions.lag_ns = actions_.lag_ns;
+  actions.has_server = [this](ReplicaId who) { return has_server(who); };
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };
@@ -133,6 +138,13 @@ void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
   const Index last = group_->status().last;
   log_end_ = last;
+  if (acceptor_only_) {
+    spdlog::warn(
+        "the log of this replica begins behind {}, so that no server can begin here: it votes, "
+        "and restarts at the first checkpoint behind entry {}",
+        start_.at_checkpoint() ? "the newest checkpoint" : "its first entry", value(last));
+    return group_->lags(ProgressReporter::kRecoversLagNs, Index{});
+  }
   if (config_.restore || value(last) > 0) meter_.recovers(start_.state().at.index);
   const bool has_log = config_.on_disk() && value(last) > 0;
   if (has_log && !start_.at_checkpoint()) start_.replays_log();
@@ -173,6 +185,18 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
     return dump_->refuse_for_now(at);
   }
   dump_->asked(now_ns, at);
+}
+
+void Recovery::passed_over(const consensus::EntryView& entry, std::int64_t now_ns) {
+  CheckpointBody body;
+  if (static_cast<EntryType>(entry.type) != EntryType::kCheckpoint ||
+      !proxy::read_body(entry.payload, body) || body.replica != config_.replica) {
+    return;
+  }
+  CheckpointNote note;  // the leader did not know yet that there is no server here
+  note.came = CheckpointNote::kGivenUp;
+  note.index = value(entry.at.index);
+  announce(note, now_ns);
 }
 
 bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
@@ -255,7 +279,11 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
     requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients(),
                     group_->low_on_room());
   }
-  if (!leadership_.leads() && !seen.stopping) look_for_newer(now_ns);
+  if (acceptor_only_ && !seen.stopping) {
+    look_for_first(now_ns);
+  } else if (!leadership_.leads() && !seen.stopping) {
+    look_for_newer(now_ns);
+  }
   rely_on_checkpoints();
   keep_log(now_ns);
   if (shipping_ != nullptr) shipping_->step();
@@ -277,6 +305,7 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   s.missed = catch_up_.missed();
   s.refusal = tier_.refusal();
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
+  if (acceptor_only_) due_ns_ = std::min(due_ns_, first_look_ns_);
 }
 
 void Recovery::watch_run_time(std::int64_t now_ns) {
@@ -289,8 +318,8 @@ void Recovery::watch_run_time(std::int64_t now_ns) {
 void Recovery::hurry_packing() {
   if (!packer_->packs()) return;
   const auto members = group_->members();
-  const bool lost = std::any_of(members.begin(), members.end(), [](const auto& m) {
-    return m.role == consensus::MemberRole::kVoter && !m.connected;
+  const bool lost = std::any_of(members.begin(), members.end(), [this](const auto& m) {
+    return m.role == consensus::MemberRole::kVoter && (!m.connected || !has_server(m.id));
   });
   if (lost || requests_->is_urgent(parts_->intake.end())) packer_->hurry();
 }
@@ -324,20 +353,30 @@ void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   requests_->heard(note, now_ns);
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
+    first_look_ns_ = now_ns;
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
 }
 
-// They are a majority without this replica.
-bool Recovery::others_suffice() const {
-  std::size_t voters = 0, others = 0;
+std::vector<VoterSeen> Recovery::voters_seen() const {
+  std::vector<VoterSeen> voters;
   for (const consensus::MemberStatus& m : group_->members()) {
     if (m.role != consensus::MemberRole::kVoter) continue;
-    ++voters;
-    others += m.connected && value(m.id) != config_.replica;
+    VoterSeen& v = voters.emplace_back(VoterSeen{m.id, m.connected, std::nullopt});
+    const auto told = actions_.told(m.id);
+    if (told && told->acceptor_only) v.waits_behind = Index{told->progress.of};
   }
-  return others * 2 > voters;
+  return voters;
+}
+
+// They are a majority without this replica.
+bool Recovery::others_suffice() const {
+  const std::vector<VoterSeen> voters = voters_seen();
+  const auto others = std::count_if(voters.begin(), voters.end(), [this](const VoterSeen& v) {
+    return v.connected && value(v.id) != config_.replica;
+  });
+  return static_cast<std::size_t>(others) * 2 > voters.size();
 }
 
 // What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
@@ -359,6 +398,24 @@ void Recovery::look_for_newer(std::int64_t now_ns) {
   if (!least) return;
   const auto why = missing_.overtaken(seen.applied, *least, shipping_.get(), now_ns);
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
+}
+
+bool Recovery::has_server(ReplicaId who) const {
+  if (value(who) == config_.replica) return !acceptor_only_;
+  const auto told = actions_.told(who);
+  return !told || !told->acceptor_only;
+}
+
+// A checkpoint that a server can begin at here.
+void Recovery::look_for_first(std::int64_t now_ns) {
+  if (now_ns < first_look_ns_) return;
+  first_look_ns_ = now_ns + kFirstLookNs;
+  const auto at = missing_.newer(log_end_, shipping_.get(), now_ns);
+  if (!at || !may_restart(voters_seen(), ReplicaId{config_.replica}, *at)) return;
+  actions_.failed(ExitStatus::kTooFarBehind,
+                  fmt::format("this replica has no server yet; it restarts at a checkpoint, which "
+                              "is at entry {}",
+                              value(*at)));
 }
 
 // All is equal up to here, as far as this replica knows.

@@ -8,6 +8,10 @@
 // The parts below know nothing of each other; what one must know of another goes through here.
 //
 // Threads: the node's one thread, inside its event loop.
+// INVARIANT VOTES-1  A replica whose log does not reach back to where a server can begin votes and
+//                    holds the log, without a server; it restarts at a checkpoint behind all that
+//                    its log held, one such replica after the other, and none that is needed for
+//                    a majority meanwhile.
 // INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log, and one waits for the
 //                       other's checkpoint to be packed.
 
@@ -18,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/kept.h"
 #include "consensus/consensus.h"
@@ -44,6 +49,7 @@
 #include "proxy/node/recovery/start_check.h"
 #include "proxy/node/recovery/starting_point.h"
 #include "proxy/node/status.h"
+#include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -55,6 +61,8 @@ struct RecoveryActions {
   std::function<GrantTurns()> input_grant;
   // While this replica leads: how far a follower's server is behind its own, ns.
   std::function<std::int64_t(ReplicaId who)> lag_ns;
+  // What a peer says of itself; nullopt: nothing is known.
+  std::function<std::optional<control::Readiness>(ReplicaId who)> told;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
   // What keeps_back() kept back.
@@ -80,6 +88,8 @@ class Recovery {
   Outcome begin();
   const StartingPoint& start() const noexcept { return start_; }
   void open(ServerParts parts);
+  // Before opened(): no server can begin where the log does (VOTES-1).
+  void votes_only() noexcept { acceptor_only_ = true; }
   // The log is open; `group` outlives this.
   void opened(consensus::Consensus& group);
 
@@ -95,6 +105,11 @@ class Recovery {
   void admitted(Index at) { restart_->admitted(at); }
   // The server put this out while it is on trial (UPGRADE-1): let_in() follows, or nothing.
   bool keeps_back(const OutputHeader& header) { return restart_->keeps_back(header); }
+  bool acceptor_only() const noexcept { return acceptor_only_; }
+  // .. so no server gets this entry.
+  void passed_over(const consensus::EntryView& entry, std::int64_t now_ns);
+  // Up to here it held the log when it began.
+  Index held() const noexcept { return log_end_; }
   // An out-of-band message.  False: it is about something else.
   bool heard(ReplicaId from, std::span<const std::byte> message);
   // A replica came for a checkpoint.
@@ -160,6 +175,9 @@ class Recovery {
   void step_dump(std::int64_t now_ns);
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
+  void look_for_first(std::int64_t now_ns);
+  bool has_server(ReplicaId who) const;
+  std::vector<VoterSeen> voters_seen() const;
   void watch_run_time(std::int64_t now_ns);
   void hurry_packing();
   void announce_checkpoints(std::int64_t now_ns);
@@ -197,8 +215,10 @@ class Recovery {
   ServerRunTime run_time_;
   std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
   RunMeter meter_;
-  Index log_end_{};      // of the own log, when the node began
-  bool serves_ = false;  // as of the last step
+  Index log_end_{};  // of the own log, when the node began
+  bool acceptor_only_ = false;
+  std::int64_t first_look_ns_ = 0;  // when an acceptor looks for a checkpoint again
+  bool serves_ = false;             // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;
 };

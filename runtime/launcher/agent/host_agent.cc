@@ -20,7 +20,6 @@
 #include <tuple>
 #include <utility>
 
-#include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/agent/agent_socket.h"
@@ -123,11 +122,10 @@ class HostAgent {
  private:
   void on_command(const Json& command);
   Outcome prepare(const Json& command);
-  // At another replica's checkpoint; at a checkpoint, as a new member.
-  enum class Begin { kFresh, kHere, kFetched, kForgets };
+  // At the group's beginning; with what this host holds; as a new member, at a checkpoint.
+  enum class Begin { kFresh, kHere, kForgets };
   void start(Begin how);
   void stop(int first = SIGINT);
-  bool has_checkpoint() const;
   bool recovers(int status);
   void look_after_return();
   bool stays_drained(int status);
@@ -160,8 +158,6 @@ class HostAgent {
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
   int status_ = 0;
   RestartLimiter returns_;
-  // How its node ended, and its last words, before it was started to fetch a checkpoint.
-  std::optional<std::pair<int, std::string>> before_fetch_;
   std::pair<int, std::string> ended_;  // how its last node ended, and its last words
   std::optional<int> drained_;         // how its node ended, which an operator wanted (AGENT-4)
   bool resumes_ = false;               // brought back, and does not serve yet
@@ -208,7 +204,6 @@ void HostAgent::start(Begin how) {
   // Memory is gone when all were stopped; here all restart together.
   const bool fresh = how == Begin::kFresh && file_.durability == "memory";
   if (fresh) words.push_back("--force-new-group");
-  if (how == Begin::kFetched) words.push_back("--fetch");
   if (how == Begin::kForgets) words.push_back("--forget-log");
   if (!spawn_child(words, ParentDeathPolicy::kParent, node_)) {
     return fail(failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
@@ -274,13 +269,8 @@ std::string HostAgent::replica_home() const {
 
 std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
-bool HostAgent::has_checkpoint() const {
-  const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
-  return kept && !kept.value().empty();
-}
-
-// A node that was killed, or fenced its replica, restarts at its own newest checkpoint, or at
-// another replica's.
+// A node that was killed, or fenced its replica, votes again with the log that it had, and its
+// server begins at the newest checkpoint, its own or another replica's.
 bool HostAgent::recovers(int status) {
   // A server that was not started, or did not check in in time, has been before, on this host.
   using enum node::ExitStatus;
@@ -290,8 +280,6 @@ bool HostAgent::recovers(int status) {
                      code == kFenced || code == kLagging || code == kDiverged ||
                      code == kTooFarBehind || code == kHandedOver;
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
-  const bool own = has_checkpoint();
-  if (!own && file_.fabric == "shm") return false;
   const bool asked = code == kTooFarBehind || code == kHandedOver;
   returns_.ended(asked                 ? RestartLimiter::End::kAsked
                  : code == kServerDied ? RestartLimiter::End::kKilled
@@ -304,14 +292,11 @@ bool HostAgent::recovers(int status) {
   const std::int64_t in_ms = returns_.due_ms() - now_ms();
   const std::string why = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
   const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
-  wire_.send(
-      {{"t", "line"},
-       {"text", why +
-                    (own ? "; it recovers from its own checkpoint"
-                         : "; it recovers if another replica has a checkpoint or takes one") +
-                    (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
-                                     " on this host starts it at once"
-                               : std::string())}});
+  wire_.send({{"t", "line"},
+              {"text", why + "; it recovers" +
+                           (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
+                                            " on this host starts it at once"
+                                      : std::string())}});
   write_notice(replica_home(), {why, returns_.in_a_row(), in_ms, command});
   ended_ = {status, said_};
   look_after_return();
@@ -321,11 +306,9 @@ bool HostAgent::recovers(int status) {
 // RETURN-1: until it lasts, or the group is stopped.
 void HostAgent::look_after_return() {
   if (!returns_.due(now_ms()) || node_.pid >= 0 || stop_signal_ != 0) return;
-  const bool own = has_checkpoint();
   returns_.begins(now_ms());
   remove_notice(replica_home());
-  if (!own) before_fetch_ = ended_;
-  start(own ? Begin::kHere : Begin::kFetched);
+  start(Begin::kHere);
 }
 
 void HostAgent::on_node_end(int status) {
@@ -340,13 +323,7 @@ void HostAgent::on_node_end(int status) {
     if (left == 0) poll(nullptr, 0, 5);
   }
   checkpoint::remove_what_was_left();
-  constexpr int kNoCheckpoint = 80;
-  const auto before = std::exchange(before_fetch_, std::nullopt);
-  if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {
-    std::tie(status, said_) = *before;  // nobody has any: that is what ended it
-  } else if (recovers(status)) {
-    return;
-  }
+  if (recovers(status)) return;
   if (!done_ && !stays_drained(status)) leave(status);
 }
 
@@ -392,19 +369,16 @@ bool HostAgent::stays_drained(int status) {
   return true;
 }
 
-// An operator brings it back, from its own checkpoint.  Without one a log in memory is of no use to
-// a new server: it takes all of it from the others or, if they lack some, their checkpoint.
+// An operator brings it back.
 Json HostAgent::resume(bool forgets) {
   std::error_code ignored;
   fs::remove(drained_mark(), ignored);
   returns_.forget();
-  before_fetch_.reset();
   drained_.reset();
   said_.clear();
   in_vain_.clear();
   resumes_ = true;
-  const bool fresh = forgets || (file_.durability == "memory" && !has_checkpoint());
-  start(fresh ? Begin::kForgets : Begin::kHere);
+  start(forgets ? Begin::kForgets : Begin::kHere);
   if (done_) return {{"ok", false}, {"error", "failed"}, {"message", "its node cannot be started"}};
   ask_ms_ = 0;
   wire_.send({{"t", "resumed"}});
@@ -466,10 +440,7 @@ void HostAgent::ask_node_state() {
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
   has_served_ = has_served_ || serves_;
-  if (serves_) {
-    before_fetch_.reset();
-    resumes_ = false;
-  }
+  if (serves_) resumes_ = false;
   wire_.send(state);
 }
 

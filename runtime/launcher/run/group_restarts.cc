@@ -113,8 +113,6 @@ void Group::try_return(Replica& replica) {
   // not tried yet.
   const int failed = replica.fatal_code == kHandedOver ? 0 : replica.returns.failed();
   begin.skips_checkpoints = failed > 1 && failed % 2 == 0;
-  // What this replica holds may be all that is left of an entry, unless a majority has it.
-  begin.keeps_log = alive() * 2 <= voters();
   if (!start_again(replica, begin)) return plan_return(replica);
   say(name_of(replica.number) + (there && !begin.skips_checkpoints
                                      ? " recovers from a checkpoint"

@@ -34,6 +34,11 @@ void replays(ReplicaSeen& r, std::uint64_t done, std::uint64_t of, std::int64_t 
   r.told.progress = {done, of, 4000, left_ms};
 }
 
+void only_votes(ReplicaSeen& r) {
+  r.told.runs = r.told.takes_clients = false;
+  r.told.acceptor_only = true;
+}
+
 struct Row {
   const char* what;
   std::function<void(GroupSeen&)> change;
@@ -73,6 +78,15 @@ TEST_CASE("verdict: of a group that serves, only replicas that could lead at onc
       {"one catches up", [](GroupSeen& g) { replays(g.replicas[2], 1, 2, 400); }, Health::kDegraded,
        true, 1,
        "serving, 3 of 3, fault tolerant; replica 2 replays, 1 of 2 entries, less than 1 s left"},
+      {"two have no server",
+       [](GroupSeen& g) {
+         for (int i : {1, 2}) only_votes(g.replicas[i]);
+       },
+       Health::kDegraded, true, 0,
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 votes without a server: it waits "
+       "for "
+       "a checkpoint to begin at; replica 2 votes without a server: it waits for a checkpoint to "
+       "begin at"},
       {"two are late",
        [](GroupSeen& g) {
          g.replicas[1].told.lag_ms = 201;
@@ -230,6 +244,34 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
   for (const Row& row : kRows) check(row);
 }
 
+TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-1]") {
+  const Row kRows[] = {
+      {"it has no server, and another has",
+       [](GroupSeen& g) {
+         only_votes(g.replicas[0]);
+         only_votes(g.replicas[1]);
+       },
+       Health::kNotServing, false, 0,
+       "not serving: replica 0 leads without a server, and hands over"},
+      {"no replica that is there has a server",
+       [](GroupSeen& g) {
+         only_votes(g.replicas[0]);
+         only_votes(g.replicas[1]);
+         g.replicas[2].seen = Seen::kGone;
+       },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: no replica that is there has a server; waits for replica 2"},
+      {"no replica has a server",
+       [](GroupSeen& g) {
+         for (ReplicaSeen& r : g.replicas) only_votes(r);
+       },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: what the servers held is lost, as no checkpoint reaches the log; stop the "
+       "group, and start it with --force-new-group to go on without"},
+  };
+  for (const Row& row : kRows) check(row);
+}
+
 TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[verdict]") {
   const auto nobody_leads = [](GroupSeen& g) {
     g.leader = -1;
@@ -294,7 +336,7 @@ TEST_CASE("verdict: notes name what is wrong with which replica, and that they d
 
 TEST_CASE("verdict: a replica's own word survives JSON", "[verdict]") {
   Readiness told;
-  told.runs = told.recovers = told.no_room = true;
+  told.runs = told.recovers = told.no_room = told.acceptor_only = true;
   told.lag_ms = 300;
   told.progress = {7, 70, 7, 9'000};
   told.why_not = "the server listens on no port";

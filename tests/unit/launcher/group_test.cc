@@ -235,7 +235,6 @@ TEST_CASE("group: lost replicas are started again, a majority at once as well", 
   REQUIRE(eventually([&] { return group.has_other_node(1, first); }));
   CHECK(group.configuration(1)["restore"] == true);
   CHECK(group.configuration(1)["may_begin"] == true);
-  CHECK(group.configuration(1)["keeps_log"] == false);
   const pid_t third = group.node(1);
   kill(group.pid, SIGSTOP);  // so that it hears of both at once
   kill(second, SIGKILL);
@@ -315,7 +314,6 @@ TEST_CASE("group: when all nodes died with its crane-run, the next one goes on",
   };
   REQUIRE(eventually([&] { return fresh(0) && fresh(1) && fresh(2); }));
   CHECK(group.configuration(0)["log_id"] == log);
-  CHECK(group.configuration(0)["keeps_log"] == true);
   kill(group.pid, SIGTERM);
   CHECK(group.wait() == 0);
   CHECK(group.left_nothing());

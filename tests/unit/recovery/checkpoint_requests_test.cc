@@ -25,7 +25,8 @@ struct World {
   std::vector<consensus::MemberStatus> members;
   std::vector<unsigned> asked;  // replicas, in the order of the log
   bool full = false;
-  unsigned late = 9;  // none
+  unsigned late = 9;          // none
+  unsigned with_servers = 3;  // replicas 0, 1, ..; the others only vote
   std::string wanted_not;
 
   World() {
@@ -42,6 +43,7 @@ struct World {
     CheckpointRequestActions actions;
     actions.members = [this] { return members; };
     actions.lag_ns = [this](ReplicaId who) { return value(who) == late ? kSecond : 0; };
+    actions.has_server = [this](ReplicaId who) { return value(who) < with_servers; };
     actions.propose = [this](std::span<const std::byte> bytes) -> Result<Index> {
       if (full) return Error{Code::kBusy, 0, "the log is full"};
       CheckpointBody body;
@@ -101,6 +103,39 @@ TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
   CHECK(error_of(requests.ask(kAny, true)) == "busy");
   CHECK(asked == Replicas{1});
   CHECK(requests.ask({{"tier", "restart"}}, true).find("restarted") != std::string::npos);
+}
+
+TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one of another's",
+                 "[requests][ASK-1][VOTES-1]") {
+  auto requests = make();
+  with_servers = 2;
+  requests.step(kSecond, 0, 0);
+  CHECK(asked == Replicas{1});
+  requests.step(7 * kSecond, 0, 0);  // it is under way
+  CHECK(asked == Replicas{1});
+  requests.heard({.came = CheckpointNote::kGivenUp, .index = 1}, 8 * kSecond);
+  requests.step(8 * kSecond, 0, 0);
+  CHECK(asked == Replicas{1, 1});
+  requests.heard({.came = CheckpointNote::kRefused, .index = 2}, 9 * kSecond);
+  requests.step(14 * kSecond, 0, 0);  // CRIU will say so again
+  CHECK(asked == Replicas{1, 1});
+}
+
+TEST_CASE_METHOD(World, "the leader's own is paused where no other has a server",
+                 "[requests][ASK-1][VOTES-1]") {
+  auto requests = make();
+  with_servers = 1;
+  CHECK(requests.alone());
+  requests.step(kSecond, 0, 0);
+  CHECK(asked == Replicas{0});
+}
+
+TEST_CASE_METHOD(World, "no checkpoint is asked for where none can be taken", "[requests]") {
+  wanted_not = "the server runs without a container";
+  auto requests = make();
+  with_servers = 2;
+  requests.step(kSecond, 0, 0);
+  CHECK(asked.empty());
 }
 
 TEST_CASE_METHOD(World, "a replica that lacks entries gets one, once per five seconds",

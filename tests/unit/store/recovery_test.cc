@@ -92,12 +92,21 @@ struct Stored {
   core::Checkpoint checkpoint(unsigned index) const {
     return {at[index], View{768}, {{View{256}, Index{2}}, members}};
   }
-  Result<store::Recovered> recover(const core::Checkpoint* c) {
+  Result<store::Recovered> recover(const core::Checkpoint* c, bool acceptor_only = false,
+                                   unsigned low_water = 0) {
     store::Memory m;
+    if (low_water != 0) {  // the memory is there
+      m.survived = true;
+      m.promise[core::kIncarnation] = 7;
+      m.promise[core::kPromisedView] = 512;
+      m.promise[core::kLowWaterPos] = at[low_water].pos;
+      m.promise[core::kLowWaterIndex] = low_water;
+      m.promise[core::kLowWaterView] = value(at[low_water].last.view);
+    }
     m.log = memory;
     m.ring_bytes = kRing;
     m.payload_bytes_max = kPayloadMax;
-    return store::recover(s, m, kLogId, true, c);
+    return store::recover(s, m, kLogId, true, c, acceptor_only);
   }
   auto saved_config() { return core::LogRing(memory, kRing, kLogId, kPayloadMax).saved_config(); }
 };
@@ -192,6 +201,33 @@ TEST_CASE("recovery: an entry that never was committed gives way to the checkpoi
   CHECK(r.value().begins_anew);
   CHECK(r.value().start.promise[core::kPromisedView] == 768);
   CHECK(d.s.state().last == c.at);
+}
+
+TEST_CASE("recovery: without a server a voter need not reach back to the checkpoint",
+          "[store][VOTES-1]") {
+  Stored d;
+  REQUIRE(d.s.drop_below(Index{11}).ok());
+  core::Checkpoint old = d.checkpoint(9);
+  SECTION("its memory is there") {
+    const auto r = d.recover(&old, true, 15);
+    REQUIRE(r.ok());
+    CHECK(r.value().start.kind == core::StartKind::kSurvived);
+    CHECK(r.value().start.promise[core::kPromisedView] == 512);
+    CHECK(r.value().replay_to == Index{15});
+  }
+  SECTION("the checkpoint knows of a newer list of members") {
+    old.config.at.index = Index{10};
+    const auto r = d.recover(&old, true);
+    REQUIRE(r.ok());
+    CHECK(r.value().start.kind == core::StartKind::kSurvived);
+    CHECK(r.value().replay_to == Index{20});
+    CHECK(d.saved_config()->members == d.members);
+  }
+  SECTION("another list may lie between the two") {
+    CHECK(d.recover(&old, true).error().code == Code::kGone);
+    CHECK(d.recover(nullptr, true).error().code == Code::kGone);
+    CHECK(d.s.state().last == d.at[30]);  // it stays
+  }
 }
 
 TEST_CASE("recovery: a checkpoint older than the store, or of another log, changes nothing",

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GOAL: a replica whose log does not reach back to where a server can begin is an acceptor all the
+same (VOTES-1).
+METHOD: redis, a ring of 16 MB, and more than that written: without a container, with checkpoints
+that nobody asked for, and on hosts over tcp. Both followers' nodes are killed at once.
+CHECKS: the group serves on with their votes; status says that they have no server; where one can
+be taken they begin at a checkpoint, one after the other; where the last server is lost status
+says what is, and the one command that goes on without.
+"""
+import os
+import signal
+
+import _harness as h
+import _takeovers as t
+from _hosts import Hosts
+from recovers import all_back, kill, pids_of
+
+RING = ("--ring-mb", "16")
+VALUE = "x" * 100_000
+VALUES = 250                 # more than the ring holds
+WORDS = "votes without a server"
+
+
+def overwrite(port, host="127.0.0.1"):
+    """Writes more than the ring holds; how many writes were answered."""
+    client = h.Redis(port, 60, host)
+    for n in range(VALUES):
+        client("SET", f"filler {n % 4}", VALUE)
+    client.close()
+
+
+def followers(group):
+    return [n for n in range(3) if n != group.leader()]
+
+
+def only_vote(group, numbers):
+    said = group.statuses(range(3))
+    return all(said.get(n) and said[n]["readiness"]["acceptor_only"] for n in numbers)
+
+
+def lose_both(scenario, group, load):
+    """Both followers' nodes at once; the group goes on with what they had acknowledged."""
+    pair = followers(group)
+    kill(pids_of(group, "node", pair))
+    load.progress()
+    return pair
+
+
+def without_container(scenario):
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=[*t.RETURNS, *RING, "--no-container"]) as group:
+        overwrite(port)
+        with h.Load(port) as load:
+            load.progress()
+            pair = lose_both(scenario, group, load)
+            h.wait_until(lambda: only_vote(group, pair), 60, f"both only vote: {group.brief()}")
+            h.wait_until(lambda: group.verdict()[1]["verdict"]["serving"], 60, "it serves")
+            said = group.verdict()[1]
+            text, notes = said["verdict"]["text"], str(said["verdict"]["notes"])
+            scenario.check(said["may_lose"] == 0 and notes.count(WORDS) == 2,
+                           "status: it serves, and two have no server", f"{text} {notes}")
+            kill(pids_of(group, "node", pair[:1]))   # what it acknowledged is still there
+            load.progress()
+            h.wait_until(lambda: only_vote(group, pair), 60, "it votes again")
+            load.progress()
+            load.stop()
+            problems = load.problems()
+        scenario.check(not problems, "no acknowledged write is lost", problems[:3])
+        kill(pids_of(group, "node", [group.leader()]))
+
+        def lost():
+            return "what the servers held is lost" in group.verdict()[1]["verdict"]["text"]
+        h.wait_until(lost, 60, f"status says that all is lost: {group.verdict()[1]['verdict']}")
+        text = group.verdict()[1]["verdict"]["text"]
+        scenario.check("--force-new-group" in text, "and the one command", text)
+
+
+def with_checkpoints(scenario):
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=[*t.RETURNS, *RING, "--checkpoint-every", "0",
+                          "--checkpoint-log", "0"]) as group:
+        overwrite(port)
+        with h.Load(port) as load:
+            load.progress()
+            lose_both(scenario, group, load)
+            all_back(group, 90)
+            load.progress()
+            load.stop()
+            scenario.check(not load.problems(), "both begin at a checkpoint of the leader's server",
+                           load.problems()[:3])
+        logs = [(group.dir / f"r{n}/node.log").read_text(errors="replace") for n in range(3)]
+        scenario.check(sum("it votes, and restarts" in log for log in logs) == 2,
+                       "meanwhile both voted without a server")
+        h.wait_until(group.may_lose_one, 60, "one may be lost again")
+        group.remember(group.state())
+        group.settle()
+
+
+def on_hosts(scenario):
+    port = h.free_port()
+    with Hosts(scenario, h.redis_program(port), port=port, fabric="tcp",
+               group={"ring_mb": 16, "checkpoint_every_s": 0, "checkpoint_log_mb": 0}) as group:
+        leader = group.leader()
+        overwrite(port, group.addresses[leader])
+        pair = [n for n in range(3) if n != leader]
+        for number in pair:
+            group.nodes[number].send_signal(signal.SIGKILL)
+        for number in pair:
+            group.nodes[number].wait()
+            group.start(number)
+        h.wait_until(lambda: all(s and s["checkpoint"]["restored_at"] > 0 and s["server_pid"]
+                                 for n, s in group.statuses().items() if n in pair),
+                     120, "both begin at a checkpoint that they fetch")
+        said = [group.said(n)[group.begins[n]:] for n in pair]
+        scenario.check(all("it votes, and restarts" in text for text in said),
+                       "on hosts: both voted without a server", said)
+        client = h.Redis(port, 60, group.addresses[leader])
+        got = client("GET", "filler 0")
+        scenario.check(got == VALUE.encode(), "on hosts: the values are there", repr(got)[:200])
+        client.close()
+
+
+def body(scenario):
+    h.need("redis-server")
+    parts = {"without": without_container}
+    if h.can_contain():
+        parts |= {"checkpoints": with_checkpoints, "hosts": on_hosts}
+    for name in scenario.options.only or parts:
+        parts[name](scenario)
+
+
+if __name__ == "__main__":
+    h.tell("acceptors", body, only={"nargs": "*", "help": "only these parts"})
