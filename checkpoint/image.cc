@@ -199,7 +199,7 @@ Result<std::vector<Listed>> Checkpoints::list() {
       one.manifest = std::move(manifest).value();
       const auto mark = read_file(one.path + "/" + kMark, 64);
       one.verified = mark && mark.value() == crc_of(text) + "\n";
-      one.distrusted = difference_of(one.path).times >= kDifferencesMost;
+      one.distrusted = is_distrusted(name);
     } else {
       one.damage = manifest.error().text;
     }
@@ -255,6 +255,10 @@ Checkpoints::Difference Checkpoints::difference_of(const std::string& path) {
   const bool whole =
       std::sscanf(text.value().c_str(), "%" SCNu64 " %u", &found.at, &found.times) == 2;
   return whole ? found : Difference{};
+}
+
+bool Checkpoints::is_distrusted(const std::string& name) {
+  return difference_of(path_of(name)).times >= kDifferencesMost;
 }
 
 Outcome Checkpoints::note_difference(const std::string& name, Index at) {

@@ -92,6 +92,8 @@ class Checkpoints {
   // it was.
   static constexpr unsigned kDifferencesMost = 2;
   Outcome note_difference(const std::string& name, Index at);
+  // As it is now; of one that is not there: no.
+  bool is_distrusted(const std::string& name);
 
   // --- using one
   // Makes `target`, which must not exist, with what was in the staging directory and the manifest.
