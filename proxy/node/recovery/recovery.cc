@@ -324,6 +324,7 @@ void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   requests_->heard(note, now_ns);
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
+    log_keeper_.heard();
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
@@ -372,11 +373,12 @@ void Recovery::keep_log(std::int64_t now_ns) {
   seen.log_end = parts_->intake.end();
   seen.refused = !tier_.refusal().empty();
   seen.given_up = given_up_;
-  if (log_keeper_.looks(seen.log_end, now_ns)) {
+  seen.compared = trusted();
+  seen.looked = log_keeper_.looks(seen.log_end, now_ns);
+  if (seen.looked) {
     const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
     if (const checkpoint::Listed* one = newest_.look(config_.dir, digest)) {
-      seen.newest = consensus::LogPlace{one->manifest.at, one->manifest.cursor};
-      seen.trusted = one->manifest.at.index <= trusted();
+      seen.newest = {{one->manifest.at, one->manifest.cursor}, one->distrusted};
     }
   }
   const LogKeeper::Actions actions = log_keeper_.step(seen);
