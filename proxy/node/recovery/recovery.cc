@@ -309,6 +309,7 @@ void Recovery::announce_checkpoints(std::int64_t now_ns) {
     note.came = CheckpointNote::kTaken;
     note.index = value(status.last);
     note.end = packer_->end();
+    note.by_criu = packer_->tier() == checkpoint::Tier::kCriu ? 1 : 0;
     announce(note, now_ns);
   }
 }
@@ -325,6 +326,7 @@ void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
     log_keeper_.heard();
+    tier_.taken(note, requests_->wanted_not().empty());
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
