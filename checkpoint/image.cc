@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr char kMark[] = "verified";
 constexpr char kDiffered[] = "differed";
+constexpr unsigned kNamesTried = 8;    // of a staging directory
 constexpr char kPacked[] = ".packed";  // in a staging directory: what becomes the checkpoint
 
 bool is_there(const std::string& path) {
@@ -60,22 +61,29 @@ Result<Descriptor> Checkpoints::lock_all() {
 
 // --- making one
 
+// Nothing is locked for it: a node begins one in its event loop, and who holds the lock may be a
+// process that is given little of a processor, or is stopped.
 Result<Staging> Checkpoints::begin(Index index) {
-  const auto all = lock_all();
-  if (!all) return all.error();
-  Staging staging;
-  staging.path = path_of(".new-" + std::to_string(value(index)) + "-" + std::to_string(::getpid()));
-  // Of a dead process that had our number.
-  if (is_there(staging.path)) {
-    auto old = lock_directory(staging.path, LOCK_EX);
-    if (!old) return old.error();
-    remove_tree(staging.path);
+  if (auto made = make_directory(); !made) return made.error();
+  const std::string path =
+      path_of(".new-" + std::to_string(value(index)) + "-" + std::to_string(::getpid()));
+  auto staging = make_staging(path);
+  for (unsigned more = 1; !staging && more < kNamesTried; ++more) {
+    const Code why = staging.error().code;
+    if (why != Code::kExists && why != Code::kBusy && why != Code::kNotFound) break;
+    staging = make_staging(path + "-" + std::to_string(more));
   }
-  if (::mkdir(staging.path.c_str(), 0700) != 0) return file_error("create", staging.path);
+  return staging;
+}
+
+// kExists: the name is taken, also by a dead process that had our number.  kBusy, kNotFound: before
+// it was locked another process took it for a dead one's.
+Result<Staging> Checkpoints::make_staging(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0) return file_error("create", path);
   fault_point("begin.made");
-  auto lock = lock_directory(staging.path, LOCK_EX);
+  auto lock = lock_directory(path, LOCK_EX);
   if (!lock) return lock.error();
-  staging.lock = std::move(lock).value();
+  Staging staging{path, std::move(lock).value()};
   if (::mkdir(staging.images().c_str(), 0700) != 0) {
     return file_error("create", staging.images());
   }
@@ -199,7 +207,7 @@ Result<std::vector<Listed>> Checkpoints::list() {
       one.manifest = std::move(manifest).value();
       const auto mark = read_file(one.path + "/" + kMark, 64);
       one.verified = mark && mark.value() == crc_of(text) + "\n";
-      one.distrusted = difference_of(one.path).times >= kDifferencesMost;
+      one.distrusted = is_distrusted(name);
     } else {
       one.damage = manifest.error().text;
     }
@@ -255,6 +263,10 @@ Checkpoints::Difference Checkpoints::difference_of(const std::string& path) {
   const bool whole =
       std::sscanf(text.value().c_str(), "%" SCNu64 " %u", &found.at, &found.times) == 2;
   return whole ? found : Difference{};
+}
+
+bool Checkpoints::is_distrusted(const std::string& name) {
+  return difference_of(path_of(name)).times >= kDifferencesMost;
 }
 
 Outcome Checkpoints::note_difference(const std::string& name, Index at) {

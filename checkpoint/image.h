@@ -2,14 +2,15 @@
 #pragma once
 // The checkpoints of one replica as files: `<replica's directory>/checkpoints/`, with
 //
-//   .new-<index>-<pid>/        one under construction: raw parts, filled by whoever dumps
+//   .new-<index>-<pid>[-<n>]/  one under construction: raw parts, filled by whoever dumps
 //     images/ upper/ segment libcrane.so
 //   <view counter>.<index>/    a published one: manifest.json, <part>.pack (pack.h) and, when
 //                              verify() found all of it well, `verified`; `differed`, if a
 //                              replica that began there differed from the others
 //   .ship-<name>/              one that is arriving from another replica; goes on where it stopped
 //   .gone-<name>/              one that is being removed
-//   .lock                      held while a directory is made or its owner looked for
+//   .lock                      held while the owners of directories are looked for, and one is made
+//                              to unpack or receive in
 //
 // INVARIANT IMAGE-1  What has a checkpoint's name is whole and on disk: it got the name in one
 //               rename, after everything was synced.  Nothing in it changes but the marks
@@ -92,6 +93,8 @@ class Checkpoints {
   // it was.
   static constexpr unsigned kDifferencesMost = 2;
   Outcome note_difference(const std::string& name, Index at);
+  // As it is now; of one that is not there: no.
+  bool is_distrusted(const std::string& name);
 
   // --- using one
   // Makes `target`, which must not exist, with what was in the staging directory and the manifest.
@@ -133,6 +136,7 @@ class Checkpoints {
   }
   Outcome make_directory();
   Result<Descriptor> lock_all();
+  Result<Staging> make_staging(const std::string& path);
   Error not_found(const std::string& name);
   Result<Manifest> read_manifest(const std::string& name, std::string& text);
   Result<std::string> pack_all(const std::string& staging, Manifest manifest);

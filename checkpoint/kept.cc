@@ -54,19 +54,24 @@ const Listed* Newest::look(const std::string& group_directory, const std::string
     return std::none_of(there.begin(), there.end(),
                         [&](const auto& one) { return one.second == known.first; });
   });
+  const Listed* distrusted = nullptr;
   for (auto one = there.rbegin(); one != there.rend(); ++one) {
     const fs::path& path = one->second;
+    Checkpoints place({path.parent_path(), 1, {}});
     auto known = known_.find(path);
     if (known == known_.end()) {
-      auto found = Checkpoints({path.parent_path(), 1, {}}).find(path.filename());
+      auto found = place.find(path.filename());
       if (!found) continue;  // removed meanwhile
       known = known_.emplace(path, std::move(found).value()).first;
       known->second.manifest.node_state.clear();  // it may be long, and is no use here
     }
-    const Listed& listed = known->second;
-    if (listed.damage.empty() && listed.manifest.log_digest == log_digest) return &listed;
+    Listed& listed = known->second;
+    if (!listed.damage.empty() || listed.manifest.log_digest != log_digest) continue;
+    listed.distrusted = place.is_distrusted(listed.name);  // unlike a manifest it may change
+    if (!listed.distrusted) return &listed;
+    if (distrusted == nullptr) distrusted = &listed;
   }
-  return nullptr;
+  return distrusted;
 }
 
 AllKept find_kept(const std::string& group_directory) {

@@ -37,7 +37,7 @@ AllKept find_kept(const std::string& group_directory);
 class Newest {
  public:
   // The newest of the group's, or nullptr, with this digest of its log, that is whole as far as its
-  // manifest tells.
+  // manifest tells; a distrusted one only where all are.
   const Listed* look(const std::string& group_directory, const std::string& log_digest);
 
  private:

@@ -46,9 +46,10 @@ class Proposals {
   void propose_inputs();
   // BUBBLE and TIME.  `applied`: the own server's.
   void propose_grants(Index applied, std::int64_t now_ns);
-  // Something of that has changed since.
+  // Something of that has changed since, or an outage is over: clients are read now, as what ended
+  // it may be an entry that no server admits, such as PASSED, which rings no bell.
   bool has_news(Index applied) const noexcept {
-    return grants_.has_news(applied, leadership_.proposed());
+    return grants_.has_news(applied, leadership_.proposed()) || may_read_all();
   }
   GrantTurns input_grant() const noexcept { return grants_.input_grant(); }
   // When to propose a grant next, CLOCK_MONOTONIC; kNever: when something happens.
@@ -65,6 +66,11 @@ class Proposals {
   }
 
  private:
+  // Paused ones are looked at again soon anyway.
+  bool may_read_all() const noexcept {
+    return leadership_.waits_for_inputs() && proxy_.leading() && !proxy_.paused();
+  }
+
   const Config& config_;
   const Agreed& agreed_;
   dmt::Layout& layout_;

@@ -19,10 +19,11 @@ struct CheckpointNote {
   static constexpr std::uint64_t kBusy = 4;  // another one was not finished
 
   std::uint64_t what = kWhat;
-  std::uint64_t came = 0;   // of it: one of the above
-  std::uint64_t index = 0;  // its entry; of one that was given up about that
-  std::uint64_t end = 0;    // where that entry ends in the log, bytes
-  std::uint64_t unused[2] = {0, 0};
+  std::uint64_t came = 0;     // of it: one of the above
+  std::uint64_t index = 0;    // its entry; of one that was given up about that
+  std::uint64_t end = 0;      // where that entry ends in the log, bytes
+  std::uint64_t by_criu = 0;  // kTaken: 1: the server's processes are in it
+  std::uint64_t unused = 0;
 };
 static_assert(sizeof(CheckpointNote) == 48 &&
               sizeof(CheckpointNote) <= consensus::kOutOfBandBytesMax);

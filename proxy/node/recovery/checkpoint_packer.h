@@ -76,6 +76,7 @@ class CheckpointPacker {
   bool packs() const noexcept { return !worker_.idle(); }
   // Where the entry of the one that was packed last ends in the log, bytes.
   std::uint64_t end() const noexcept { return end_; }
+  checkpoint::Tier tier() const noexcept { return tier_; }
   // What was begun is removed, if anything was.
   void abandon();
   // The same, and the packing process ends.

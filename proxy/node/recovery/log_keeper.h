@@ -26,18 +26,23 @@ class LogKeeper {
  public:
   static constexpr std::uint64_t kParts = 32;
   static constexpr std::uint64_t kFullParts = 19, kBrimParts = 23;
-  // Looking for checkpoints reads directories: only when so much was logged since.
+  // Looking for checkpoints reads directories: only when so much was logged since, and one was
+  // heard of.  Notes may be lost, so seldom without one, but often while inputs wait.
   static constexpr std::uint64_t kLookDivisor = 16;
-  static constexpr std::int64_t kLookNs = 250'000'000;
+  static constexpr std::int64_t kLookNs = 5'000'000'000, kLookFullNs = 250'000'000;
   static constexpr unsigned kAttempts = 3;
 
+  struct Checkpoint {
+    consensus::LogPlace at;
+    bool distrusted = false;  // replicas that began there differed (START-3)
+  };
   struct Seen {
     std::uint64_t log_end = 0;   // of what is committed, bytes
     bool refused = false;        // CRIU does not dump this server
     std::uint64_t given_up = 0;  // checkpoints, so far
-    // The newest checkpoint of this machine; nothing: none, or it was not looked for.
-    std::optional<consensus::LogPlace> newest;
-    bool trusted = false;  // the replicas were compared behind it
+    Index compared{};            // the replicas were equal up to here
+    bool looked = false;         // for the newest checkpoint of this machine:
+    std::optional<Checkpoint> newest;
   };
   struct Actions {
     std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
@@ -50,22 +55,27 @@ class LogKeeper {
   // The replica begins there.
   void begin(const consensus::LogPlace& at) noexcept { kept_ = at; }
 
+  // A replica has published a checkpoint.
+  void heard() noexcept { heard_ = true; }
   // Whether step() needs to know the newest checkpoint.
   bool looks(std::uint64_t log_end, std::int64_t now_ns) noexcept {
-    if (ring_bytes_ == 0 || now_ns < look_ns_) return false;
-    if (used(log_end) < ring_bytes_ / kLookDivisor) return false;
-    look_ns_ = now_ns + kLookNs;
+    if (ring_bytes_ == 0 || used(log_end) < ring_bytes_ / kLookDivisor) return false;
+    if (!heard_ && now_ns < looked_ns_ + (full_ ? kLookFullNs : kLookNs)) return false;
+    heard_ = false;
+    looked_ns_ = now_ns;
     return true;
   }
   Actions step(const Seen& seen) noexcept {
     Actions actions;
     if (ring_bytes_ == 0) return actions;
     const bool was_full = full_, kept = keeps_;
-    // One ahead of what this replica has is looked for again (Keep would not take it).
+    if (seen.looked) newest_ = seen.newest;
+    // One ahead of what this replica has waits (Keep would not take it).
     const bool newer =
-        seen.newest && seen.newest->at.index > kept_.at.index && seen.newest->pos <= seen.log_end;
-    if (newer && (seen.trusted || full_)) {
-      kept_ = *seen.newest;
+        newest_ && newest_->at.at.index > kept_.at.index && newest_->at.pos <= seen.log_end;
+    const bool trusted = newer && !newest_->distrusted && newest_->at.at.index <= seen.compared;
+    if (newer && (trusted || full_)) {
+      kept_ = newest_->at;
       // One that the ring does not reach back to is of no use.
       keeps_ = parts(seen.log_end) < kFullParts;
       if (keeps_) actions.keep = kept_;
@@ -97,10 +107,12 @@ class LogKeeper {
 
   const std::uint64_t ring_bytes_;
   consensus::LogPlace kept_;
+  std::optional<Checkpoint> newest_;  // when it was looked for last
   bool keeps_ = true;
   bool full_ = false;
   std::uint64_t given_up_ = 0;  // checkpoints when the log became full
-  std::int64_t look_ns_ = 0;
+  bool heard_ = false;          // .. of one since then
+  std::int64_t looked_ns_ = -kLookNs;
 };
 
 }  // namespace crane::node

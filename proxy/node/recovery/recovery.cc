@@ -338,6 +338,7 @@ void Recovery::announce_checkpoints(std::int64_t now_ns) {
     note.came = CheckpointNote::kTaken;
     note.index = value(status.last);
     note.end = packer_->end();
+    note.by_criu = packer_->tier() == checkpoint::Tier::kCriu ? 1 : 0;
     announce(note, now_ns);
   }
 }
@@ -354,6 +355,8 @@ void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
     first_look_ns_ = now_ns;
+    log_keeper_.heard();
+    tier_.taken(note, requests_->wanted_not().empty());
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
@@ -410,8 +413,18 @@ bool Recovery::has_server(ReplicaId who) const {
 void Recovery::look_for_first(std::int64_t now_ns) {
   if (now_ns < first_look_ns_) return;
   first_look_ns_ = now_ns + kFirstLookNs;
+  const std::vector<VoterSeen> voters = voters_seen();
+  const bool lost = std::all_of(voters.begin(), voters.end(), [this](const VoterSeen& v) {
+    return value(v.id) == config_.replica || v.waits_behind;
+  });
+  if (lost && start_.left_one_out()) {  // START-3
+    start_.log_gone();
+    return actions_.failed(ExitStatus::kTooFarBehind,
+                           "no replica has a server, and the log reaches back to no checkpoint but "
+                           "one behind which replicas differed; this one restarts there");
+  }
   const auto at = missing_.newer(log_end_, shipping_.get(), now_ns);
-  if (!at || !may_restart(voters_seen(), ReplicaId{config_.replica}, *at)) return;
+  if (!at || !may_restart(voters, ReplicaId{config_.replica}, *at)) return;
   actions_.failed(ExitStatus::kTooFarBehind,
                   fmt::format("this replica has no server yet; it restarts at a checkpoint, which "
                               "is at entry {}",
@@ -429,11 +442,12 @@ void Recovery::keep_log(std::int64_t now_ns) {
   seen.log_end = parts_->intake.end();
   seen.refused = !tier_.refusal().empty();
   seen.given_up = given_up_;
-  if (log_keeper_.looks(seen.log_end, now_ns)) {
+  seen.compared = trusted();
+  seen.looked = log_keeper_.looks(seen.log_end, now_ns);
+  if (seen.looked) {
     const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
     if (const checkpoint::Listed* one = newest_.look(config_.dir, digest)) {
-      seen.newest = consensus::LogPlace{one->manifest.at, one->manifest.cursor};
-      seen.trusted = one->manifest.at.index <= trusted();
+      seen.newest = {{one->manifest.at, one->manifest.cursor}, one->distrusted};
     }
   }
   const LogKeeper::Actions actions = log_keeper_.step(seen);

@@ -41,6 +41,11 @@ void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {
   set(refusal);
 }
 
+// One of the server's files says nothing of CRIU.
+void RecoveryTier::taken(const CheckpointNote& note, bool able) {
+  if (able && note.by_criu != 0) set("");  // TIER-1
+}
+
 bool RecoveryTier::heard(std::span<const std::byte> message) {
   RefusalMessage note;
   if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;

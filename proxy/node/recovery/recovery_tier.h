@@ -6,7 +6,8 @@
 //
 // Threads: the node's one thread.
 // INVARIANT TIER-1  A replica believes a refusal that it met itself, and its followers' while it
-//                   leads; the newest one counts, and a dump that succeeds ends it.
+//                   leads; the newest one counts, and a dump that succeeds ends it, also another
+//                   replica's where this machine has CRIU.
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "dmt/base/ids.h"
 #include "proxy/node/config.h"
 #include "proxy/node/leadership.h"
+#include "proxy/node/recovery/checkpoint_notes.h"
 #include "proxy/node/recovery/recovery_status.h"
 
 namespace crane::node {
@@ -39,6 +41,8 @@ class RecoveryTier {
 
   // The end of a dump: it is there, or CRIU refuses the server for good, or (empty) neither.
   void dump_ended(bool dumped, const std::string& refusal);
+  // A replica has published a checkpoint.  `able`: this one could have (why_no_checkpoints()).
+  void taken(const CheckpointNote& note, bool able);
   // An out-of-band message.  False: it is about something else.
   bool heard(std::span<const std::byte> message);
 

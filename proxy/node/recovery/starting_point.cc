@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,11 @@
 #include "proxy/node/server_pids.h"
 
 namespace crane::node {
+namespace {
+
+constexpr char kGone[] = "/log-gone";  // in the replica's directory: log_gone()
+
+}  // namespace
 
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config) {
   if (!config.replays) {
@@ -75,14 +81,18 @@ Outcome StartingPoint::find() {
   std::error_code ignored;
   std::filesystem::remove_all(target, ignored);
   const std::string& name = config_.checkpoint;
+  const std::optional<Index> gone = take_gone();
   bool any = false;
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     if (config_.skip_checkpoints || (!name.empty() && one.name != name)) continue;
+    if (gone && one.manifest.at.index <= *gone) continue;
     any = true;
     if (one.distrusted && name.empty()) {  // START-3
+      const bool other = config_.may_begin || (config_.on_disk() && !config_.replays);
+      const bool left_out = other && !gone;
       spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
-                   one.path, config_.may_begin ? "; it is left out" : ", and there is no other");
-      if (config_.may_begin) continue;
+                   one.path, left_out ? "; it is left out" : ", and there is no other");
+      if (left_out) continue;
     }
     const Attempt attempt = try_one(one, target);
     if (attempt == Attempt::kOtherConfiguration) {
@@ -107,6 +117,40 @@ Outcome StartingPoint::find() {
       fmt::format("no checkpoint {}{} can be used: {}", name.empty() ? "" : name + " ",
                   config_.replays ? config_.restore_from : "in " + config_.dir + "/r*/checkpoints",
                   any ? "see the lines before" : "there is none"));
+}
+
+bool StartingPoint::left_one_out() const {
+  const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  const auto all = checkpoints_to_try(config_);
+  return std::any_of(all.begin(), all.end(), [&](const checkpoint::Kept& one) {
+    const checkpoint::Listed& c = one.listed;
+    return c.distrusted && c.damage.empty() && c.manifest.log_digest == digest &&
+           c.manifest.at.index > state_.at.index;
+  });
+}
+
+void StartingPoint::log_gone() const {
+  if (config_.skip_checkpoints) return;  // it had no choice
+  const Outcome noted = checkpoint::write_file(
+      config_.replica_dir() + kGone,
+      fmt::format("{} {}\n", checkpoint::digest_of_log(config_.group, config_.log_id),
+                  value(state_.at.index)));
+  if (!noted.ok()) spdlog::error("where the log begins: {}", noted.error().message());
+}
+
+// Behind which entry the log begins, if the life before found that out; once, as the one that
+// counts is what this life finds.
+std::optional<Index> StartingPoint::take_gone() const {
+  if (config_.skip_checkpoints || !config_.checkpoint.empty()) return std::nullopt;
+  const std::string path = config_.replica_dir() + kGone;
+  std::ifstream note(path);
+  std::string log;
+  std::uint64_t at = 0;
+  const bool whole =
+      bool(note >> log >> at) && log == checkpoint::digest_of_log(config_.group, config_.log_id);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return whole ? std::optional(Index{at}) : std::nullopt;
 }
 
 StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,

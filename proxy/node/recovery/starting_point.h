@@ -11,7 +11,8 @@
 //                    it asks consensus for the rest.
 // INVARIANT START-2  A server that recovers is the one that the group's configuration names.
 // INVARIANT START-3  A replica begins at a distrusted checkpoint only where it cannot begin at
-//                    another one, nor at the log's beginning.
+//                    another one, nor at the log's beginning: there is none, or the life before
+//                    found that the log does not reach back there (log_gone()).
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -71,6 +72,11 @@ class StartingPoint {
   const NodeState& state() const noexcept { return state_; }
   const dmt::Carried& carried() const noexcept { return carried_; }
 
+  // A distrusted checkpoint is there behind the place where the replica was to begin.
+  bool left_one_out() const;
+  // The own log begins behind that place, and no replica has a server: the next life begins behind
+  // it, at a distrusted checkpoint if there is no other.
+  void log_gone() const;
   // The replica differed from the others at log index `at`: the checkpoint that it began at may be
   // the cause.
   void differed(Index at) const;
@@ -87,6 +93,7 @@ class StartingPoint {
 
  private:
   enum class Attempt : std::uint8_t { kUsable, kUnusable, kOtherConfiguration };
+  std::optional<Index> take_gone() const;
   Attempt try_one(const checkpoint::Listed& one, const std::string& target);
   std::optional<std::string> changed_since(const std::string& path) const;
   Outcome rename_open_files(dmt::Layout& layout, const ServerMonitor& monitor,

@@ -174,6 +174,34 @@ TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service]
   CHECK_FALSE(proxy.paused());
 }
 
+TEST_CASE_METHOD(World, "an outage that ends by what no server admits is a reason for a round",
+                 "[service][CLOCK-3]") {
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  const auto commit = [this](std::int64_t now_ns) {
+    leadership.committed({kFirst, Index{log.size()}}, leadership.now(now_ns), now_ns);
+  };
+  lead();
+  applied = leadership.proposed();
+  follow();
+  REQUIRE(proxy.leading());
+  commit(1000);
+  leadership.runs(1000, 1000);
+  proposals.propose_grants(applied, 1000);
+  REQUIRE_FALSE(proposals.has_news(applied));
+  REQUIRE(proposals.propose(EntryType::kPassed, 0, {}, 1000).ok());
+  leadership.runs(7 * kSecondNs, 7 * kSecondNs);
+  CHECK_FALSE(proposals.has_news(applied));  // it lasts: nothing can be done
+  commit(7 * kSecondNs);
+  CHECK(proposals.has_news(applied));
+  proxy.pause(true);
+  CHECK_FALSE(proposals.has_news(applied));
+  proxy.pause(false);
+  CHECK(proposals.has_news(applied));
+  REQUIRE(proxy.read_all(leadership.outages()));
+  leadership.resume_time(7 * kSecondNs);
+  CHECK_FALSE(proposals.has_news(applied));
+}
+
 TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
   consensus::QuorumStatus seen{};
   seen.voters = seen.answering = 3;

@@ -214,6 +214,53 @@ TEST_CASE_METHOD(World, "a checkpoint behind which a replica differs each time i
   CHECK(begins_at() == Index{12});
 }
 
+TEST_CASE_METHOD(World, "where the log reaches back to nothing else, a distrusted one is begun at",
+                 "[packer][START-3]") {
+  config.durability = "memory";
+  config.restore = config.may_begin = true;
+  // One life: where it begins, and whether the log turns out not to reach back there.
+  const auto begins_at = [this](bool gone) {
+    StartingPoint start(config, agreed, true);
+    REQUIRE(start.find().ok());
+    if (gone) start.log_gone();
+    return start.state().at.index;
+  };
+  const auto distrust = [this](const std::string& name) {
+    checkpoint::Checkpoints place({config.checkpoints_dir(), 1, {}});
+    for (int i = 0; i < 2; ++i) REQUIRE(place.note_difference(name, Index{11}).ok());
+  };
+  make(5);
+  make(9);
+  distrust(checkpoints_to_try(config)[0].listed.name);
+  CHECK(begins_at(true) == Index{5});
+  SECTION("behind that place") {
+    CHECK(begins_at(false) == Index{9});
+    CHECK(begins_at(false) == Index{5});  // what was noted counts for one life
+  }
+  SECTION("nor for what another log lacked") {
+    config.log_id = 43;
+    CHECK(begins_at(false) == Index{0});
+    config.log_id = 42;
+    CHECK(begins_at(false) == Index{5});
+  }
+  SECTION("nor where a trusted one came meanwhile") {
+    make(12);
+    CHECK(begins_at(false) == Index{12});
+  }
+  SECTION("a life without checkpoints finds out nothing") {
+    config.skip_checkpoints = true;
+    CHECK(begins_at(true) == Index{0});
+    config.skip_checkpoints = false;
+    CHECK(begins_at(false) == Index{9});
+  }
+  SECTION("the log's beginning counts as one") {
+    CHECK(begins_at(false) == Index{9});
+    distrust(checkpoints_to_try(config)[0].listed.name);
+    CHECK(begins_at(true) == Index{0});
+    CHECK(begins_at(false) == Index{9});
+  }
+}
+
 TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
   REQUIRE(packer->begin(Index{5}).ok());
   const std::string staging = packer->staging_path();

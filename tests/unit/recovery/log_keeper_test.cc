@@ -25,6 +25,13 @@ LogKeeper::Seen at(std::uint64_t log_end) {
 consensus::LogPlace place(std::uint64_t index, std::uint64_t pos) {
   return {{View{1}, Index{index}}, pos};
 }
+// It looked, and the newest checkpoint is there.
+LogKeeper::Seen finds(std::uint64_t log_end, consensus::LogPlace newest, bool distrusted = false) {
+  LogKeeper::Seen seen = at(log_end);
+  seen.looked = true;
+  seen.newest = {newest, distrusted};
+  return seen;
+}
 
 }  // namespace
 
@@ -39,30 +46,38 @@ TEST_CASE("log keeper: inputs wait when the log since the newest checkpoint is l
 
 TEST_CASE("log keeper: a newer checkpoint makes room", "[KEEP-1]") {
   LogKeeper keeper(kRing);
-  auto seen = at(kFull / 2);
-  seen.newest = place(7, 1000);
-  CHECK_FALSE(keeper.step(seen).keep);  // not compared yet
-  seen.trusted = true;
-  CHECK(keeper.step(seen).keep == place(7, 1000));
-  CHECK_FALSE(keeper.step(seen).keep);
+  CHECK_FALSE(keeper.step(finds(kFull / 2, place(7, 1000))).keep);  // not compared yet
+  auto compared = at(kFull / 2);
+  compared.compared = Index{6};
+  CHECK_FALSE(keeper.step(compared).keep);
+  compared.compared = Index{7};
+  CHECK(keeper.step(compared).keep == place(7, 1000));  // without another look
+  CHECK_FALSE(keeper.step(compared).keep);
   (void)keeper.step(at(kFull + 1000));
   REQUIRE(keeper.full());
-  auto more = at(kFull + 2000);
-  more.newest = place(9, kFull);
-  const auto actions = keeper.step(more);  // there is no other way
+  const auto actions = keeper.step(finds(kFull + 2000, place(9, kFull)));  // there is no other way
   CHECK(actions.keep == place(9, kFull));
   CHECK_FALSE(keeper.full());
-  more.newest = place(8, 2000);  // an older one
-  CHECK_FALSE(keeper.step(more).keep);
+  auto older = finds(kFull + 2000, place(8, 2000));
+  older.compared = Index{9};
+  CHECK_FALSE(keeper.step(older).keep);
+}
+
+TEST_CASE("log keeper: a distrusted checkpoint makes room only where inputs wait", "[KEEP-1]") {
+  LogKeeper keeper(kRing);
+  auto seen = finds(kFull / 2, place(7, 1000), true);
+  seen.compared = Index{9};
+  CHECK_FALSE(keeper.step(seen).keep);
+  (void)keeper.step(at(kFull));
+  REQUIRE(keeper.full());
+  CHECK(keeper.step(at(kFull)).keep == place(7, 1000));
 }
 
 TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and says so",
           "[KEEP-1]") {
   LogKeeper keeper(kRing);
   (void)keeper.step(at(kFull));
-  auto seen = at(kFull + 2 * kPart);
-  seen.newest = place(7, kPart);
-  const auto actions = keeper.step(seen);
+  const auto actions = keeper.step(finds(kFull + 2 * kPart, place(7, kPart)));
   CHECK_FALSE(actions.keep);
   CHECK(actions.gives_up);
   CHECK_FALSE(keeper.full());
@@ -70,11 +85,11 @@ TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and 
 
 TEST_CASE("log keeper: a checkpoint ahead of the own log waits until that reaches it", "[KEEP-1]") {
   LogKeeper keeper(kRing);
-  auto seen = at(kPart);
-  seen.newest = place(9, 2 * kPart);
-  seen.trusted = true;
+  auto seen = finds(kPart, place(9, 2 * kPart));
+  seen.compared = Index{9};
   CHECK_FALSE(keeper.step(seen).keep);
-  seen.log_end = 2 * kPart;
+  seen = at(2 * kPart);
+  seen.compared = Index{9};
   CHECK(keeper.step(seen).keep);
 }
 
@@ -100,9 +115,8 @@ TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]
   CHECK_FALSE(keeper.keeps());
   CHECK_FALSE(keeper.full());
   CHECK_FALSE(keeper.step(at(2 * kRing)).gives_up);
-  auto later = at(2 * kRing);
-  later.newest = place(50, 2 * kRing - 100);
-  later.trusted = true;
+  auto later = finds(2 * kRing, place(50, 2 * kRing - 100));
+  later.compared = Index{50};
   CHECK(keeper.step(later).keep);
   CHECK(keeper.keeps());
 }
@@ -111,9 +125,27 @@ TEST_CASE("log keeper: it looks for checkpoints while there is something to gain
   LogKeeper keeper(kRing);
   CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow));
   CHECK(keeper.looks(kRing / 16, kNow));
-  CHECK_FALSE(keeper.looks(kRing / 16, kNow + 1));
-  CHECK(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));
+  CHECK_FALSE(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs - 1));
+  CHECK(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));  // a note may be lost
   LogKeeper off(0);
   CHECK_FALSE(off.looks(kRing, kNow));
   CHECK_FALSE(off.step(at(4 * kRing)).gives_up);
+}
+
+TEST_CASE("log keeper: a note is a reason to look at once, and one time") {
+  LogKeeper keeper(kRing);
+  REQUIRE(keeper.looks(kRing / 16, kNow));
+  keeper.heard();
+  CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow + 1));  // it is not forgotten until it matters
+  CHECK(keeper.looks(kRing / 16, kNow + 1));
+  CHECK_FALSE(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));
+}
+
+TEST_CASE("log keeper: it looks often while inputs wait") {
+  LogKeeper keeper(kRing);
+  (void)keeper.step(at(kFull));
+  REQUIRE(keeper.full());
+  REQUIRE(keeper.looks(kFull, kNow));
+  CHECK_FALSE(keeper.looks(kFull, kNow + LogKeeper::kLookFullNs - 1));
+  CHECK(keeper.looks(kFull, kNow + LogKeeper::kLookFullNs));
 }

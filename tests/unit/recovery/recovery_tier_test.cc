@@ -76,6 +76,24 @@ TEST_CASE_METHOD(World, "a dump that succeeds ends a refusal", "[recovery][TIER-
   CHECK(said == std::vector<std::string>{"x", ""});
 }
 
+TEST_CASE_METHOD(World, "another replica's dump that succeeds ends a refusal",
+                 "[recovery][TIER-1]") {
+  follow();
+  tier.dump_ended(false, "x");
+  sent.clear();
+  CheckpointNote note;
+  note.came = CheckpointNote::kTaken;
+  tier.taken(note, true);  // of the server's files
+  CHECK(tier.refusal() == "x");
+  note.by_criu = 1;
+  tier.taken(note, false);  // this machine has no CRIU
+  CHECK(tier.refusal() == "x");
+  tier.taken(note, true);
+  CHECK(tier.refusal().empty());
+  CHECK(said == std::vector<std::string>{"x", ""});
+  CHECK(sent.empty());  // all have heard of it
+}
+
 TEST_CASE_METHOD(World, "the status names the tier, and why it is not the first", "[recovery]") {
   CHECK(std::string(tier.status(true, "").tier) == "replay");
   CHECK(tier.status(true, "").why == "no checkpoint was taken yet");
