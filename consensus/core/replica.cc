@@ -482,7 +482,9 @@ void Replica::learn_commit(Index index) {
 // --- what others see -----------------------------------------------------------------------------
 
 void Replica::publish_promise() {
-  published_ = consumed();
+  const Cursor now = consumed();
+  CRANE_ASSERT(role_ == Role::kStarting || now.pos >= published_.pos);  // CORE-C8
+  published_ = now;
   const std::uint64_t size = ring_.ring_bytes();
   emit(SetCell{
       kPromiseCell,

@@ -214,7 +214,8 @@ struct Checkpointed {
   Index at{};
 };
 // Memory mode: the log behind `from` stays whole in the ring, as if it were not consumed, because a
-// server may have to begin there.  Nothing: what is consumed may be overwritten.
+// server may have to begin there.  Nothing: what is consumed may be overwritten, and stays
+// given up when the log is kept again (CORE-C8).
 struct Keep {
   std::optional<Cursor> from;
 };
