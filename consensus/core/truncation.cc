@@ -25,8 +25,10 @@ namespace crane::consensus::core {
 void Replica::on(const Keep& e) {
   if (disk() || role_ == Role::kStarting) return;
   if (e.from && keep_ && e.from->pos < keep_->pos) return;
+  if (mutant(Mutant::kKeepDelivered) && e.from && e.from->pos > deliver_.pos) return;
   keep_ = e.from;
-  if (keep_ && keep_->pos < published_.pos) keep_ = published_;
+  const bool given_up = keep_ && keep_->pos < published_.pos;
+  if (given_up && !mutant(Mutant::kKeepTakenBack)) keep_ = published_;
   publish_promise();
   publish_status();
 }
