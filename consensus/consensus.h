@@ -319,9 +319,9 @@ class Consensus {
   // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
   virtual void checkpointed(Index at) = 0;
   // Memory mode, with Options::keeps_log: a server may have to begin behind this place, which
-  // on_committed() gave, so the log from there on stays whole, and inputs wait for room (kBusy)
-  // instead of taking it. An earlier place than before: nothing.  nullptr: the log is not kept any
-  // more.
+  // on_committed() gave or will give, so the log from there on stays whole, and inputs wait for
+  // room (kBusy) instead of taking it. An earlier place than before: nothing.  nullptr: the log is
+  // not kept any more; what was given up by then stays so when it is kept again.
   virtual void keep_log(const LogPlace* from) = 0;
   // kDisk: writes the entries behind a place into a file, up to the last one that is committed and
   // in the own store when that reaches as far as is wanted; the store's thread does it, a piece at

@@ -19,7 +19,8 @@ Cursor Replica::storable() const {
 }
 
 Cursor Replica::consumed() const {
-  if (keep_ && keep_->pos < deliver_.pos) return *keep_;  // CORE-C7
+  if (keep_ && keep_->pos < deliver_.pos && !mutant(Mutant::kKeepIgnored))
+    return *keep_;  // CORE-C7
   return disk() && durable_.store.stored().pos < deliver_.pos ? durable_.store.stored()
                                                               : deliver_;  // CORE-D4
 }

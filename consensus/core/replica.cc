@@ -140,7 +140,7 @@ void Replica::on(const Start& e) {
       ++permission_.revokes_left;
     }
   }
-  if (config_.keeps_log) keep_ = published_;
+  if (config_.keeps_log && !mutant(Mutant::kKeepForgotten)) keep_ = published_;
   publish_promise();
   publish_status();
   if (disk() && e.kind != StartKind::kSurvived) emit(SetCell{kDurableCell, {}});
@@ -482,7 +482,10 @@ void Replica::learn_commit(Index index) {
 // --- what others see -----------------------------------------------------------------------------
 
 void Replica::publish_promise() {
-  published_ = consumed();
+  const Cursor now = consumed();
+  CRANE_ASSERT(role_ == Role::kStarting || now.pos >= published_.pos ||
+               mutant(Mutant::kKeepTakenBack));  // CORE-C8
+  published_ = now;
   const std::uint64_t size = ring_.ring_bytes();
   emit(SetCell{
       kPromiseCell,

@@ -28,7 +28,10 @@
 // INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
 //               of it is whole there, up to the low-water mark, after the fence.
 // INVARIANT CORE-C7  what stands behind the place that Keep named last, or from which this replica
-//               began, leaves the ring neither of a leader nor by a leader.
+//               began, leaves the ring neither of a leader nor by a leader, unless it was given up
+//               before.
+// INVARIANT CORE-C8  what a replica publishes as consumed never falls once it has entered its log:
+//               a leader goes by the most that it was told since the grant.
 // INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
 //               or a later one, and a majority of the voters in force there held checkpoints at it
 //               or later.

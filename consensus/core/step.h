@@ -214,7 +214,8 @@ struct Checkpointed {
   Index at{};
 };
 // Memory mode: the log behind `from` stays whole in the ring, as if it were not consumed, because a
-// server may have to begin there.  Nothing: what is consumed may be overwritten.
+// server may have to begin there.  Nothing: what is consumed may be overwritten, and stays
+// given up when the log is kept again (CORE-C8).
 struct Keep {
   std::optional<Cursor> from;
 };
@@ -418,6 +419,10 @@ enum class Mutant : std::uint8_t {
   kStartEarly,  // checkpoint: what the server holds beyond the low-water mark is handed out again
   kReplayUnchecked,    // checkpoint: the ring is taken to hold what the server missed
   kCheckpointAnyView,  // checkpoint: the promise stays below the view it is known from
+  kKeepIgnored,        // CORE-C7: what is consumed may be overwritten, kept or not
+  kKeepForgotten,      // CORE-C7: a replica keeps nothing from its start until Keep
+  kKeepTakenBack,      // CORE-C8: what was given up counts as kept again
+  kKeepDelivered,      // CORE-C7: a place that was not delivered yet makes no room
   kCoverMinority,      // stores: a checkpoint that one voter less than a majority holds will do
   kCoverTheLost,       // stores: what was held before a replica was lost counts for who recovered
   kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store

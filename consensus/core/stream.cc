@@ -256,6 +256,8 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
   if (!e.ok || e.data.size() != sizeof cell) return;
   std::memcpy(cell.data(), e.data.data(), sizeof cell);
   const bool moved = cell[kConsumedPos] > p.consumed_pos;
+  // One that was read before the grant came is of another epoch, and from then on it does not fall
+  // (CORE-C8): the larger one is the newer one.
   p.consumed_pos = std::max(p.consumed_pos, cell[kConsumedPos]);
   p.applied = Index{cell[kAppliedIndex]};
   if (p.state != PeerState::kStreaming || !p.throttled) return;

@@ -19,11 +19,16 @@ namespace crane::consensus::core {
 
 // --- memory mode ---------------------------------------------------------------------------------
 
-// A place that was not delivered here yet is named again.
+// Up to a place ahead of what was delivered here nothing is kept: who lags would wait for room that
+// only this place makes.  What was given up is not taken back: a leader that was told so may be
+// overwriting it, and a restart scans the log from what is published as consumed.
 void Replica::on(const Keep& e) {
   if (disk() || role_ == Role::kStarting) return;
-  if (e.from && (e.from->pos > deliver_.pos || (keep_ && e.from->pos < keep_->pos))) return;
+  if (e.from && keep_ && e.from->pos < keep_->pos) return;
+  if (mutant(Mutant::kKeepDelivered) && e.from && e.from->pos > deliver_.pos) return;
   keep_ = e.from;
+  const bool given_up = keep_ && keep_->pos < published_.pos;
+  if (given_up && !mutant(Mutant::kKeepTakenBack)) keep_ = published_;
   publish_promise();
   publish_status();
 }

@@ -153,6 +153,12 @@ std::string AnalysisChecker::on_config(unsigned slot, const core::Members& membe
   return "ANALYSIS: replica " + std::to_string(slot) + " is given a vote";
 }
 
+std::string KeptLogChecker::on_refused(unsigned node, Index checkpoint) const {
+  if (!from_[node] || checkpoint < *from_[node]) return "";
+  return "KEPT LOG: " + at(node, value(checkpoint)) + " cannot begin, and kept its log behind " +
+         std::to_string(value(*from_[node]));
+}
+
 std::string NoticedChecker::at_end(bool somebody_failed) const {
   return somebody_failed ? "" : "NOTICED: committed entries are lost and nobody failed";
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -155,6 +156,25 @@ class InSightChecker {
 
  private:
   std::map<unsigned, std::set<unsigned>> gone_;  // as each node was told
+};
+
+// KEPT LOG  A replica whose memory survived can begin at the place from which it was told to keep
+// its
+//           log, or where it began, and at each checkpoint behind it: it is not refused for its age
+//           (CORE-C7).
+class KeptLogChecker {
+ public:
+  explicit KeptLogChecker(unsigned nodes) : from_(nodes, Index{0}) {}
+  void on_begun(unsigned node, Index at) { from_[node] = at; }
+  // What was given up before, up to here, stays so.
+  void on_kept(unsigned node, Index from, Index given_up) {
+    from_[node] = std::max(from, from_[node].value_or(given_up));
+  }
+  void on_given_up(unsigned node) { from_[node].reset(); }
+  std::string on_refused(unsigned node, Index checkpoint) const;
+
+ private:
+  std::vector<std::optional<Index>> from_;  // nothing: it does not keep its log
 };
 
 // NOTICED  A group that lost what was committed says so and stops, rather than going on without.

@@ -101,10 +101,15 @@ std::optional<core::Checkpoint> Cluster::checkpoint_for(unsigned id) {
 
 std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   const Node& n = nodes_[id];
-  if (!checkpoints_on() || n.refused > kRefusedMax) return std::nullopt;
+  if (!checkpoints_on()) return std::nullopt;
+  if (n.refused > kRefusedMax) {
+    given_up_in_vain_ = keeps_log();
+    return std::nullopt;
+  }
   core::Checkpoint none;
   none.config.members = core::Members::first(faults_.members);
   const std::vector<core::Checkpoint> all = kept_by_all();
+  if (const auto told = told_checkpoint(id)) return told;
   if (all.empty()) return none;
   Random& r = world_.random;
   if (n.refused > 0 || n.no_disk || r.chance(500)) return all.back();

@@ -19,10 +19,12 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
       faults_(faults),
       options_(options),
       world_(seed),
+      keep_random_(seed ^ 0x4ee9'109c'0000'0008U),
       nodes_(faults.replicas),
       links_(std::size_t{faults.replicas} * faults.replicas),
       faults_end_ns_(faults.duration_ns),
       no_gap_(faults.replicas),
+      kept_log_(faults.replicas),
       trace_(options.trace, options.all, faults.replicas) {
   outcome_.seed = seed;
   committed_config_.members = core::Members::first(faults.members);
@@ -46,6 +48,8 @@ Outcome Cluster::run() {
   plan_incident();
   plan_change();
   plan_checkpoint();
+  plan_keep();
+  plan_outage();
   if (application_) application_->begin();
   if (!application_) world_.after(faults_.propose_every_ns, [this] { propose(); });
   world_.at(faults_end_ns_, [this] { faults_end(); });
@@ -79,6 +83,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   c.progress_timeout_ns = 100'000'000;
   c.test_only_mutant = options_.mutant;
   c.analysis = id == faults_.analysis_slot();
+  c.keeps_log = keeps_log();
   if (faults_.disk) {
     c.durability = core::Durability::kDisk;
     c.store_bytes_max = 4096;
@@ -102,6 +107,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
     no_gap_.on_restored(id, checkpoint->at.last.index);
     n.stands = checkpoint->at;
     ++outcome_.restored;
+    n.begins = checkpoint->at.last.index;
   }
   if (faults_.disk) begin_disk(id, event, checkpoint);
   event.checkpoint = checkpoint ? &*checkpoint : nullptr;
@@ -250,7 +256,10 @@ void Cluster::on_fatal(unsigned id, const core::Fatal& fatal) {
   const Node& n = nodes_[id];
   fatal_seen_ = true;
   tell("replica %u FAILS: %s", id, fatal.why);
-  if (n.core->checkpoint_too_old()) return on_refused(id);
+  if (n.core->checkpoint_too_old()) {
+    if (keeps_log()) violate(kept_log_.on_refused(id, n.stands.last.index));
+    return on_refused(id);
+  }
   if (!beyond_ && !n.disk_failed)
     violate("FATAL: replica " + std::to_string(id) + ": " + fatal.why);
 }
@@ -265,6 +274,7 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
        value(view_owner(n.core->last().view)),
        static_cast<unsigned long long>(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
+  if (change.role != core::Role::kFailed) note_begun(id);
   if (id == faults_.analysis_slot()) violate(analysis_.on_role(id, change.role));
   if (change.role == core::Role::kLeader) {
     ++outcome_.views;
@@ -470,6 +480,10 @@ const char* name(core::Mutant mutant) {
                                            "start-early",
                                            "replay-unchecked",
                                            "checkpoint-any-view",
+                                           "keep-ignored",
+                                           "keep-forgotten",
+                                           "keep-taken-back",
+                                           "keep-delivered",
                                            "cover-minority",
                                            "cover-the-lost",
                                            "drop-uncovered",

@@ -54,6 +54,9 @@ struct Outcome {
   std::uint64_t refusals = 0;  // ... of those, too old for what the ring held
   std::uint64_t rescues = 0;   // for who was behind for good
   std::uint64_t drops = 0;     // times that a store lost what is covered
+  std::uint64_t keeps = 0;     // places that were told from which a log stays whole
+  std::uint64_t outages = 0;   // times that all processes died at once
+  std::uint64_t full = 0;      // inputs that waited because the log that is kept fills the ring
   core::MoveCounts moves;
   ApplicationCounts application{};
   bool ok() const { return violation.empty(); }
@@ -149,10 +152,13 @@ class Cluster {
     std::int64_t skew_ppm = 0;
     std::vector<std::uint64_t> in_flight;  // proposals of the own reign
     bool leads = false;
-    core::Cursor stands;                 // its server, in the log
-    unsigned refused = 0;                // checkpoints, one after the other
-    std::vector<core::Checkpoint> kept;  // its checkpoints, by index
-    bool packing = false;                // another one is about to be published
+    core::Cursor stands;                   // its server, in the log
+    unsigned refused = 0;                  // checkpoints, one after the other
+    std::vector<core::Checkpoint> kept;    // its checkpoints, by index
+    bool packing = false;                  // another one is about to be published
+    std::optional<Index> begins;           // behind this entry, once it has entered its log
+    bool gave_up = false;                  // its log is not kept
+    std::optional<core::Checkpoint> told;  // where its log is kept from, as it was told last
     // Disk mode.
     store::MemDisk disk;
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
@@ -290,6 +296,16 @@ class Cluster {
   void on_refused(unsigned id);
   void rescue();
 
+  // keeping.cc
+  bool keeps_log() const noexcept { return faults_.keeps_log && !faults_.disk; }
+  void plan_keep();
+  void keep_round();
+  void keep_log(unsigned id, const std::optional<core::Checkpoint>& from, std::uint64_t late_ns);
+  void plan_outage();
+  void outage();
+  std::optional<core::Checkpoint> told_checkpoint(unsigned id);
+  void note_begun(unsigned id);
+
   // scenes.cc
   void more_incident(std::uint64_t pick, unsigned id, std::uint64_t length);
   void mute(unsigned id, std::uint64_t length);
@@ -314,6 +330,7 @@ class Cluster {
   const Options options_;
   std::vector<std::unique_ptr<Flight>> idle_flights_;  // outlives those under way
   World world_;
+  Random keep_random_;  // of keeping.cc
   std::vector<Node> nodes_;
   std::vector<Link> links_;
   std::uint64_t next_key_ = 1;
@@ -322,6 +339,8 @@ class Cluster {
   std::uint64_t lost_count_ = 0;
   core::ConfigAt committed_config_;
   bool faults_over_ = false;
+  bool given_up_in_vain_ = false;  // a log was, and no checkpoint reaches what is left of it
+  bool keeps_on_ = false;          // all are told places again, after the last fault
   bool ended_ = false;
   unsigned more_time_ = 0;
   std::uint64_t delivered_at_check_ = 0;  // by all
@@ -348,6 +367,7 @@ class Cluster {
   TruncationChecker covered_;
   AnalysisChecker analysis_;
   InSightChecker in_sight_;
+  KeptLogChecker kept_log_;
   Trace trace_;
   Outcome outcome_;
   std::unique_ptr<Application> application_;  // null: the client of propose()

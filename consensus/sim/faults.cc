@@ -155,6 +155,7 @@ Faults Faults::draw_checkpoints(std::uint64_t seed) {
     f.power_weight = r.below(4);
     f.blackout_weight = r.below(3);
   }
+  f.keeps_log = !f.disk && Random(seed ^ 0x4ee9'109c'0000'0007U).chance(500);
   return f;
 }
 
@@ -260,6 +261,7 @@ constexpr FaultClass kClasses[] = {
     {"small-ring", [](Faults& f) { f.ring_bytes = 1U << 18; }},
     {"small-writes", [](Faults& f) { f.write_bytes_max = 256U << 10; }},
     {"changes", [](Faults& f) { f.change_every_ns = 0; }},
+    {"keep", [](Faults& f) { f.keeps_log = false; }},
     {"five",
      [](Faults& f) {
        f.replicas = 3;
@@ -297,7 +299,7 @@ std::string Faults::print() const {
       "write<=%llu notice<=%lluus disk %d sync %llu..%lluus slow %llu/1000<=%lluus power %llu "
       "blackout %llu rot %llu/1000 change/%lluus "
       "scene %u forge %d mute %llu refuse %llu race %llu flap %llu "
-      "checkpoint/%lluus "
+      "checkpoint/%lluus keep %d "
       "jump %llu<=%lluus slow-nic %llu*%llu bad-disk %llu duplicate %llu/1000 late "
       "%llu/1000<=%lluus",
       members, replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
@@ -310,9 +312,9 @@ std::string Faults::print() const {
       u(sync_max_ns / 1000), u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight),
       u(blackout_weight), u(rot_per_mille), u(change_every_ns / 1000), static_cast<unsigned>(scene),
       forge, u(mute_weight), u(refuse_weight), u(race_weight), u(flap_weight),
-      u(checkpoint_every_ns / 1000), u(jump_weight), u(jump_max_ns / 1000), u(slow_nic_weight),
-      u(slow_nic_factor), u(bad_disk_weight), u(duplicate_per_mille), u(late_per_mille),
-      u(late_max_ns / 1000));
+      u(checkpoint_every_ns / 1000), keeps_log, u(jump_weight), u(jump_max_ns / 1000),
+      u(slow_nic_weight), u(slow_nic_factor), u(bad_disk_weight), u(duplicate_per_mille),
+      u(late_per_mille), u(late_max_ns / 1000));
   return text;
 }
 

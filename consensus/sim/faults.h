@@ -56,6 +56,7 @@ struct Faults {
   std::uint64_t change_every_ns = 0;      // a change of members or leader is asked for; 0: none
   std::uint64_t checkpoint_every_ns = 0;  // a checkpoint is taken; 0: servers outlive their nodes
   bool analysis = false;                  // the last slot is an analysis replica's
+  bool keeps_log = false;                 // memory mode: whole behind checkpoints (CORE-C7)
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 
@@ -98,7 +99,7 @@ struct Faults {
   // Disk mode with rings that are small for what is proposed: who is away is lapped, and fetches.
   static Faults draw_laps(std::uint64_t seed);
   // Servers die with their nodes and are brought back from checkpoints; memory is lost often, rings
-  // are small or large.
+  // are small or large.  In memory mode half of the groups keep their logs whole.
   static Faults draw_checkpoints(std::uint64_t seed);
   // Disk mode: promises take longer than a candidate waits at first, entries longer than a leader
   // waits for progress.

@@ -97,6 +97,7 @@ void Cluster::crash(unsigned id) {
   n.deferred.clear();
   n.stuck.clear();  // a copy stopped in the middle stays half
   n.config = newest_config(id);
+  n.begins.reset();
   n.core.reset();
   if (application_) application_->ended(id);
   crash_disk(id);
@@ -126,6 +127,7 @@ void Cluster::lose_memory(unsigned id) {
   for (Grant& g : n.grants) g.live = false;
   ++n.incarnation;
   n.lost = true;
+  kept_log_.on_given_up(id);
 }
 
 // Its memory and, in disk mode, its disk: the replica recovers on another machine.
@@ -133,6 +135,7 @@ void Cluster::lose_machine(unsigned id) {
   lose_memory(id);
   nodes_[id].no_disk = true;
   nodes_[id].kept.clear();
+  nodes_[id].told.reset();
 }
 
 void Cluster::restart(unsigned id) {
@@ -247,6 +250,8 @@ void Cluster::propose() {
       p.stamp_ns = world_.now_ns();
       p.payload = bytes;
       const auto index = n.core->propose(p, now_at(id));
+      const bool full = !index.ok() && n.core->leads_on() && n.core->backlog() == 0;
+      if (full && keeps_log()) ++outcome_.full;
       if (!index.ok()) break;
       trace_.count(world_.now_ns(), id, "proposes", value(index.value()));
       n.in_flight.push_back(number);
@@ -286,7 +291,8 @@ void Cluster::check_end() {
     outcome_.given_up = !some_majority_needs_none();
     return;
   }
-  if (!outlives_loss(newest_config().members, faults_.replicas)) {
+  // A log that is not kept, and its server lost: who is left may need what only that server had.
+  if (given_up_in_vain_ || !outlives_loss(newest_config().members, faults_.replicas)) {
     outcome_.given_up = true;
     return;
   }

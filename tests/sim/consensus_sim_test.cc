@@ -142,15 +142,27 @@ TEST_CASE("consensus: no property breaks where servers are brought back from che
   std::uint64_t restored = 0;
   std::uint64_t refusals = 0;
   std::uint64_t rescues = 0;
+  std::uint64_t keeps = 0;
+  std::uint64_t outages = 0;
+  std::uint64_t full = 0;
   const std::uint64_t done = sweep(options, "--checkpoints", 1000, 30, [&](const sim::Outcome& o) {
     restored += o.restored;
     refusals += o.refusals;
     rescues += o.rescues;
+    keeps += o.keeps;
+    outages += o.outages;
+    full += o.full > 0 ? 1 : 0;
   });
   CHECK(restored > done * 3);
   if (done < 200) return;
   CHECK(refusals > done / 20);
   CHECK(rescues > done / 20);
+  std::printf("  %llu places kept, %llu outages, in %llu of %llu worlds inputs waited for room\n",
+              static_cast<unsigned long long>(keeps), static_cast<unsigned long long>(outages),
+              static_cast<unsigned long long>(full), static_cast<unsigned long long>(done));
+  CHECK(keeps > done);
+  CHECK(outages > done / 2);
+  CHECK(full > done / 20);
 }
 
 TEST_CASE("consensus: a group becomes live however slow its disks are", "[sim]") {

@@ -2,9 +2,8 @@
 // GOAL    A group whose replicas all die begins where its servers can, however much was logged.
 // METHOD  A small ring that is filled; all replicas stop and start on the memory that they left.
 // CHECKS  CORE-C7: inputs wait when the log that is kept fills the ring; a place that is named
-// makes
-//         room; one that is older, or not delivered, changes nothing; a log that is not kept is
-//         overwritten.
+//         makes room, also one that was not delivered yet; one that is older changes nothing; a log
+//         that is not kept is overwritten.  CORE-C8: what was given up is not kept again.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/consensus/core_harness.h"
@@ -109,16 +108,75 @@ TEST_CASE(
   for (const auto& node : g.nodes) CHECK(node.core->committed() == last);
 }
 
-TEST_CASE("keep: an older place, and one that was not delivered, make no room", "[R=3][CORE-C7]") {
+TEST_CASE("keep: an older place makes no room", "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
   g.tell();
   const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.keep(checkpoint.at);
-  Cursor beyond = checkpoint.at;
-  beyond.pos += 1U << 20;
-  g.keep(beyond);
   g.keep(Cursor{});
+  REQUIRE(g.fill() < 64);
+  g.begin_again(checkpoint);
+  for (const auto& node : g.nodes) CHECK(node.fatal.empty());
+}
+
+TEST_CASE("keep: who lags gets room by a place that it has not delivered yet", "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  const auto leader = static_cast<unsigned>(g.leader());
+  const unsigned lags = (leader + 1) % 3;
+  g.nodes[lags].stalled = true;
+  g.fill();
+  g.tell();
+  const Checkpoint checkpoint = g.take_checkpoint(leader);
+  g.keep(checkpoint.at);
+  REQUIRE(g.nodes[lags].core->delivered() < checkpoint.at.last.index);
+  g.nodes[lags].stalled = false;
+  CHECK(g.fill(20) == 20);
+  g.tell();
+  for (const auto& node : g.nodes) {
+    CHECK(node.core->delivered() == g.nodes[leader].core->committed());
+  }
+  g.begin_again(checkpoint);
+  for (const auto& node : g.nodes) CHECK(node.fatal.empty());
+}
+
+TEST_CASE("keep: what was given up is not taken back", "[R=3][CORE-C8]") {
+  KeepingGroup g;
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint old = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  g.keep(std::nullopt);
+  REQUIRE(g.fill(100) == 100);
+  g.tell();
+  std::vector<std::uint64_t> consumed;
+  for (const auto& node : g.nodes) consumed.push_back(node.cells[kStatusCell][kConsumedPos]);
+  g.keep(old.at);
+  for (unsigned i = 0; i < 3; ++i) {
+    CHECK(g.nodes[i].cells[kStatusCell][kConsumedPos] >= consumed[i]);
+  }
+  // Their rings hold the log from there on, not from the place that was named.
+  const Viewstamp last = g.nodes[0].core->last();
+  for (unsigned i = 0; i < 3; ++i) g.stop(i);
+  for (unsigned i = 0; i < 3; ++i) {
+    g.start(i, StartKind::kSurvived);
+    g.settle();
+    CHECK(g.nodes[i].core->last() == last);
+  }
+}
+
+TEST_CASE("keep: a log is kept again from what was not given up on", "[R=3][CORE-C7]") {
+  KeepingGroup g;
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint old = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  g.keep(std::nullopt);
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  g.keep(old.at);
+  REQUIRE(g.fill(20) == 20);
+  g.tell();
+  const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
+  g.keep(checkpoint.at);
   REQUIRE(g.fill() < 64);
   g.begin_again(checkpoint);
   for (const auto& node : g.nodes) CHECK(node.fatal.empty());

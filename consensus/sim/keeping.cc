@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory mode, logs that stay whole behind checkpoints (CORE-C7): the nodes of a simulated group
+// tell their replicas from where on, in any order, late or not at all, some give that up and take
+// it up again, and all processes die at once and begin at the newest checkpoint.  What is drawn for
+// it comes from a generator of its own, so that other worlds stay as they are.
+#include <algorithm>
+#include <utility>
+
+#include "consensus/sim/cluster.h"
+
+namespace crane::consensus::sim {
+
+namespace {
+
+constexpr std::uint64_t kRoundNs = 10'000'000;
+constexpr std::uint64_t kLateMaxNs = 30'000'000;
+constexpr std::uint64_t kDownMaxNs = 10'000'000;
+// Of a thousand rounds.
+constexpr std::uint64_t kTold = 400;
+constexpr std::uint64_t kGivesUp = 20, kAllGiveUp = 50;
+constexpr std::uint64_t kTakesUp = 100, kAllTakeUp = 100;
+// All processes die about so often in a world.
+constexpr std::uint64_t kOutages = 5;
+// Whose ring does not hold what follows tries another one.
+constexpr unsigned kToldAgainMax = 1;
+// Of the calm: until then nobody is told a place, and clients fill the rings; then all are.
+constexpr std::uint64_t kUntoldPart = 3;
+
+}  // namespace
+
+void Cluster::plan_keep() {
+  if (!keeps_log()) return;
+  world_.after(keep_random_.between(kRoundNs / 4, kRoundNs * 7 / 4), [this] {
+    if (ended_) return;
+    plan_keep();
+    keep_round();
+  });
+}
+
+void Cluster::keep_round() {
+  const std::uint64_t untold_ns = faults_.settle_ns / kUntoldPart;
+  const bool calm = faults_over_ && world_.now_ns() > faults_end_ns_ + untold_ns;
+  if (faults_over_ && !calm) return;
+  // What stood still for want of room goes on from here.
+  if (calm && !std::exchange(keeps_on_, true)) committed_at_heal_ = agreement_.committed();
+  const std::vector<core::Checkpoint> all = kept_by_all();
+  if (all.empty()) return;
+  Random& r = keep_random_;
+  // What makes one give up, or take up, often makes all: all have the same server.
+  const bool all_give_up = r.chance(kAllGiveUp);
+  const bool all_take_up = r.chance(kAllTakeUp);
+  const core::Checkpoint looked_up = all[r.below(all.size())];
+  const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
+  for (unsigned k = 0; k < faults_.replicas; ++k) {
+    const unsigned id = (begin + k) % faults_.replicas;
+    Node& n = nodes_[id];
+    if (n.life == Life::kDown) continue;
+    if (calm) {
+      keep_log(id, all.back(), 0);
+    } else if (!n.gave_up && (all_give_up || r.chance(kGivesUp))) {
+      n.gave_up = true;
+      keep_log(id, std::nullopt, 0);
+    } else if (n.gave_up ? !all_take_up && !r.chance(kTakesUp) : !r.chance(kTold)) {
+      continue;
+    } else {
+      // What was looked up long ago may be behind what was told, or given up, meanwhile.
+      const bool old = r.chance(n.gave_up ? 500 : 50);
+      n.gave_up = false;
+      keep_log(id, old ? looked_up : all.back(), r.chance(300) ? r.below(kLateMaxNs) : 0);
+    }
+  }
+}
+
+// Whose log stays whole behind a checkpoint has a copy of it.
+void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
+                       std::uint64_t late_ns) {
+  const std::uint32_t process = nodes_[id].process;
+  world_.after(late_ns, [this, id, process, from] {
+    for_process(id, process, [this, id, from] {
+      Node& n = nodes_[id];
+      const core::Role role = n.core->role();
+      if (role == core::Role::kStarting || role == core::Role::kFailed) return;
+      if (!from) {
+        tell("replica %u does not keep its log any more", id);
+        kept_log_.on_given_up(id);
+        return step(id, core::Keep{});
+      }
+      const Index at = from->at.last.index;
+      if (n.kept.empty() || n.kept.back().at.last.index < at) keep(id, *from);
+      trace("replica %u is to keep its log behind entry %llu", id,
+            static_cast<unsigned long long>(value(at)));
+      ++outcome_.keeps;
+      n.told = from;
+      kept_log_.on_kept(id, at, Index{n.cells[core::kPromiseCell][core::kLowWaterIndex]});
+      step(id, core::Keep{from->at});
+    });
+  });
+}
+
+void Cluster::plan_outage() {
+  if (!keeps_log()) return;
+  const std::uint64_t every = faults_.duration_ns / kOutages;
+  world_.after(keep_random_.between(every / 4, every * 7 / 4), [this] {
+    if (faults_over_ || world_.now_ns() >= faults_.duration_ns) return;
+    plan_outage();
+    outage();
+  });
+}
+
+void Cluster::outage() {
+  tell("all processes die");
+  ++outcome_.outages;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    Node& n = nodes_[i];
+    if (n.life == Life::kDown) continue;
+    crash(i);
+    n.refused = std::max(n.refused, 1U);  // it begins at the newest checkpoint
+    world_.after(keep_random_.below(kDownMaxNs), [this, i] {
+      if (!ended_) restart(i);
+    });
+  }
+}
+
+// Its server begins at the very place that it was told last, sometimes.
+std::optional<core::Checkpoint> Cluster::told_checkpoint(unsigned id) {
+  const Node& n = nodes_[id];
+  if (!keeps_log() || !n.told || n.refused > kToldAgainMax) return std::nullopt;
+  return keep_random_.chance(700) ? n.told : std::nullopt;
+}
+
+// It has entered its log, and is to give up nothing behind the place where its server stands.
+void Cluster::note_begun(unsigned id) {
+  const auto at = std::exchange(nodes_[id].begins, std::nullopt);
+  if (keeps_log() && at) kept_log_.on_begun(id, *at);
+}
+
+}  // namespace crane::consensus::sim
