@@ -70,9 +70,7 @@ class LogKeeper {
     if (ring_bytes_ == 0) return actions;
     const bool was_full = full_, kept = keeps_;
     if (seen.looked) newest_ = seen.newest;
-    // One ahead of what this replica has waits (Keep would not take it).
-    const bool newer =
-        newest_ && newest_->at.at.index > kept_.at.index && newest_->at.pos <= seen.log_end;
+    const bool newer = newest_ && newest_->at.at.index > kept_.at.index;
     const bool trusted = newer && !newest_->distrusted && newest_->at.at.index <= seen.compared;
     if (newer && (trusted || full_)) {
       kept_ = newest_->at;

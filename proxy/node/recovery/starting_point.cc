@@ -88,8 +88,8 @@ Outcome StartingPoint::find() {
     if (gone && one.manifest.at.index <= *gone) continue;
     any = true;
     if (one.distrusted && name.empty()) {  // START-3
-      const bool other = config_.may_begin || (config_.on_disk() && !config_.replays);
-      const bool left_out = other && !gone;
+      // Without `restore` the log's beginning is next.
+      const bool left_out = (config_.may_begin || !config_.restore) && !gone;
       spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
                    one.path, left_out ? "; it is left out" : ", and there is no other");
       if (left_out) continue;
