@@ -74,12 +74,11 @@ Error log_failure(const Error& e, const Config& config, bool restored) {
                     e.what));
   }
   if (e.code == Code::kGone && !config.on_disk()) {
-    return failure(
-        ExitStatus::kNoCheckpoint,
-        fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
-                    "others, which would have the rest, is not there: it recovers with them",
-                    restored ? "the newest checkpoint that can be used"
-                             : "its first entry, and there is no checkpoint"));
+    return failure(ExitStatus::kNoCheckpoint,
+                   fmt::format("what this replica holds of the log begins behind {}{}",
+                               restored ? "the newest checkpoint that can be used"
+                                        : "its first entry, and it begins at no checkpoint",
+                               config.skip_checkpoints ? "; the next start tries them again" : ""));
   }
   if (e.code == Code::kGone) {
     return failure(

@@ -8,23 +8,26 @@
 namespace crane::node {
 
 bool LeadWatch::is_ahead(const Ahead& a, const Seen& seen) const noexcept {
+  if (!seen.has_server) return value(a.applied) > 0;
   return a.applied > seen.applied || (a.clock != 0 && a.clock >= seen.clock);
 }
 
 LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
                                    std::int64_t now_ns) noexcept {
+  if (!seen.leads || seen.applied != seen_.applied) moved_ns_ = now_ns;
   seen_ = seen;
   if (handed_over_ns_ != 0 && now_ns - handed_over_ns_ > kForgiveNs) power_ = 0;
   Actions actions;
-  if (!seen.leads || seen.behind_ns == 0) {
+  const std::int64_t behind_ns = seen.has_server ? seen.behind_ns : kAskAfterNs;
+  if (!seen.leads || behind_ns == 0) {
     ahead_ = {};
     return actions;
   }
-  if (seen.behind_ns < kAskAfterNs) {
+  if (behind_ns < kAskAfterNs) {
     for (auto& a : ahead_) {
       if (a && !is_ahead(*a, seen)) a.reset();
     }
-    actions.due_ns = now_ns + kAskAfterNs - seen.behind_ns;
+    actions.due_ns = now_ns + kAskAfterNs - behind_ns;
     return actions;
   }
   for (std::uint8_t i = 0; i < ahead_.size(); ++i) {
@@ -38,7 +41,7 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
   const std::optional<Ahead>* best = nullptr;
   for (const ReplicaId id : voters) {
     const auto& a = ahead_[value(id)];
-    if (!a || now_ns - a->since_ns < patience_ns()) continue;
+    if (!a || now_ns - a->since_ns < patience_ns(now_ns)) continue;
     if (best != nullptr && a->applied <= (*best)->applied) continue;
     CRANE_ASSERT(is_ahead(*a, seen));  // LAG-1
     best = &a;

@@ -10,12 +10,14 @@
 // that it waits there, which is as good.
 //
 // A replica that handed the lead over and leads again waits twice as long the next time, so that
-// replicas that are equally short of processor time do not pass the lead around.
+// replicas that are equally short of processor time do not pass the lead around; but where its
+// server runs nothing at all, no longer than twice as long as the first time.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
 //                  what the own server has not run for the patience since then.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -43,7 +45,7 @@ class LeadWatch {
   static constexpr std::int64_t kAskAfterNs = 50'000'000;
   static constexpr std::int64_t kAskNs = 25'000'000;  // between two questions
   static constexpr std::int64_t kPatienceNs = 100'000'000;
-  static constexpr unsigned kPatiencePowerMax = 6;
+  static constexpr unsigned kPatiencePowerMax = 6, kStoppedPowerMax = 1;
   // After so long without handing over, the next time is the first again.
   static constexpr std::int64_t kForgiveNs = 60'000'000'000;
 
@@ -52,6 +54,7 @@ class LeadWatch {
     Index applied{};             // by the own server
     std::int64_t behind_ns = 0;  // age of the oldest entry that it has not run
     std::uint64_t clock = 0;     // its logical clock
+    bool has_server = true;      // else any other server is further
   };
   struct Actions {
     bool asks = false;                   // all voters
@@ -73,10 +76,15 @@ class LeadWatch {
     std::int64_t since_ns = 0;
   };
   bool is_ahead(const Ahead& a, const Seen& seen) const noexcept;
-  std::int64_t patience_ns() const noexcept { return kPatienceNs << power_; }
+  std::int64_t patience_ns(std::int64_t now_ns) const noexcept {
+    const std::int64_t stood_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
+    const bool stopped = stood_ns >= kPatienceNs << kStoppedPowerMax;
+    return kPatienceNs << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
+  }
 
   std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
-  Seen seen_;  // as of the last step
+  Seen seen_;                  // as of the last step
+  std::int64_t moved_ns_ = 0;  // when the own server had last run an entry
   std::int64_t ask_ns_ = 0;
   std::int64_t handed_over_ns_ = 0;  // 0: never
   unsigned power_ = 0;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <vector>
 
 #include "dmt/base/clock.h"
@@ -245,17 +244,14 @@ std::int64_t Node::watch_lead() {
   const bool no_server = recovery_->acceptor_only();
   const bool leads = leadership_.leads() && (goes_on() || no_server) && mode_.member() &&
                      !end_.stopping() && !requests_->hands_over() && consensus_->leads_on();
-  const Index applied = no_server ? Index{0} : server_->applied();
-  LeadWatch::Seen seen{leads, applied, 0, 0};
+  const Index applied = server_->applied();
+  LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;
-  if (leads && no_server) {  // any other that has one is further
-    seen.behind_ns = LeadWatch::kAskAfterNs;
-    seen.clock = std::numeric_limits<std::uint64_t>::max();
-  } else if (leads) {
+  if (leads && !no_server) {
     seen.behind_ns = progress_->behind_ns(applied, now_ns_);
     seen.clock = dmt::clock_now(server_->layout());
   }
-  if (seen.behind_ns >= LeadWatch::kAskAfterNs) {
+  if (leads && (no_server || seen.behind_ns >= LeadWatch::kAskAfterNs)) {
     for (const consensus::MemberStatus& m : consensus_->members()) {
       const bool other = m.connected && value(m.id) != config_.replica;
       if (other && m.role == consensus::MemberRole::kVoter) voters.push_back(m.id);

@@ -32,8 +32,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
     return fail(ExitStatus::kMissedEntries,
                 fmt::format("the log begins at entry {} here, entry {} is needed: what this "
-                            "replica missed while it was away is gone; a replica cannot recover "
-                            "yet",
+                            "replica missed while it was away is gone",
                             value(entry.at.index), value(intake_->last()) + 1));
   }
   server_->outputs().committed(entry);

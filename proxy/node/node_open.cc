@@ -71,13 +71,16 @@ proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& confi
 
 // At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
 // beginning.  Where the log does not reach back to there, it votes without a server (VOTES-1).
-Result<std::unique_ptr<consensus::Consensus>> open_log(NodeMode& mode, Recovery& recovery,
+Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, NodeMode& mode,
+                                                       Recovery& recovery,
                                                        consensus::Options options,
                                                        const LogReader& reader) {
   options.checkpoint = recovery.start().log_position();
   const Index behind = recovery.start().state().at.index;
   auto opened = mode.open_log(options, behind, reader);
-  if (opened.ok() || opened.error().code != Code::kGone || !mode.member()) return opened;
+  // The next start does not skip them; and a group of one has none to wait for.
+  const bool ends = config.skip_checkpoints || config.replicas == 1 || !mode.member();
+  if (opened.ok() || opened.error().code != Code::kGone || ends) return opened;
   options.acceptor_only = true;
   recovery.votes_only();
   return mode.open_log(std::move(options), behind, reader);
@@ -364,7 +367,7 @@ bool Node::open_group() {
   };
   const LogReader reader{[this] { return !server_->slot0().spooling(); },
                          [this] { return value(intake_->first_start()) != 0; }};
-  auto opened = open_log(mode_, *recovery_, std::move(options), reader);
+  auto opened = open_log(config_, mode_, *recovery_, std::move(options), reader);
   if (!opened.ok()) {
     const Error why = log_failure(opened.error(), config_, recovery_->start().at_checkpoint());
     fail(exit_status_of(why), why.text);
@@ -399,6 +402,7 @@ void Node::open_operators() {
     if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
     end_.leave_now();
   };
+  actions.has_server = [this](ReplicaId who) { return recovery_->has_server(who); };
   actions.lets_in_ns = [this] { return proxy_->moves() ? proxy::kLetInNs : 0; };
   requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
                                                  std::move(actions));

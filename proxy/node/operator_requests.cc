@@ -114,6 +114,9 @@ std::string OperatorRequests::transfer(int to) {
   if (to >= config_.replicas) {
     return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
   }
+  if (to != kAnyOther && !actions_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
+    return refusal(Error{Code::kBusy, 0, "it has no server now"}, what);
+  }
   if (!let_in([this, to] { return hand_over(to); })) {
     if (const Outcome done = hand_over(to); !done.ok()) return refusal(done.error(), what);
   }
@@ -180,16 +183,21 @@ std::string OperatorRequests::leave() {
   if (actions_.takes_checkpoint()) {
     return refused("busy", who + " takes a checkpoint");
   }
-  int voters = 0, others = 0;
+  int voters = 0, others = 0, servers = 0;
   for (const consensus::MemberStatus& m : group_.members()) {
     if (m.role != consensus::MemberRole::kVoter) continue;
     ++voters;
-    others += value(m.id) != config_.replica && m.connected;
+    const bool other = value(m.id) != config_.replica && m.connected;
+    others += other;
+    servers += other && actions_.has_server(m.id);
   }
   if (others * 2 <= voters) {
     return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
                                          "majority; bring another one back first",
                                          who, others, voters));
+  }
+  if (servers == 0) {
+    return refused("needed", who + " is needed: no other replica has a server now");
   }
   spdlog::info("an operator drains this replica");
   supervisor_.drained();

@@ -30,6 +30,8 @@ struct OperatorActions {
   std::function<bool()> takes_checkpoint;
   std::function<void(std::uint32_t signo)> signal;  // through the log
   std::function<void()> leave;                      // in order, now
+  // Else it only votes.
+  std::function<bool(ReplicaId who)> has_server;
   // Before the lead goes: how long what clients have sent may still come in.  Empty: not at all.
   std::function<std::int64_t()> lets_in_ns;
 };

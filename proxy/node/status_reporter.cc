@@ -111,7 +111,7 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
   r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
   if (r.recovers) r.progress = from_.recovery.meter().progress();
   if (r.acceptor_only) r.progress = {0, value(from_.recovery.held()), 0, -1};
-  r.why_not = not_serving_;
+  r.why_not = r.acceptor_only ? from_.recovery.why_no_server() : not_serving_;
   return r;
 }
 

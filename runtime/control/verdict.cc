@@ -140,6 +140,13 @@ Verdict without_server(const ReplicaSeen& leader, const GroupSeen& group) {
     }
     away.push_back(std::to_string(r.replica));
   }
+  const auto unused =
+      std::find_if(group.replicas.begin(), group.replicas.end(),
+                   [](const ReplicaSeen& r) { return counts(r) && !r.told.why_not.empty(); });
+  if (away.empty() && unused != group.replicas.end()) {
+    return not_serving(Health::kNotServing, "NOT SERVING: no replica has a server; " +
+                                                name_of(*unused) + ": " + unused->told.why_not);
+  }
   if (!away.empty()) {
     return not_serving(Health::kNotServing,
                        "NOT SERVING: no replica that is there has a server; waits for " +

@@ -170,7 +170,7 @@ class Poller(threading.Thread):
                 done = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       text=True, timeout=CTL_SECONDS, check=False)
                 serving, may_lose, text = read(json.loads(done.stdout))
-            except ValueError:
+            except (KeyError, ValueError):
                 serving, may_lose = False, 0
                 text = (done.stderr.strip().splitlines() or ["no answer"])[-1][:160]
             except subprocess.TimeoutExpired:

@@ -52,13 +52,8 @@ class Fault:
 
 def read(summary):
     """(does it serve, how many replicas may be lost, in words) of `crane-ctl status -o json`."""
-    health = summary.get("health")
-    serving = health in ("well", "degraded") and not summary.get("no_quorum")
-    may_lose = summary.get("may_lose") or 0
-    ready = sum(1 for r in summary.get("replicas", []) if r.get("role") in ("leader", "follower"))
-    why = summary.get("no_quorum") or summary.get("not_serving") or ""
-    return serving, may_lose if health == "well" else 0, (
-        f"{health}, {ready} replicas answer, {may_lose} may be lost" + (f": {why}" if why else ""))
+    verdict = summary["verdict"]
+    return verdict["serving"], summary["may_lose"] or 0, verdict["text"]
 
 
 class Waits:

@@ -87,17 +87,18 @@ class Honesty(unittest.TestCase):
 
 
 class Read(unittest.TestCase):
-    def test_a_whole_group_serves_and_may_lose_one(self):
-        self.assertEqual(v.read({"health": "well", "may_lose": 1, "replicas": []})[:2], (True, 1))
+    def test_the_verdict_is_what_counts(self):
+        verdict = {"serving": True, "text": "serving, 3 of 3, fault tolerant"}
+        self.assertEqual(v.read({"verdict": verdict, "may_lose": 1}),
+                         (True, 1, "serving, 3 of 3, fault tolerant"))
 
-    def test_a_degraded_one_serves_and_may_lose_none(self):
-        self.assertEqual(v.read({"health": "degraded", "may_lose": 1})[:2], (True, 0))
+    def test_how_many_may_be_lost_may_be_unknown(self):
+        verdict = {"serving": False, "text": "NOT SERVING: no leader"}
+        self.assertEqual(v.read({"verdict": verdict, "may_lose": None})[:2], (False, 0))
 
-    def test_without_a_quorum_it_does_not_serve(self):
-        self.assertFalse(v.read({"health": "degraded", "no_quorum": "replica 1: alone"})[0])
-
-    def test_no_leader_is_no_service(self):
-        self.assertEqual(v.read({"health": "no leader", "may_lose": None})[:2], (False, 0))
+    def test_what_is_no_status_is_none(self):
+        with self.assertRaises(KeyError):
+            v.read({"error": "no such group"})
 
 
 class Table(unittest.TestCase):

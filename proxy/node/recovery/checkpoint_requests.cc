@@ -19,6 +19,8 @@ namespace {
 constexpr std::int64_t kLookNs = 50'000'000;
 // A checkpoint that was asked for and did not come is asked for again after this long.
 constexpr std::int64_t kAskAgainNs = 5'000'000'000;
+// A replica without a server begins at one within this time, or cannot.
+constexpr std::int64_t kBegunNs = 60'000'000'000;
 // Of a follower's server, in time of the leader's: a checkpoint waits for it.
 constexpr std::int64_t kFarBehindNs = 1'000'000'000;
 
@@ -48,8 +50,9 @@ CheckpointRequests::CheckpointRequests(const Config& config, std::string wanted_
 bool CheckpointRequests::alone() const {
   const auto members = actions_.members();
   return std::none_of(members.begin(), members.end(), [this](const consensus::MemberStatus& m) {
-    const bool other = value(m.id) != config_.replica && actions_.has_server(m.id);
-    return other && m.role == consensus::MemberRole::kVoter;
+    const bool other = value(m.id) != config_.replica;
+    return other && m.connected && !actions_.waits_behind(m.id) &&
+           m.role == consensus::MemberRole::kVoter;
   });
 }
 
@@ -58,7 +61,7 @@ std::vector<std::uint8_t> CheckpointRequests::able() const {
   std::vector<std::uint8_t> able;
   for (const consensus::MemberStatus& m : actions_.members()) {
     if (m.role != consensus::MemberRole::kVoter || value(m.id) == config_.replica) continue;
-    if (m.connected && m.streaming && actions_.has_server(m.id)) able.push_back(value(m.id));
+    if (m.connected && m.streaming && !actions_.waits_behind(m.id)) able.push_back(value(m.id));
   }
   if (alone()) able.push_back(config_.replica);  // ASK-1
   return able;
@@ -121,7 +124,10 @@ void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::u
 }
 
 void CheckpointRequests::heard(const CheckpointNote& note, std::int64_t now_ns) {
-  if (note.came == CheckpointNote::kTaken) return schedule_.taken(note.end, now_ns);
+  if (note.came == CheckpointNote::kTaken) {
+    newest_ = std::max(newest_, Index{note.index});
+    return schedule_.taken(note.end, now_ns);
+  }
   // Of one before, which was given up late.
   if (!schedule_.under_way() || Index{note.index} < asked_) return;
   schedule_.failed(now_ns, note.came == CheckpointNote::kRefused);
@@ -142,8 +148,7 @@ void CheckpointRequests::help_lagging(std::int64_t now_ns) {
     // A server in valgrind cannot begin at one.
     if (m.role == consensus::MemberRole::kAnalysis) continue;
     if (value(m.id) == config_.replica) continue;
-    const bool waits = m.connected && !actions_.has_server(m.id) && wanted_not_.empty() &&
-                       !schedule_.under_way() && !schedule_.refused(now_ns);
+    const bool waits = helps(m, now_ns);
     if (!m.needs_checkpoint && !waits) continue;
     const auto answer = nlohmann::json::parse(ask(nlohmann::json::object(), true));
     if (!answer.value("ok", false)) return;
@@ -151,8 +156,17 @@ void CheckpointRequests::help_lagging(std::int64_t now_ns) {
                  waits ? "waits for a checkpoint" : "lacks entries that left the log",
                  answer.value("message", ""));
     look_at_ns_ = now_ns + kAskAgainNs;
+    if (waits) waited_for_ns_ = now_ns;
     return;
   }
+}
+
+// A replica without a server waits for one that is not there: or it would have begun by then.
+bool CheckpointRequests::helps(const consensus::MemberStatus& member, std::int64_t now_ns) const {
+  const auto behind = actions_.waits_behind(member.id);
+  if (!member.connected || !behind || !wanted_not_.empty()) return false;
+  if (schedule_.under_way() || schedule_.refused(now_ns)) return false;
+  return newest_ <= *behind || now_ns >= waited_for_ns_ + kBegunNs;
 }
 
 void CheckpointRequests::help(ReplicaId who, Index behind, std::int64_t now_ns) {

@@ -5,7 +5,7 @@
 //
 // Threads: the node's one thread.
 // INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
-//                  that votes has a server.
+//                  that votes is there and has a server.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
 //                  below; but not one whose server is far behind, which would take it only when
 //                  it has caught up, while another's is not.
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,8 +34,8 @@ struct CheckpointRequestActions {
   std::function<std::vector<consensus::MemberStatus>()> members;
   // How far the follower's server is behind, ns.
   std::function<std::int64_t(ReplicaId who)> lag_ns;
-  // Else it votes only, and waits for a checkpoint.
-  std::function<bool(ReplicaId who)> has_server;
+  // It has no server, and waits for a checkpoint behind that entry.
+  std::function<std::optional<Index>(ReplicaId who)> waits_behind;
   // A CHECKPOINT entry.
   std::function<Result<Index>(std::span<const std::byte> body)> propose;
   // The server is ended, and a new one started on its files; the answer.
@@ -64,7 +65,7 @@ class CheckpointRequests {
   // A replica on another host that cannot begin without one came for it.
   void help(ReplicaId who, Index behind, std::int64_t now_ns);
 
-  // No other replica that votes has a server.
+  // No other replica that votes is there and has a server.
   bool alone() const;
   const std::string& wanted_not() const noexcept { return wanted_not_; }
 
@@ -72,17 +73,20 @@ class CheckpointRequests {
   std::vector<std::uint8_t> able() const;
   std::vector<std::uint8_t> soonest() const;
   void help_lagging(std::int64_t now_ns);
+  bool helps(const consensus::MemberStatus& member, std::int64_t now_ns) const;
   void give_up_lost(std::int64_t now_ns);
 
   const Config& config_;
   const std::string wanted_not_;
   const CheckpointRequestActions actions_;
   CheckpointSchedule schedule_;
-  CheckpointSchedule::Seen seen_;  // by the last step()
-  std::uint8_t last_asked_ = 0;    // who took the last one,
-  Index asked_{};                  // at that entry
-  std::int64_t look_at_ns_ = 0;    // when to look again for a replica that lacks entries
-  std::int64_t helped_ns_ = 0;     // when one was last asked for, for a replica that came for it
+  CheckpointSchedule::Seen seen_;   // by the last step()
+  std::uint8_t last_asked_ = 0;     // who took the last one,
+  Index asked_{};                   // at that entry
+  std::int64_t look_at_ns_ = 0;     // when to look again for a replica that lacks entries
+  std::int64_t helped_ns_ = 0;      // when one was last asked for, for a replica that came for it
+  Index newest_{};                  // that was heard of
+  std::int64_t waited_for_ns_ = 0;  // when one was last asked for, for a replica without a server
 };
 
 }  // namespace crane::node

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/node/recovery/starting_point.h"
@@ -15,14 +16,23 @@ constexpr std::int64_t kLookNs = 50'000'000;
 
 }  // namespace
 
-bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at) noexcept {
+bool none_has_server(std::span<const VoterSeen> voters, ReplicaId self) noexcept {
+  return std::all_of(voters.begin(), voters.end(), [self](const VoterSeen& v) {
+    return v.id == self || !v.connected || v.waits_behind;
+  });
+}
+
+bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at,
+                 std::int64_t known_ns) noexcept {
+  if (none_has_server(voters, self)) return true;
   std::size_t others = 0;
   for (const VoterSeen& v : voters) {
     if (!v.connected || v.id == self) continue;
-    if (v.id < self && v.waits_behind && *v.waits_behind < at) return false;
+    const bool goes_first = v.id < self && v.waits_behind && *v.waits_behind < at;
+    if (goes_first && known_ns < kTurnNs) return false;
     ++others;
   }
-  return voters.size() <= 2 || others * 2 > voters.size();
+  return voters.size() <= 2 || others * 2 > voters.size() || known_ns >= kSpareNs;
 }
 
 bool MissingEntries::is_due(std::int64_t now_ns) noexcept {
@@ -60,12 +70,14 @@ std::optional<std::string> MissingEntries::overtaken(Index applied, Index least,
 
 // The newest that is here; if none is behind `last`, one is fetched, and this comes again.
 std::optional<Index> MissingEntries::find_behind(Index last, Shipping* shipping,
-                                                 std::int64_t now_ns) {
+                                                 std::int64_t now_ns,
+                                                 std::span<const Index> unusable) {
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     const checkpoint::Manifest& m = one.manifest;
     if (!one.damage.empty() || one.distrusted || m.log_digest != digest) continue;
     if (m.at.index <= last) break;  // LACK-1
+    if (std::find(unusable.begin(), unusable.end(), m.at.index) != unusable.end()) continue;
     // The process that fetched it has not said so yet, and may not be done.
     if (replica == config_.replica && shipping != nullptr && shipping->fetches()) {
       return std::nullopt;

@@ -29,10 +29,16 @@ struct VoterSeen {
   std::optional<Index> waits_behind;  // it has no server either, and its log held so much
 };
 
-// Whether the replica may restart at a checkpoint at `at` now (VOTES-1): of those that could, the
-// one with the lowest id does, and where the others are no majority without it, none does.  In a
-// group of two each is needed for one: the other one waits meanwhile.
-bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at) noexcept;
+// Whether no voter but perhaps one that is away has a server; `self` has none.
+bool none_has_server(std::span<const VoterSeen> voters, ReplicaId self) noexcept;
+
+// Whether the replica may restart at a checkpoint at `at`, which it has known for so long
+// (VOTES-1). While another one's server serves, the replica with the lowest id goes first, unless
+// that does not go for kTurnNs; and the others are a majority without it, unless no other voter
+// comes for kSpareNs, or there are only two: clients wait for a moment then.
+inline constexpr std::int64_t kTurnNs = 10'000'000'000, kSpareNs = 30'000'000'000;
+bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at,
+                 std::int64_t known_ns) noexcept;
 
 class MissingEntries {
  public:
@@ -45,15 +51,17 @@ class MissingEntries {
   // A checkpoint at `least` or behind it would be reached later than a restart there takes.
   std::optional<std::string> overtaken(Index applied, Index least, Shipping* shipping,
                                        std::int64_t now_ns);
-  // A checkpoint behind `last`, which is fetched if it is not here.
-  std::optional<Index> newer(Index last, Shipping* shipping, std::int64_t now_ns) {
-    return find_behind(last, shipping, now_ns);
+  // A checkpoint behind `last`, which is fetched if it is not here; none of `unusable`.
+  std::optional<Index> newer(Index last, std::span<const Index> unusable, Shipping* shipping,
+                             std::int64_t now_ns) {
+    return find_behind(last, shipping, now_ns, unusable);
   }
   // Whether it is time for one of these.
   bool is_due(std::int64_t now_ns) noexcept;
 
  private:
-  std::optional<Index> find_behind(Index last, Shipping* shipping, std::int64_t now_ns);
+  std::optional<Index> find_behind(Index last, Shipping* shipping, std::int64_t now_ns,
+                                   std::span<const Index> unusable = {});
 
   const Config& config_;
   bool said_ = false;

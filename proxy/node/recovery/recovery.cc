@@ -25,6 +25,8 @@ namespace {
 
 // A replica without a server looks so often for a checkpoint that it did not hear of.
 constexpr std::int64_t kFirstLookNs = 500'000'000;
+constexpr std::int64_t kUnusableNs =
+    30'000'000'000;  // then one that could not be used is tried again
 
 // Messages are told apart by their sizes.
 static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
@@ -80,7 +82,7 @@ void Recovery::open_requests() {
   CheckpointRequestActions actions;
   actions.members = [this] { return group_->members(); };
   actions.lag_ns = actions_.lag_ns;
-  actions.has_server = [this](ReplicaId who) { return has_server(who); };
+  actions.waits_behind = [this](ReplicaId who) { return waits_behind(who); };
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };
@@ -143,6 +145,8 @@ void Recovery::opened(consensus::Consensus& group) {
         "the log of this replica begins behind {}, so that no server can begin here: it votes, "
         "and restarts at the first checkpoint behind entry {}",
         start_.at_checkpoint() ? "the newest checkpoint" : "its first entry", value(last));
+    began_ns_ = monotonic_ns();
+    group_->keep_log(nullptr);  // the next life keeps it
     return group_->lags(ProgressReporter::kRecoversLagNs, Index{});
   }
   if (config_.restore || value(last) > 0) meter_.recovers(start_.state().at.index);
@@ -285,7 +289,7 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
     look_for_newer(now_ns);
   }
   rely_on_checkpoints();
-  keep_log(now_ns);
+  if (!acceptor_only_) keep_log(now_ns);
   if (shipping_ != nullptr) shipping_->step();
 }
 
@@ -305,7 +309,7 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   s.missed = catch_up_.missed();
   s.refusal = tier_.refusal();
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
-  if (acceptor_only_) due_ns_ = std::min(due_ns_, first_look_ns_);
+  if (acceptor_only_ && !seen.stopping) due_ns_ = std::min(due_ns_, first_look_ns_);
 }
 
 void Recovery::watch_run_time(std::int64_t now_ns) {
@@ -366,9 +370,7 @@ std::vector<VoterSeen> Recovery::voters_seen() const {
   std::vector<VoterSeen> voters;
   for (const consensus::MemberStatus& m : group_->members()) {
     if (m.role != consensus::MemberRole::kVoter) continue;
-    VoterSeen& v = voters.emplace_back(VoterSeen{m.id, m.connected, std::nullopt});
-    const auto told = actions_.told(m.id);
-    if (told && told->acceptor_only) v.waits_behind = Index{told->progress.of};
+    voters.push_back({m.id, m.connected, waits_behind(m.id)});
   }
   return voters;
 }
@@ -403,32 +405,56 @@ void Recovery::look_for_newer(std::int64_t now_ns) {
   if (why) actions_.failed(ExitStatus::kTooFarBehind, *why);
 }
 
-bool Recovery::has_server(ReplicaId who) const {
-  if (value(who) == config_.replica) return !acceptor_only_;
+std::optional<Index> Recovery::waits_behind(ReplicaId who) const {
+  if (value(who) == config_.replica) {
+    return acceptor_only_ ? std::optional(log_end_) : std::nullopt;
+  }
   const auto told = actions_.told(who);
-  return !told || !told->acceptor_only;
+  return told && told->acceptor_only ? std::optional(Index{told->progress.of}) : std::nullopt;
 }
 
-// A checkpoint that a server can begin at here.
+bool Recovery::has_server(ReplicaId who) const { return !waits_behind(who); }
+
+std::string Recovery::why_no_server() const {
+  if (start_.unusable().empty()) return "";
+  return fmt::format("the checkpoint at entry {} cannot be used, as node.log says",
+                     value(start_.unusable().front()));
+}
+
+// A checkpoint that a server can begin at here: one behind all that the log held; where no other
+// has a server either, one inside the log as well.  What could not be used is tried again later, as
+// the disk may have been full.
 void Recovery::look_for_first(std::int64_t now_ns) {
   if (now_ns < first_look_ns_) return;
   first_look_ns_ = now_ns + kFirstLookNs;
+  const ReplicaId self{config_.replica};
   const std::vector<VoterSeen> voters = voters_seen();
-  const bool lost = std::all_of(voters.begin(), voters.end(), [this](const VoterSeen& v) {
-    return value(v.id) == config_.replica || v.waits_behind;
-  });
-  if (lost && start_.left_one_out()) {  // START-3
-    start_.log_gone();
-    return actions_.failed(ExitStatus::kTooFarBehind,
-                           "no replica has a server, and the log reaches back to no checkpoint but "
-                           "one behind which replicas differed; this one restarts there");
+  const Index last = none_has_server(voters, self) ? start_.state().at.index : log_end_;
+  const bool again = now_ns - began_ns_ >= kUnusableNs;
+  const auto unusable = again ? std::span<const Index>() : start_.unusable();
+  const auto at = missing_.newer(last, unusable, shipping_.get(), now_ns);
+  if (!at) {
+    known_ns_ = 0;
+    return begin_at_distrusted(voters);
   }
-  const auto at = missing_.newer(log_end_, shipping_.get(), now_ns);
-  if (!at || !may_restart(voters, ReplicaId{config_.replica}, *at)) return;
+  if (known_ns_ == 0) known_ns_ = now_ns;
+  if (!may_restart(voters, self, *at, now_ns - known_ns_)) return;
   actions_.failed(ExitStatus::kTooFarBehind,
                   fmt::format("this replica has no server yet; it restarts at a checkpoint, which "
                               "is at entry {}",
                               value(*at)));
+}
+
+// START-3: no replica has a server, and none can take a checkpoint.
+void Recovery::begin_at_distrusted(std::span<const VoterSeen> voters) {
+  const bool lost = std::all_of(voters.begin(), voters.end(), [this](const VoterSeen& v) {
+    return value(v.id) == config_.replica || v.waits_behind;
+  });
+  if (!lost || !start_.left_one_out()) return;
+  start_.log_gone();
+  actions_.failed(ExitStatus::kTooFarBehind,
+                  "no replica has a server, and the log reaches back to no checkpoint but one "
+                  "behind which replicas differed; this one restarts there");
 }
 
 // All is equal up to here, as far as this replica knows.

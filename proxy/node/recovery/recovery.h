@@ -108,6 +108,10 @@ class Recovery {
   bool acceptor_only() const noexcept { return acceptor_only_; }
   // .. so no server gets this entry.
   void passed_over(const consensus::EntryView& entry, std::int64_t now_ns);
+  // Why, if a checkpoint is there that it cannot begin at; "": there is none.
+  std::string why_no_server() const;
+  // False: the replica only votes, as it has told, or as this one knows of itself.
+  bool has_server(ReplicaId who) const;
   // Up to here it held the log when it began.
   Index held() const noexcept { return log_end_; }
   // An out-of-band message.  False: it is about something else.
@@ -176,7 +180,8 @@ class Recovery {
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void look_for_newer(std::int64_t now_ns);
   void look_for_first(std::int64_t now_ns);
-  bool has_server(ReplicaId who) const;
+  void begin_at_distrusted(std::span<const VoterSeen> voters);
+  std::optional<Index> waits_behind(ReplicaId who) const;
   std::vector<VoterSeen> voters_seen() const;
   void watch_run_time(std::int64_t now_ns);
   void hurry_packing();
@@ -217,7 +222,9 @@ class Recovery {
   RunMeter meter_;
   Index log_end_{};  // of the own log, when the node began
   bool acceptor_only_ = false;
-  std::int64_t first_look_ns_ = 0;  // when an acceptor looks for a checkpoint again
+  std::int64_t first_look_ns_ = 0;  // when an acceptor looks for a checkpoint again,
+  std::int64_t began_ns_ = 0;       // since when it is one,
+  std::int64_t known_ns_ = 0;       // and since when it has known one; 0: it knows none
   bool serves_ = false;             // as of the last step
   std::int64_t dump_due_ns_;
   std::int64_t due_ns_;

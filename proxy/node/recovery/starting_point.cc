@@ -98,7 +98,10 @@ Outcome StartingPoint::find() {
     if (attempt == Attempt::kOtherConfiguration) {
       return failure(ExitStatus::kDisagrees, changed_);
     }
-    if (attempt == Attempt::kUnusable) continue;
+    if (attempt == Attempt::kUnusable) {
+      unusable_.push_back(one.manifest.at.index);
+      continue;
+    }
     cut_server_log();
     checkpoint::fault_point("return.unpacked");
     spdlog::info("this replica begins at the checkpoint at entry {} ({})", value(state_.at.index),
@@ -119,13 +122,18 @@ Outcome StartingPoint::find() {
                   any ? "see the lines before" : "there is none"));
 }
 
+bool StartingPoint::is_unusable(Index at) const noexcept {
+  return std::find(unusable_.begin(), unusable_.end(), at) != unusable_.end();
+}
+
 bool StartingPoint::left_one_out() const {
+  if (config_.skip_checkpoints) return false;
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   const auto all = checkpoints_to_try(config_);
   return std::any_of(all.begin(), all.end(), [&](const checkpoint::Kept& one) {
     const checkpoint::Listed& c = one.listed;
     return c.distrusted && c.damage.empty() && c.manifest.log_digest == digest &&
-           c.manifest.at.index > state_.at.index;
+           c.manifest.at.index > state_.at.index && !is_unusable(c.manifest.at.index);
   });
 }
 

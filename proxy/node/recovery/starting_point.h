@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,8 @@ class StartingPoint {
   const NodeState& state() const noexcept { return state_; }
   const dmt::Carried& carried() const noexcept { return carried_; }
 
+  // Checkpoints at these entries could not be unpacked, or are not what they seem.
+  std::span<const Index> unusable() const noexcept { return unusable_; }
   // A distrusted checkpoint is there behind the place where the replica was to begin.
   bool left_one_out() const;
   // The own log begins behind that place, and no replica has a server: the next life begins behind
@@ -92,6 +95,7 @@ class StartingPoint {
   const char* recovered_by() const noexcept { return recovered_by_; }
 
  private:
+  bool is_unusable(Index at) const noexcept;
   enum class Attempt : std::uint8_t { kUsable, kUnusable, kOtherConfiguration };
   std::optional<Index> take_gone() const;
   Attempt try_one(const checkpoint::Listed& one, const std::string& target);
@@ -113,6 +117,7 @@ class StartingPoint {
   ReturnTimes times_;
   const char* recovered_by_ = "";
   std::string changed_;  // why a checkpoint is of another configuration
+  std::vector<Index> unusable_;
 };
 
 }  // namespace crane::node

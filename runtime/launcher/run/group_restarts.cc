@@ -38,11 +38,14 @@ bool likely_again(int code) {
 
 }  // namespace
 
-// A single replica's end is the group's, unless another build of Crane goes on.
+// A single replica's end is the group's, unless another build of Crane goes on.  One that restarts
+// at a checkpoint had a node that voted, also where the group has not served yet.
 bool Group::returns(const Replica& replica) const {
   const bool together = options_.places() > 1 && voters() > 1;
   const bool helps = status_of(replica.problem) != Status::kUnhooked && (together || handed_over_);
-  return phase_ == Phase::kServing && helps;
+  const bool begun =
+      phase_ == Phase::kServing || status_of(replica.problem) == Status::kTooFarBehind;
+  return phase_ != Phase::kStopping && begun && helps;
 }
 
 void Group::plan_return(Replica& replica) {
@@ -78,7 +81,7 @@ void Group::stops_returning(Replica& replica) {
 }
 
 bool Group::somebody_returns() const {
-  return phase_ == Phase::kServing &&
+  return phase_ != Phase::kStopping &&
          std::any_of(replicas_.begin(), replicas_.end(),
                      [](const Replica& r) { return r.returns.planned(); });
 }
@@ -86,7 +89,7 @@ bool Group::somebody_returns() const {
 // Until the next attempt; -1: none is planned.
 int Group::return_timeout() const {
   std::int64_t least = -1;
-  if (phase_ != Phase::kServing) return -1;
+  if (phase_ == Phase::kStopping) return -1;
   for (const Replica& replica : replicas_) {
     if (!replica.returns.planned()) continue;
     const std::int64_t left = std::max<std::int64_t>(0, replica.returns.due_ms() - now_ms());
@@ -96,7 +99,7 @@ int Group::return_timeout() const {
 }
 
 void Group::look_after_returns() {
-  if (phase_ != Phase::kServing) return;
+  if (phase_ == Phase::kStopping) return;
   for (Replica& replica : replicas_) {
     if (replica.node < 0 && replica.returns.due(now_ms())) try_return(replica);
   }

@@ -261,6 +261,14 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: no replica that is there has a server; waits for replica 2"},
+      {"nor has one, as a checkpoint cannot be used",
+       [](GroupSeen& g) {
+         for (ReplicaSeen& r : g.replicas) only_votes(r);
+         g.replicas[1].told.why_not = "the checkpoint at entry 90 cannot be used";
+       },
+       Health::kNotServing, false, 0,
+       "NOT SERVING: no replica has a server; replica 1: the checkpoint at entry 90 cannot be "
+       "used"},
       {"no replica has a server",
        [](GroupSeen& g) {
          for (ReplicaSeen& r : g.replicas) only_votes(r);

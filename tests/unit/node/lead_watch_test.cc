@@ -24,12 +24,14 @@ StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool wa
   return {StandingMessage::kWhat, 1, applied, clock, waits ? 1U : 0U, 0};
 }
 
-// An entry came at kNow that the own server does not run; when the lead goes, in ms; -1: not within
-// two seconds.
-int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow) {
+// Entries came at kNow that the own server does not run, or crawls along; when the lead goes, in
+// ms; -1: not within two seconds.
+int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow,
+                     bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
     const std::int64_t now = now_ns + ms * kMs;
-    const auto actions = watch.step(seen(10, ms), kOthers, now);
+    const auto run = static_cast<std::uint64_t>(crawls ? ms / 50 : 0);
+    const auto actions = watch.step(seen(10 + run, ms), kOthers, now);
     if (actions.successor) {
       CHECK(*actions.successor == ReplicaId{2});
       watch.handed_over(now);
@@ -105,13 +107,39 @@ TEST_CASE("lead: a replica that gave the lead away and has it again is more pati
   std::int64_t now = kNow;
   int before = 0;
   for (int i = 0; i < 4; ++i, now += 3000 * kMs) {
-    const int ms = hands_over_after(watch, answer(11), now);
+    const int ms = hands_over_after(watch, answer(1000), now, true);
     REQUIRE(ms > 0);
     if (i > 1) CHECK(ms > before + 80);
     before = ms;
   }
   now += LeadWatch::kForgiveNs;
-  CHECK(hands_over_after(watch, answer(11), now) <= 200);
+  CHECK(hands_over_after(watch, answer(1000), now, true) <= 200);
+}
+
+TEST_CASE("lead: one whose server is stopped again and again is not", "[LAG-1]") {
+  LeadWatch watch;
+  std::int64_t now = kNow;
+  for (int i = 0; i < 8; ++i, now += 3000 * kMs) {
+    const int ms = hands_over_after(watch, answer(11), now);
+    CHECK(ms > 0);
+    CHECK(ms <= 260);
+  }
+}
+
+TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG-1][VOTES-1]") {
+  LeadWatch watch;
+  LeadWatch::Seen own = seen(90, 0);  // where its checkpoint was, which its log does not reach
+  own.has_server = false;
+  std::optional<ReplicaId> successor;
+  for (int ms = 0; ms < 200 && !successor; ++ms) {
+    const std::int64_t now = kNow + ms * kMs;
+    const auto actions = watch.step(own, kOthers, now);
+    successor = actions.successor;
+    if (!actions.asks) continue;
+    watch.heard(ReplicaId{1}, answer(0), now);  // nor has this one
+    watch.heard(ReplicaId{2}, answer(80), now);
+  }
+  CHECK(successor == ReplicaId{2});
 }
 
 TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {

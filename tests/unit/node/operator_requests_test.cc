@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kLongNs = 60'000'000'000;
 
 struct World {
+  unsigned with_servers = 3;  // replicas 0, 1, ..
   Config config;
   test::FakeConsensus group;
   Leadership leadership{[](EntryType, std::int64_t, GrantTurns,
@@ -32,6 +33,7 @@ struct World {
     config.replicas = 3;
     config.replica = 0;
     OperatorActions a;
+    a.has_server = [this](ReplicaId who) { return value(who) < with_servers; };
     a.status = [] { return nlohmann::json{{"role", "leader"}}; };
     a.checkpoint = [](const nlohmann::json&) { return accepted("asked for a checkpoint"); };
     a.takes_checkpoint = [this] { return dumping; };

@@ -43,7 +43,9 @@ struct World {
     CheckpointRequestActions actions;
     actions.members = [this] { return members; };
     actions.lag_ns = [this](ReplicaId who) { return value(who) == late ? kSecond : 0; };
-    actions.has_server = [this](ReplicaId who) { return value(who) < with_servers; };
+    actions.waits_behind = [this](ReplicaId who) {
+      return value(who) < with_servers ? std::nullopt : std::optional(Index{50});
+    };
     actions.propose = [this](std::span<const std::byte> bytes) -> Result<Index> {
       if (full) return Error{Code::kBusy, 0, "the log is full"};
       CheckpointBody body;
@@ -116,15 +118,24 @@ TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one of 
   requests.heard({.came = CheckpointNote::kGivenUp, .index = 1}, 8 * kSecond);
   requests.step(8 * kSecond, 0, 0);
   CHECK(asked == Replicas{1, 1});
-  requests.heard({.came = CheckpointNote::kRefused, .index = 2}, 9 * kSecond);
-  requests.step(14 * kSecond, 0, 0);  // CRIU will say so again
+  requests.heard({.came = CheckpointNote::kTaken, .index = 60, .end = 1}, 9 * kSecond);
+  requests.step(20 * kSecond, 0, 0);  // it begins there
   CHECK(asked == Replicas{1, 1});
+  requests.step(69 * kSecond, 0, 0);  // it did not
+  CHECK(asked == Replicas{1, 1, 1});
+  requests.heard({.came = CheckpointNote::kRefused, .index = 3}, 70 * kSecond);
+  requests.step(75 * kSecond, 0, 0);  // CRIU will say so again
+  CHECK(asked == Replicas{1, 1, 1});
 }
 
 TEST_CASE_METHOD(World, "the leader's own is paused where no other has a server",
                  "[requests][ASK-1][VOTES-1]") {
   auto requests = make();
-  with_servers = 1;
+  SECTION("they only vote") { with_servers = 1; }
+  SECTION("one only votes, and one is away") {
+    with_servers = 2;
+    members[1].connected = members[1].streaming = false;
+  }
   CHECK(requests.alone());
   requests.step(kSecond, 0, 0);
   CHECK(asked == Replicas{0});
