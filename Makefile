@@ -60,7 +60,7 @@ LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core 
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients clients_sim recovery http node replay \
+FOLDERS := libraries base sequence dmt setup control preload core sim consensus record replica clients clients_sim recovery http node replay \
            analysis checkpoint launcher eval \
            linear engine latency
 # The files with main(): a program's, of no library.
@@ -88,6 +88,7 @@ src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driver/*.cc \
                              consensus/store/*.cc)
 src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
+src_replica    := $(wildcard proxy/replica/*.cc)
 src_clients    := $(wildcard proxy/clients/*.cc)
 src_clients_sim := $(wildcard proxy/sim/*.cc)
 src_recovery   := $(wildcard proxy/node/recovery/*.cc)
@@ -111,13 +112,14 @@ use_sequence   := sequence base
 use_dmt        := dmt sequence base
 use_preload    := preload dmt sequence base
 use_core       := core base
-use_sim        := clients_sim clients record sim consensus core setup sequence base
+use_sim        := clients_sim clients replica record sim consensus core setup sequence base
 use_fabric     := eval sim consensus core base
 use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
 use_record     := record consensus core sequence setup base
-use_clients    := clients record consensus core sequence base
+use_replica    := replica record consensus core sequence setup base
+use_clients    := clients replica record consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_control    := control base

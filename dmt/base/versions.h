@@ -22,7 +22,7 @@ namespace crane {
 
 namespace versions {
 // What nodes say to each other: frames, messages of the protocol, memory that nodes share.
-inline constexpr std::uint32_t kWire = 2;
+inline constexpr std::uint32_t kWire = 3;
 // Entries and their bodies, and how a store keeps them.
 inline constexpr std::uint32_t kLog = 2;
 // Everything that decides which thread takes which turn, and with which result: libcrane.so, dmt.

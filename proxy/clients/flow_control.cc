@@ -76,7 +76,8 @@ void FlowControl::lead() noexcept {
   heard_ns_ = 0;
 }
 
-void FlowControl::heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
+void FlowControl::heard(ReplicaId from, const replica::ProgressMessage& note,
+                        std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
   if (note.recovers != 0 && note.recovers != f.returned) {

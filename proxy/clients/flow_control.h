@@ -38,16 +38,9 @@
 
 #include "dmt/base/ids.h"
 #include "proxy/clients/tuning.h"
+#include "proxy/replica/messages.h"
 
 namespace crane::proxy {
-
-// What a late follower tells its leader, in a note.
-struct ProgressMessage {
-  std::uint64_t applied = 0;  // the last entry that its server admitted
-  // Not 0: its node began with less than the log has, and it has not caught up since; a number that
-  // tells this return from others.
-  std::uint64_t recovers = 0;
-};
 
 // Where a server, or the log, was when.
 class Trail {
@@ -112,7 +105,7 @@ class FlowControl {
   // Another reign begins: what was heard before is forgotten.
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
-  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) noexcept;
   // By what it last said; nothing for one that counts as near.
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
   bool anybody_late(std::int64_t now_ns) const noexcept;
@@ -123,7 +116,7 @@ class FlowControl {
 
  private:
   struct Follower {
-    ProgressMessage said;
+    replica::ProgressMessage said;
     std::uint64_t returned = 0;  // the last return that was heard of
     std::int64_t heard_ns = 0;   // 0: never
     std::int64_t came_ns = 0;    // when it was first heard to recover,

@@ -50,7 +50,8 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
   return actions;
 }
 
-void LeadWatch::heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept {
+void LeadWatch::heard(ReplicaId from, const replica::StandingMessage& answer,
+                      std::int64_t now_ns) noexcept {
   if (value(from) >= ahead_.size()) return;
   auto& known = ahead_[value(from)];
   const Ahead now{Index{answer.applied}, answer.waits != 0 ? answer.clock : 0, now_ns};

@@ -25,20 +25,9 @@
 
 #include "dmt/base/ids.h"
 #include "proxy/clients/grants.h"
+#include "proxy/replica/messages.h"
 
 namespace crane::node {
-
-// The leader's question, and a follower's answer: outside of the log, and may be lost.
-struct StandingMessage {
-  static constexpr std::uint64_t kWhat = 0x474e49444e415453;  // "STANDING"
-
-  std::uint64_t what = kWhat;
-  std::uint64_t answers = 0;  // 1: it does
-  std::uint64_t applied = 0;  // the last entry that the follower's server has run,
-  std::uint64_t clock = 0;    // and its logical clock
-  std::uint64_t waits = 0;    // 1: it waits for the leader's server to pass this clock
-  std::uint64_t unused = 0;
-};
 
 class LeadWatch {
  public:
@@ -64,7 +53,7 @@ class LeadWatch {
 
   // `voters`: the other ones that are connected; not needed before an entry is kAskAfterNs old.
   Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
-  void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const replica::StandingMessage& answer, std::int64_t now_ns) noexcept;
   // The group hands the lead over, as step() said.
   void handed_over(std::int64_t now_ns) noexcept;
 

@@ -104,9 +104,9 @@ void LiveCheck::take_digest(View view, const proxy::SchedulePoint& point) {
   evidence_.turns = std::move(recent.turns);
   const ReplicaId asks = view_owner(view);
   if (value(asks) == config_.replica) {
-    (void)heard(asks, proxy::bytes_of(digest));
+    heard(asks, digest);
   } else {
-    actions_.send(asks, proxy::bytes_of(digest));  // lost: the replica counts as unknown
+    actions_.send(asks, digest);  // lost: the replica counts as unknown
   }
 }
 
@@ -117,13 +117,10 @@ void LiveCheck::lead() {
   digests_.clear();
 }
 
-bool LiveCheck::heard(ReplicaId from, std::span<const std::byte> message) {
-  Digest digest;
-  if (message.size() != sizeof digest || !proxy::read_body(message, digest)) return false;
+void LiveCheck::heard(ReplicaId from, const Digest& digest) {
   const bool of_view = leadership_.leads() && View{digest.view} == leadership_.view();
-  if (!of_view || digest.point.index != cut_) return true;  // CHECK-2
+  if (!of_view || digest.point.index != cut_) return;  // CHECK-2
   if (value(from) < digests_.size()) digests_[value(from)] = digest;
-  return true;
 }
 
 proxy::VerifyPolicy::Work LiveCheck::work_done(const EntryCounts& entries) const noexcept {

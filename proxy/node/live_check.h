@@ -36,8 +36,8 @@ namespace crane::node {
 struct LiveCheckActions {
   // A HASH entry with this payload.
   std::function<Result<Index>(std::span<const std::byte> payload)> propose;
-  // An out-of-band message, which may be lost.
-  std::function<void(ReplicaId to, std::span<const std::byte> message)> send;
+  // Out of band: it may be lost.
+  std::function<void(ReplicaId to, const proxy::Digest& digest)> send;
   std::function<std::vector<consensus::MemberStatus>()> members;
   // /proc/PID/maps of the server's main process.
   std::function<std::string()> maps;
@@ -64,8 +64,7 @@ class LiveCheck {
 
   // --- the leader's
   void lead();
-  // False: it is no digest.
-  bool heard(ReplicaId from, std::span<const std::byte> message);
+  void heard(ReplicaId from, const proxy::Digest& digest);
   struct Seen {
     bool serves = false;  // it leads, takes clients, and goes on
     EntryCounts entries{};

@@ -260,7 +260,7 @@ std::int64_t Node::watch_lead() {
   const LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
   if (actions.asks) {
     for (const ReplicaId to : voters) {
-      (void)consensus_->send_message(to, proxy::bytes_of(StandingMessage{}));
+      (void)consensus_->send_message(to, replica::message_of(replica::StandingMessage{}).bytes());
     }
   }
   if (!actions.successor) return actions.due_ns;
@@ -277,26 +277,6 @@ std::int64_t Node::watch_lead() {
     }
   }
   return actions.due_ns;
-}
-
-// False: it is about something else.
-bool Node::heard_standing(ReplicaId from, std::span<const std::byte> message) {
-  StandingMessage m;
-  if (message.size() != sizeof m || !proxy::read_body(message, m)) return false;
-  if (m.what != StandingMessage::kWhat) return false;
-  if (m.answers != 0) {
-    lead_watch_.heard(from, m, now_ns_);
-    return true;
-  }
-  m.answers = 1;
-  if (!recovery_->acceptor_only()) {
-    dmt::Layout& layout = server_->layout();
-    m.applied = value(server_->applied());
-    m.clock = dmt::clock_now(layout);
-    m.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
-  }
-  (void)consensus_->send_message(from, proxy::bytes_of(m));
-  return true;
 }
 
 // --- the end ------------------------------------------------------------------------------------

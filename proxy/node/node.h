@@ -82,7 +82,6 @@ class Node {
   void propose_inputs();
   std::int64_t report_progress();
   std::int64_t watch_lead();
-  bool heard_standing(ReplicaId from, std::span<const std::byte> message);
   // Nothing stops this replica, and it has a server, which has not ended at a turn.
   bool goes_on() const noexcept {
     return !end_.stopping() && !server_->exit().exited() && !recovery_->acceptor_only();
@@ -94,6 +93,8 @@ class Node {
   void fail(ExitStatus status, const std::string& why);
 
   // --- what the parts tell (node_events.cc)
+  void on_message(ReplicaId from, std::span<const std::byte> bytes);
+  void hear(ReplicaId from, const replica::StandingMessage& message);
   void on_committed(const consensus::EntryView& entry);
   void deliver(const consensus::EntryView& entry, bool was_held);
   void on_output(const OutputHeader& header, proxy::Pieces pieces, bool last);

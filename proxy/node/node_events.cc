@@ -9,6 +9,7 @@
 #include "dmt/base/clock.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
+#include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
 #include "proxy/node/soft_barriers.h"
@@ -20,6 +21,45 @@ namespace {
 constexpr std::int64_t kLingerNs = 3'000'000'000;
 
 }  // namespace
+
+// --- other replicas -----------------------------------------------------------------------------
+
+void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
+  const auto message = replica::read_message(bytes);
+  if (!message) {  // replicas that say such are of another version of the wire
+    return spdlog::warn("replica {} sent {} bytes that are no message", value(from), bytes.size());
+  }
+  struct Heard {
+    Node& node;
+    ReplicaId from;
+    void operator()(const replica::ProgressMessage& m) {
+      node.proposals_->heard(from, m, node.now_ns_);
+    }
+    void operator()(const replica::CommittedMessage& m) { node.recovery_->heard(from, m); }
+    void operator()(const replica::StandingMessage& m) { node.hear(from, m); }
+    void operator()(const replica::CheckpointNote& m) { node.recovery_->heard(m, node.now_ns_); }
+    void operator()(const replica::RefusalMessage& m) { node.recovery_->heard(m); }
+    void operator()(const replica::PeerNote& m) {
+      if (node.status_ != nullptr) node.status_->heard(from, m, node.now_ns_);
+    }
+    void operator()(const proxy::Digest& m) { node.live_check_->heard(from, m); }
+  };
+  std::visit(Heard{*this, from}, *message);
+}
+
+// A leader's question, or a follower's answer.
+void Node::hear(ReplicaId from, const replica::StandingMessage& message) {
+  if (message.answers != 0) return lead_watch_.heard(from, message, now_ns_);
+  replica::StandingMessage answer;
+  answer.answers = 1;
+  if (!recovery_->acceptor_only()) {
+    dmt::Layout& layout = server_->layout();
+    answer.applied = value(server_->applied());
+    answer.clock = dmt::clock_now(layout);
+    answer.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
+  }
+  (void)consensus_->send_message(from, replica::message_of(answer).bytes());
+}
 
 // --- the log ------------------------------------------------------------------------------------
 

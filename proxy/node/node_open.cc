@@ -152,8 +152,8 @@ void Node::open_log_side() {
     deliver(entry, was_held);
   };
   intake_ = std::make_unique<LogIntake>(std::move(intake));
-  progress_ = std::make_unique<ProgressReporter>([this](const proxy::ProgressMessage& note) {
-    (void)consensus_->send_message(leadership_.leader(), proxy::bytes_of(note));
+  progress_ = std::make_unique<ProgressReporter>([this](const replica::ProgressMessage& note) {
+    (void)consensus_->send_message(leadership_.leader(), replica::message_of(note).bytes());
   });
   RecoveryActions recovery;
   recovery.on_event = [this] { server_->node_awake(); };
@@ -268,8 +268,8 @@ void Node::open_checks() {
   check.propose = [this](std::span<const std::byte> payload) {
     return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
   };
-  check.send = [this](ReplicaId to, std::span<const std::byte> message) {
-    (void)consensus_->send_message(to, message);
+  check.send = [this](ReplicaId to, const proxy::Digest& digest) {
+    (void)consensus_->send_message(to, replica::message_of(digest).bytes());
   };
   check.members = [this] { return consensus_->members(); };
   check.maps = [this] { return maps_of(server_->pid()); };
@@ -339,11 +339,8 @@ bool Node::open_group() {
     supervisor_.role(consensus::name(role), view_counter(view), value(leader));
     if (leadership_.leads() && consensus_ != nullptr) supervisor_.members(*consensus_);
   };
-  callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> note) {
-    if (recovery_->heard(from, note) || proposals_->heard(from, note, now_ns_)) return;
-    if (heard_standing(from, note)) return;
-    if (status_ != nullptr && status_->heard(from, note, now_ns_)) return;
-    (void)live_check_->heard(from, note);
+  callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> bytes) {
+    on_message(from, bytes);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
     recovery_->visited(from, std::move(link));

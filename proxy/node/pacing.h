@@ -36,7 +36,7 @@ class ClientPacing {
   ClientPacing(ReplicaId self, std::int64_t lag_ns, Members members);
 
   void lead() noexcept { flow_.lead(); }
-  void heard(ReplicaId from, const proxy::ProgressMessage& note, std::int64_t now_ns) noexcept {
+  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) noexcept {
     flow_.heard(from, note, now_ns);
   }
   proxy::FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
@@ -69,7 +69,7 @@ class ProgressReporter {
   static constexpr std::int64_t kRecoversLagNs = 1'000'000'000;
 
   // A note that is lost is followed by the next one.
-  using Send = std::function<void(const proxy::ProgressMessage& note)>;
+  using Send = std::function<void(const replica::ProgressMessage& note)>;
 
   explicit ProgressReporter(Send send) : send_(std::move(send)) {}
 

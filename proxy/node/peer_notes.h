@@ -20,34 +20,12 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
+#include "proxy/replica/messages.h"
 #include "runtime/control/verdict.h"
 
 namespace crane::node {
 
-struct PeerNote {
-  std::uint64_t applied = 0;
-  std::uint64_t done = 0, of = 0, per_s = 0;
-  std::int64_t left_ms = -1;
-  std::int64_t lag_ms = 0;
-  std::array<std::uint64_t, 2> gets_log{};  // a leader's word: a bit for each replica
-  std::uint32_t flags = 0;                  // Flag
-  std::uint32_t asks = 0;                   // 1: it wants one back
-  char why_not[96] = {};                    // as much of it as there is room for
-
-  enum Flag : std::uint32_t {
-    kRuns = 1,
-    kStarts = 2,
-    kTakesClients = 4,
-    kRecovers = 8,
-    kNeedsCheckpoint = 16,
-    kHeld = 32,
-    kLeads = 64,
-    kNoRoom = 128,
-    kAcceptorOnly = 256,
-  };
-};
-static_assert(sizeof(PeerNote) <= consensus::kOutOfBandBytesMax);
-static_assert(kReplicasMax <= 128);
+using replica::PeerNote;
 
 // What is known of a peer by notes.
 struct PeerSeen {

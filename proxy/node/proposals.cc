@@ -84,13 +84,6 @@ std::int64_t Proposals::due_ns() const noexcept {
   return leadership_.mono_at(grants_.due_ns());
 }
 
-bool Proposals::heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns) {
-  proxy::ProgressMessage progress;
-  if (message.size() != sizeof progress || !proxy::read_body(message, progress)) return false;
-  pacing_.heard(from, progress, now_ns);
-  return true;
-}
-
 void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns) {
   const ClientPacing::Seen seen{leadership_.leads(),    leadership_.busy() || full,
                                 proxy_.paused(),        applied,

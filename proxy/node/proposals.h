@@ -56,8 +56,10 @@ class Proposals {
   std::int64_t due_ns() const noexcept;
 
   // --- how fast clients are read
-  // A follower's progress.  False: it is about something else.
-  bool heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns);
+  // A follower's progress.
+  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
+    pacing_.heard(from, note, now_ns);
+  }
   // `waiting_bytes`: committed, and not admitted by the own server; `full`: the log has no room.
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }

@@ -173,7 +173,8 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
   for (const ReplicaId peer : notes_.ask(now_ns)) {
     PeerNote question = own;
     question.asks = 1;
-    (void)from_.group.send_message(peer, proxy::bytes_of(question));  // lost: it counts as silent
+    (void)from_.group.send_message(
+        peer, replica::message_of(question).bytes());  // lost: it counts as silent
   }
   for (const consensus::MemberStatus& m : s.log.members) {
     if (value(m.id) == s.replica) continue;
@@ -218,14 +219,6 @@ void StatusReporter::step(std::int64_t now_ns) {
   tell_peers(now_ns);
 }
 
-bool StatusReporter::heard(ReplicaId from, std::span<const std::byte> message,
-                           std::int64_t now_ns) {
-  PeerNote note;
-  if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;
-  notes_.heard(from, note, now_ns);
-  return true;
-}
-
 void StatusReporter::tell_peers(std::int64_t now_ns) {
   if (from_.config.replicas == 1) return;
   const Told now{from_.leadership.role(),
@@ -256,7 +249,7 @@ void StatusReporter::tell_peers(std::int64_t now_ns) {
   }
   tell_at_ns_ = moves ? now_ns + kMovesNs : proxy::kNever;
   for (const ReplicaId to : notes_.due(note, group.members, now_ns)) {
-    notes_.sent(to, from_.group.send_message(to, proxy::bytes_of(note)), now_ns);
+    notes_.sent(to, from_.group.send_message(to, replica::message_of(note).bytes()), now_ns);
   }
 }
 

@@ -76,8 +76,9 @@ class StatusReporter {
   }
   // What a peer has told of itself; nullopt: nothing since it is there.
   std::optional<control::Readiness> told(ReplicaId peer) const { return notes_.told(peer); }
-  // A peer's note.  False: it is about something else.
-  bool heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns);
+  void heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns) {
+    notes_.heard(from, note, now_ns);
+  }
 
  private:
   static constexpr std::int64_t kReportAfterNs = 20'000'000;

@@ -143,7 +143,7 @@ def other_versions(scenario):
         group.process.wait(10)
         group.home.chmod(0o755)
         status, text = launch(group)
-        scenario.check(status == 111 and "another build of Crane started it (wire 2, log" in text
+        scenario.check(status == 111 and "another build of Crane started it (wire 3, log" in text
                        and "--stop" in text, "other versions: refused (111), and says which",
                        f"{status}: {text}")
         b.exchange(place / "crane-run", b"\0wirf\0", b"\0wire\0")

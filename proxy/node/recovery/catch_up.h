@@ -22,15 +22,9 @@
 #include <optional>
 
 #include "dmt/base/ids.h"
+#include "proxy/replica/messages.h"
 
 namespace crane::node {
-
-// The question, and the leader's answer: outside of the log, and may be lost.
-struct CommittedMessage {
-  std::uint64_t life = 0;       // of the replica that asks
-  std::uint64_t answers = 0;    // 1: it does
-  std::uint64_t committed = 0;  // by the group, then
-};
 
 class CatchUp {
  public:
@@ -54,12 +48,12 @@ class CatchUp {
   bool active() const noexcept { return active_; }
 
   // What to ask the leader now.
-  std::optional<CommittedMessage> question(bool follows, std::int64_t now_ns) noexcept {
+  std::optional<replica::CommittedMessage> question(bool follows, std::int64_t now_ns) noexcept {
     if (!active() || answered_ || !follows || now_ns < ask_ns_) return std::nullopt;
     ask_ns_ = now_ns + kAskNs;
-    return CommittedMessage{life_, 0, 0};
+    return replica::CommittedMessage{life_, 0, 0};
   }
-  void heard(const CommittedMessage& answer) noexcept {
+  void heard(const replica::CommittedMessage& answer) noexcept {
     if (answer.life != life_) return;  // asked by an earlier process
     answered_ = true;
     group_ = std::max(group_, Index{answer.committed});

@@ -22,10 +22,12 @@
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "proxy/node/config.h"
-#include "proxy/node/recovery/checkpoint_notes.h"
 #include "proxy/node/recovery/checkpoint_schedule.h"
+#include "proxy/replica/messages.h"
 
 namespace crane::node {
+
+using replica::CheckpointNote;
 
 // What the log in memory holds, bytes.
 std::uint64_t ring_of(const Config& config);

@@ -28,18 +28,6 @@ constexpr std::int64_t kFirstLookNs = 500'000'000;
 constexpr std::int64_t kUnusableNs =
     30'000'000'000;  // then one that could not be used is tried again
 
-// Messages are told apart by their sizes.
-static_assert(sizeof(StandingMessage) != sizeof(CommittedMessage) &&
-              sizeof(StandingMessage) != sizeof(proxy::ProgressMessage) &&
-              sizeof(StandingMessage) != sizeof(proxy::Digest) &&
-              sizeof(StandingMessage) <= consensus::kOutOfBandBytesMax);
-static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
-              sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
-              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax &&
-              sizeof(CheckpointNote) != sizeof(CommittedMessage) &&
-              sizeof(CheckpointNote) != sizeof(proxy::ProgressMessage) &&
-              sizeof(CheckpointNote) != sizeof(proxy::Digest));
-
 }  // namespace
 
 Recovery::Recovery(event_base* base, const Config& config, const Leadership& leadership,
@@ -53,9 +41,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
       start_(config, agreed, member),
       start_check_(agreed),
       tier_(config, leadership,
-            {[this](ReplicaId to, std::span<const std::byte> message) {
-               if (group_ != nullptr) (void)group_->send_message(to, message);
-             },
+            {[this](ReplicaId to, const replica::RefusalMessage& note) { send(to, note); },
              actions_.refusal_changed}),
       missing_(config),
       log_keeper_(keeps_whole_log(config) ? member_options(config).ring_bytes : 0),
@@ -203,24 +189,19 @@ void Recovery::passed_over(const consensus::EntryView& entry, std::int64_t now_n
   announce(note, now_ns);
 }
 
-bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
-  if (CheckpointNote made; message.size() == sizeof made && proxy::read_body(message, made) &&
-                           made.what == CheckpointNote::kWhat) {
-    take_note(made, monotonic_ns());
-    return true;
-  }
-  CommittedMessage note;
-  if (message.size() != sizeof note || !proxy::read_body(message, note)) {
-    return tier_.heard(message);
-  }
-  if (note.answers != 0) {
-    catch_up_.heard(note);
-  } else if (leadership_.leads()) {
-    note.answers = 1;
-    note.committed = value(group_->status().committed);
-    (void)group_->send_message(from, proxy::bytes_of(note));
-  }
-  return true;
+// Lost where the log is not open yet.
+template <typename M>
+void Recovery::send(ReplicaId to, const M& message) {
+  if (group_ != nullptr) (void)group_->send_message(to, replica::message_of(message).bytes());
+}
+
+void Recovery::heard(ReplicaId from, const replica::CommittedMessage& message) {
+  if (message.answers != 0) return catch_up_.heard(message);
+  if (!leadership_.leads()) return;
+  replica::CommittedMessage answer = message;
+  answer.answers = 1;
+  answer.committed = value(group_->status().committed);
+  send(from, answer);
 }
 
 void Recovery::visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
@@ -349,12 +330,12 @@ void Recovery::announce_checkpoints(std::int64_t now_ns) {
 
 void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
   for (const consensus::MemberStatus& m : group_->members()) {
-    if (value(m.id) != config_.replica) (void)group_->send_message(m.id, proxy::bytes_of(note));
+    if (value(m.id) != config_.replica) send(m.id, note);
   }
-  take_note(note, now_ns);
+  heard(note, now_ns);
 }
 
-void Recovery::take_note(const CheckpointNote& note, std::int64_t now_ns) {
+void Recovery::heard(const CheckpointNote& note, std::int64_t now_ns) {
   requests_->heard(note, now_ns);
   if (note.came == CheckpointNote::kTaken) {
     overtaking_.heard(Index{note.index});
@@ -508,7 +489,7 @@ void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   seen.committed = group_->status().committed;
   seen.behind_ns = behind_ns;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
-    (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));
+    send(leadership_.leader(), *question);
   }
   if (!catch_up_.step(seen, now_ns)) return;
   spdlog::info("caught up at entry {}", value(seen.applied));

@@ -114,8 +114,10 @@ class Recovery {
   bool has_server(ReplicaId who) const;
   // Up to here it held the log when it began.
   Index held() const noexcept { return log_end_; }
-  // An out-of-band message.  False: it is about something else.
-  bool heard(ReplicaId from, std::span<const std::byte> message);
+  // What other replicas tell.
+  void heard(ReplicaId from, const replica::CommittedMessage& message);
+  void heard(const CheckpointNote& note, std::int64_t now_ns);
+  void heard(const replica::RefusalMessage& note) { tier_.heard(note); }
   // A replica came for a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
@@ -187,7 +189,8 @@ class Recovery {
   void hurry_packing();
   void announce_checkpoints(std::int64_t now_ns);
   void announce(const CheckpointNote& note, std::int64_t now_ns);
-  void take_note(const CheckpointNote& note, std::int64_t now_ns);
+  template <typename M>
+  void send(ReplicaId to, const M& message);
   bool others_suffice() const;
   void rely_on_checkpoints();
   void keep_log(std::int64_t now_ns);

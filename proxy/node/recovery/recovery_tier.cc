@@ -3,26 +3,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstring>
+
 #include "checkpoint/criu.h"
 #include "checkpoint/image.h"
-#include "consensus/consensus.h"
-#include "proxy/clients/encode.h"
-#include "proxy/node/peer_notes.h"
-#include "proxy/record/verification.h"
 
 namespace crane::node {
-namespace {
-
-// What a follower tells its leader, in one message.
-struct RefusalMessage {
-  char why[200];
-};
-static_assert(sizeof(RefusalMessage) <= consensus::kOutOfBandBytesMax &&
-              sizeof(RefusalMessage) != sizeof(proxy::Digest) &&
-              sizeof(RefusalMessage) != sizeof(PeerNote));
-
-}  // namespace
-
 std::string RecoveryTier::why_no_checkpoints(const Config& config) {
   if (!config.container) return "the server runs without a container";
   const auto criu = checkpoint::find_criu();
@@ -34,24 +20,20 @@ void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {
   // The leader asks for checkpoints, and has none taken of its own server.
   const bool follows = !leadership_.leads() && value(leadership_.leader()) < config_.replicas;
   if (follows && leadership_.view() != View{0}) {
-    RefusalMessage note{};
+    replica::RefusalMessage note;
     refusal.copy(note.why, sizeof note.why - 1);
-    actions_.send(leadership_.leader(), proxy::bytes_of(note));  // lost: the next one will tell
+    actions_.refuses(leadership_.leader(), note);  // lost: the next one will tell
   }
   set(refusal);
 }
 
 // One of the server's files says nothing of CRIU.
-void RecoveryTier::taken(const CheckpointNote& note, bool able) {
+void RecoveryTier::taken(const replica::CheckpointNote& note, bool able) {
   if (able && note.by_criu != 0) set("");  // TIER-1
 }
 
-bool RecoveryTier::heard(std::span<const std::byte> message) {
-  RefusalMessage note;
-  if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;
-  note.why[sizeof note.why - 1] = '\0';
-  if (leadership_.leads()) set(note.why);  // TIER-1
-  return true;
+void RecoveryTier::heard(const replica::RefusalMessage& note) {
+  if (leadership_.leads()) set({note.why, strnlen(note.why, sizeof note.why)});  // TIER-1
 }
 
 void RecoveryTier::set(const std::string& refusal) {

@@ -11,21 +11,20 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 
 #include "checkpoint/kept.h"
 #include "dmt/base/ids.h"
 #include "proxy/node/config.h"
 #include "proxy/node/leadership.h"
-#include "proxy/node/recovery/checkpoint_notes.h"
 #include "proxy/node/recovery/recovery_status.h"
+#include "proxy/replica/messages.h"
 
 namespace crane::node {
 
 struct RecoveryTierActions {
-  // An out-of-band message, which may be lost.
-  std::function<void(ReplicaId to, std::span<const std::byte> message)> send;
+  // A follower tells its leader.
+  std::function<void(ReplicaId to, const replica::RefusalMessage& note)> refuses;
   // The reason, for crane-run; empty: CRIU dumps this server.
   std::function<void(const std::string& reason)> changed;
 };
@@ -42,9 +41,9 @@ class RecoveryTier {
   // The end of a dump: it is there, or CRIU refuses the server for good, or (empty) neither.
   void dump_ended(bool dumped, const std::string& refusal);
   // A replica has published a checkpoint.  `able`: this one could have (why_no_checkpoints()).
-  void taken(const CheckpointNote& note, bool able);
-  // An out-of-band message.  False: it is about something else.
-  bool heard(std::span<const std::byte> message);
+  void taken(const replica::CheckpointNote& note, bool able);
+  // A follower's.
+  void heard(const replica::RefusalMessage& note);
 
   // Why CRIU refuses this server; empty: it does not, as far as is known.
   const std::string& refusal() const noexcept { return refusal_; }

@@ -20,14 +20,15 @@ constexpr std::array kOthers{ReplicaId{1}, ReplicaId{2}};
 LeadWatch::Seen seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
   return {true, Index{applied}, behind_ms * kMs, clock};
 }
-StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
-  return {StandingMessage::kWhat, 1, applied, clock, waits ? 1U : 0U, 0};
+replica::StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100,
+                                bool waits = false) {
+  return {1, applied, clock, waits ? 1U : 0U};
 }
 
 // Entries came at kNow that the own server does not run, or crawls along; when the lead goes, in
 // ms; -1: not within two seconds.
-int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow,
-                     bool crawls = false) {
+int hands_over_after(LeadWatch& watch, const replica::StandingMessage& said,
+                     std::int64_t now_ns = kNow, bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
     const std::int64_t now = now_ns + ms * kMs;
     const auto run = static_cast<std::uint64_t>(crawls ? ms / 50 : 0);

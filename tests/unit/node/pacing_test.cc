@@ -87,8 +87,8 @@ TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time 
 }
 
 TEST_CASE("a follower reports while it is behind, and that it recovers", "[pacing]") {
-  std::vector<proxy::ProgressMessage> sent;
-  ProgressReporter reporter([&](const proxy::ProgressMessage& note) { sent.push_back(note); });
+  std::vector<replica::ProgressMessage> sent;
+  ProgressReporter reporter([&](const replica::ProgressMessage& note) { sent.push_back(note); });
   reporter.recovers(42);
   std::int64_t now = 1'000 * kMs;
   for (std::uint64_t entry = 1; entry <= 2000; ++entry, now += kMs) {

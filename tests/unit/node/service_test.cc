@@ -163,10 +163,9 @@ TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service]
   proposals.pace(Index{1}, 0, false, kSecondNs);
   proposals.pace(Index{9}, 0, false, 2 * kSecondNs);
   proposals.pace(Index{10}, 0, false, 3 * kSecondNs);
-  const proxy::ProgressMessage late{1, 0};
-  CHECK(proposals.heard(ReplicaId{1}, proxy::bytes_of(late), 3 * kSecondNs));
-  CHECK(proposals.heard(ReplicaId{2}, proxy::bytes_of(late), 3 * kSecondNs));
-  CHECK_FALSE(proposals.heard(ReplicaId{2}, {}, 3 * kSecondNs));
+  const replica::ProgressMessage late{1, 0};
+  proposals.heard(ReplicaId{1}, late, 3 * kSecondNs);
+  proposals.heard(ReplicaId{2}, late, 3 * kSecondNs);
   proposals.pace(Index{10}, 0, false, 3 * kSecondNs + 1);
   CHECK(proxy.paused());
   lead(kSecond);

@@ -4,6 +4,7 @@
 // guarded by tests/e2e/schedules.py.
 #include "dmt/base/versions.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "checkpoint/manifest.h"
@@ -15,17 +16,36 @@
 #include "consensus/fabric/verbs_layout.h"
 #include "dmt/layout.h"
 #include "dmt/sequence/entry.h"
+#include "proxy/replica/messages.h"
 #include "runtime/setup/version.h"
 
 using namespace crane;
 
-TEST_CASE("versions: wire 2 is what nodes of two builds say to each other", "[versions]") {
-  REQUIRE(versions::kWire == 2);
+namespace {
+
+template <typename M>
+std::array<std::size_t, 3> row() {
+  using Its = replica::MessageRow<M>;
+  return {Its::kType, Its::kVersion, sizeof(M)};
+}
+
+}  // namespace
+
+TEST_CASE("versions: wire 3 is what nodes of two builds say to each other", "[versions]") {
+  REQUIRE(versions::kWire == 3);
   CHECK(consensus::tcp::kTcpVersion == 2);
   CHECK(consensus::tcp::kTcpMemoryVersion == 1);
   CHECK(consensus::shm::kShmLayoutVersion == 2);
   CHECK(consensus::verbs::kVerbsVersion == 1);
   CHECK(consensus::core::kMessageBytes == 176);
+  // A message of another size or meaning is another version of its row.
+  CHECK(row<replica::ProgressMessage>() == std::array<std::size_t, 3>{1, 1, 16});
+  CHECK(row<replica::CommittedMessage>() == std::array<std::size_t, 3>{2, 1, 24});
+  CHECK(row<replica::StandingMessage>() == std::array<std::size_t, 3>{3, 1, 32});
+  CHECK(row<replica::CheckpointNote>() == std::array<std::size_t, 3>{4, 1, 32});
+  CHECK(row<replica::RefusalMessage>() == std::array<std::size_t, 3>{5, 1, 200});
+  CHECK(row<replica::PeerNote>() == std::array<std::size_t, 3>{6, 1, 168});
+  CHECK(row<proxy::Digest>() == std::array<std::size_t, 3>{7, 1, 40});
 }
 
 TEST_CASE("versions: log 2 is what entries hold", "[versions]") {

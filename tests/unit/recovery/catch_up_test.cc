@@ -68,7 +68,7 @@ TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]")
   CHECK(first->answers == 0);
   CHECK_FALSE(c.question(true, kNow + CatchUp::kAskNs - 1));
   CHECK(c.question(true, kNow + CatchUp::kAskNs));
-  CommittedMessage late = *first;
+  replica::CommittedMessage late = *first;
   late.answers = 1;
   late.life -= 1;  // of the process before
   c.heard(late);
