@@ -105,6 +105,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy, const Leadersh
   supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
                   view_counter(leadership.view()));
   supervisor.refused_dumps(recovery.refusal());
+  if (recovery.acceptor_only()) supervisor.votes_only();
   supervisor.members(group);
   if (server.pid() > 0) {
     supervisor.server(server.pid());
@@ -378,6 +379,7 @@ bool Node::open_group() {
   open_operators();
   open_http();
   open_supervisor();
+  if (recovery_->acceptor_only()) supervisor_.votes_only();
   loop_.wake_by(consensus_->event_fd(), false);
   loop_.wake_by(server_->segment().doorbell_fd(), true);
   return true;

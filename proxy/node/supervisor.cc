@@ -164,6 +164,8 @@ void Supervisor::removed() { send({{"t", "removed"}}); }
 
 void Supervisor::drained() { send({{"t", "drained"}}); }
 
+void Supervisor::votes_only() { send({{"t", "votes_only"}}); }
+
 void Supervisor::refused_dumps(const std::string& reason) {
   send({{"t", "refused"}, {"why", reason}});
 }

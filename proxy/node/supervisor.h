@@ -75,6 +75,8 @@ class Supervisor {
   void fatal(ExitStatus status, const std::string& message);
   void removed();
   void drained();
+  // No server can begin here before a checkpoint is there.
+  void votes_only();
   // Why CRIU does not dump this server; empty: it does.
   void refused_dumps(const std::string& reason);
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);

@@ -6,7 +6,7 @@
 //
 //   send(message_of(m).bytes()) .. another replica .. read_message(bytes) -> Message
 //
-// A new message is a struct and a row here, and whatever hears it (Node::hear,
+// A new message is a struct and a row here, and what hears it (Node::on_message,
 // proxy/node/node_events.cc).
 //
 // Threads: pure functions over plain values.

@@ -77,6 +77,24 @@ def without_container(scenario):
         scenario.check("--force-new-group" in text, "and the one command", text)
 
 
+def server_ends(scenario):
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=[*t.RETURNS, *RING, "--no-container"]) as group:
+        overwrite(port)
+        pair = followers(group)
+        kill(pids_of(group, "node", pair))
+        h.wait_until(lambda: only_vote(group, pair), 60, f"both only vote: {group.brief()}")
+        h.wait_until(lambda: group.verdict()[1]["verdict"]["serving"], 60, "it serves")
+        client = h.Redis(port, 60)
+        client.send("SHUTDOWN", "NOSAVE")
+        status = group.process.wait(60)
+        said = group.log.read_text(errors="replace")
+        scenario.check(status == 0 and "did not end" not in said and
+                       said.count("votes, and has no server") == 2,
+                       "the server ends: no replica without one is waited for", f"{status}: {said}")
+
+
 def with_checkpoints(scenario):
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port,
@@ -125,7 +143,7 @@ def on_hosts(scenario):
 
 def body(scenario):
     h.need("redis-server")
-    parts = {"without": without_container}
+    parts = {"without": without_container, "end": server_ends}
     if h.can_contain():
         parts |= {"checkpoints": with_checkpoints, "hosts": on_hosts}
     for name in scenario.options.only or parts:
