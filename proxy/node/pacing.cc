@@ -26,9 +26,12 @@ bool ClientPacing::step(const Seen& seen, std::int64_t now_ns) {
   const bool under = outstanding < proxy::kPipelineEntries / 2 && bytes < proxy::kPipelineBytes / 2;
   if (seen.leads) flow_.applied(seen.applied, now_ns);
   const bool waits = must_wait(seen.leads, now_ns);
-  const bool free = under && !seen.busy && !waits;
-  const bool pause = seen.paused ? !free : over || seen.busy || waits;
+  const bool free = under && !seen.busy && !seen.full && !waits;
+  const bool pause = seen.paused ? !free : over || seen.busy || seen.full || waits;
   note(waits && pause, now_ns);
+  const bool held = seen.leads && pause && (waits || seen.full);
+  if (!held) held_since_ns_ = 0;
+  if (held && held_since_ns_ == 0) held_since_ns_ = now_ns;
   return pause;
 }
 

@@ -24,7 +24,8 @@ class ClientPacing {
  public:
   struct Seen {
     bool leads = false;
-    bool busy = false;    // consensus took no more, or the log has no room
+    bool busy = false;    // consensus took no more
+    bool full = false;    // the log has no room before the next checkpoint
     bool paused = false;  // clients are
     Index applied{};
     Index proposed{};
@@ -47,6 +48,10 @@ class ClientPacing {
   // Followers are waited for (FLOW-1).
   bool waits() const noexcept { return since_ns_ != 0; }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
+  // For how long clients have been waiting for followers, or for room in the log, without a break.
+  std::int64_t held_ns(std::int64_t now_ns) const noexcept {
+    return held_since_ns_ == 0 ? 0 : now_ns - held_since_ns_;
+  }
 
  private:
   bool must_wait(bool leads, std::int64_t now_ns) const;
@@ -58,6 +63,7 @@ class ClientPacing {
   proxy::FlowControl flow_;
   std::int64_t since_ns_ = 0;   // 0: none is waited for
   std::int64_t waited_ns_ = 0;  // in all
+  std::int64_t held_since_ns_ = 0;
   std::int64_t logged_ns_ = 0;
 };
 

@@ -39,6 +39,7 @@ PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
       {own.needs_checkpoint, PeerNote::kNeedsCheckpoint},
       {own.no_room, PeerNote::kNoRoom},
       {own.acceptor_only, PeerNote::kAcceptorOnly},
+      {own.paced, PeerNote::kPaced},
       {own.held && own.lag_ms > control::kNearMs, PeerNote::kHeld}};
   for (const auto& [is, flag] : flags) note.flags |= is ? flag : 0;
   own.why_not.copy(note.why_not, sizeof note.why_not - 1);
@@ -55,6 +56,7 @@ control::Readiness readiness_of(const PeerNote& note) {
   told.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
   told.no_room = is(PeerNote::kNoRoom);
   told.acceptor_only = is(PeerNote::kAcceptorOnly);
+  told.paced = is(PeerNote::kPaced);
   told.held = is(PeerNote::kHeld);
   told.lag_ms = note.lag_ms;
   told.progress = {note.done, note.of, note.per_s, note.left_ms};

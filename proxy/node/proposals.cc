@@ -85,9 +85,14 @@ std::int64_t Proposals::due_ns() const noexcept {
 }
 
 void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns) {
-  const ClientPacing::Seen seen{leadership_.leads(),    leadership_.busy() || full,
-                                proxy_.paused(),        applied,
-                                leadership_.proposed(), waiting_bytes};
+  ClientPacing::Seen seen;
+  seen.leads = leadership_.leads();
+  seen.busy = leadership_.busy();
+  seen.full = full;
+  seen.paused = proxy_.paused();
+  seen.applied = applied;
+  seen.proposed = leadership_.proposed();
+  seen.waiting_bytes = waiting_bytes;
   const bool pause = pacing_.step(seen, now_ns);
   if (pause != proxy_.paused()) proxy_.pause(pause);
 }

@@ -63,6 +63,7 @@ class Proposals {
   // `waiting_bytes`: committed, and not admitted by the own server; `full`: the log has no room.
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
+  std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }
   proxy::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
     return pacing_.lag_of(who, now_ns);
   }

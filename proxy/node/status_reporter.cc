@@ -104,6 +104,7 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
   r.takes_clients = takes_clients();
   r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
   r.needs_checkpoint = needs_checkpoint;
+  r.paced = from_.proposals.held_ns(now_ns) > control::kNearMs * 1'000'000;
   r.no_room = no_room();
   // What it has not admitted runs at once when this replica leads.
   r.held =

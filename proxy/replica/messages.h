@@ -96,6 +96,7 @@ struct PeerNote {
     kLeads = 64,
     kNoRoom = 128,
     kAcceptorOnly = 256,
+    kPaced = 512,
   };
 };
 static_assert(kReplicasMax <= 128);

@@ -28,6 +28,7 @@ constexpr F kReadiness[] = {
     {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
     {"acceptor_only", Holds::kFlag, kAlways,
      "it votes, and has no server: it waits for a checkpoint"},
+    {"paced", Holds::kFlag, kAlways, "its clients wait for followers' servers, or a checkpoint"},
     {"no_room", Holds::kFlag, kAlways, "a disk or memory is full: its log cannot grow"},
     {"late", Holds::kFlag, kAlways, "its server could not serve within 200 ms if it led"},
     {"lag_ms", Holds::kNumber, kAlways, "age of the oldest entry that its server has not taken"},

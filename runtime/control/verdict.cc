@@ -182,6 +182,11 @@ Verdict unready(const ReplicaSeen& leader, const GroupSeen& group) {
   if (!told.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server does not go on");
   }
+  if (told.paced) {
+    return not_serving(Health::kNotServing,
+                       "not serving: clients wait until a majority's servers are near, or for a "
+                       "checkpoint");
+  }
   return not_serving(Health::kNotServing,
                      "not serving: " + who + " leads, and its server does not know that yet");
 }
@@ -295,7 +300,7 @@ Verdict verdict_of(const GroupSeen& group) {
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
   } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
-             !leader->told.why_not.empty()) {
+             leader->told.paced || !leader->told.why_not.empty()) {
     v = unready(*leader, group);
   } else if (stands(*leader, group)) {
     v = not_serving(Health::kNotServing, "NOT SERVING: the server of " + name_of(*leader) +
@@ -343,6 +348,7 @@ Json to_json(const Readiness& told) {
           {"recovers", told.recovers},
           {"needs_checkpoint", told.needs_checkpoint},
           {"acceptor_only", told.acceptor_only},
+          {"paced", told.paced},
           {"no_room", told.no_room},
           {"late", told.late()},
           {"lag_ms", told.lag_ms},
@@ -360,6 +366,7 @@ std::optional<Readiness> readiness_in(const Json& json) {
   told.recovers = flag_in(object, "recovers");
   told.needs_checkpoint = flag_in(object, "needs_checkpoint");
   told.acceptor_only = flag_in(object, "acceptor_only");
+  told.paced = flag_in(object, "paced");
   told.no_room = flag_in(object, "no_room");
   told.held = !flag_in(object, "late");
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());

@@ -43,6 +43,7 @@ struct Readiness {
   bool recovers = false;          // it runs what it missed
   bool needs_checkpoint = false;  // it lacks entries that left the log
   bool acceptor_only = false;     // it votes; no server can begin where its log and checkpoints do
+  bool paced = false;             // it leads, and its clients wait for followers or a checkpoint
   bool no_room = false;           // a disk or memory is full: its log cannot grow, inputs wait
   bool held = false;              // its server is where the leader's was last known to be: not late
   std::int64_t lag_ms = 0;        // age of the oldest entry that its server has not taken

@@ -101,17 +101,20 @@ def judge(faults, waits, end):
 
 
 def contradictions(said, waits, end):
-    """[(wait, what status said meanwhile)]: it called the group serving although a client had
-    waited for longer than WAITS_WITHIN, from before it looked until after it answered."""
+    """[(wait, what status said meanwhile)]: it called the group serving, at two looks behind each
+    other, although a client had waited for longer than WAITS_WITHIN, from before the first look
+    until after the second one was answered: where an outage ends one look may be a moment early."""
     found = []
     for wait in waits:
         over = wait.until(end)
         if over - wait.asked <= WAITS_WITHIN:
             continue
-        liar = next((s for s in said if s.serving and s.begin >= wait.asked + WAITS_WITHIN
-                     and s.end <= over), None)
-        if liar:
-            found.append((wait, liar))
+        within = [s.serving for s in said
+                  if s.begin >= wait.asked + WAITS_WITHIN and s.end <= over]
+        liar = next((i for i, pair in enumerate(zip(within, within[1:])) if all(pair)), None)
+        if liar is not None:
+            first = next(s for s in said if s.begin >= wait.asked + WAITS_WITHIN)
+            found.append((wait, said[said.index(first) + liar]))
     return found
 
 

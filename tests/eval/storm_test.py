@@ -71,19 +71,25 @@ class Honesty(unittest.TestCase):
         return [(w.asked, s.begin) for w, s in v.contradictions(samples, list(waits), END)]
 
     def test_serving_beside_a_client_that_waits_is_a_contradiction(self):
-        self.assertEqual(self.lies([said(10.1), said(10.4)], wait(10, 11)), [(10, 10.4)])
+        self.assertEqual(self.lies([said(10.1), said(10.4), said(10.5)], wait(10, 11)),
+                         [(10, 10.4)])
+
+    def test_one_look_alone_may_be_a_moment_early(self):
+        self.assertEqual(self.lies([said(10.1), said(10.4)], wait(10, 11)), [])
+        self.assertEqual(self.lies([said(10.4), said(10.5, serving=False), said(10.6)],
+                                   wait(10, 11)), [])
 
     def test_a_look_that_began_within_the_first_300_ms_is_none(self):
-        self.assertEqual(self.lies([said(10.2)], wait(10, 11)), [])
+        self.assertEqual(self.lies([said(10.2), said(10.4)], wait(10, 11)), [])
 
     def test_a_look_that_ended_behind_the_answer_is_none(self):
-        self.assertEqual(self.lies([said(10.9, end=11.1)], wait(10, 11)), [])
+        self.assertEqual(self.lies([said(10.8), said(10.9, end=11.1)], wait(10, 11)), [])
 
     def test_not_serving_is_the_truth(self):
         self.assertEqual(self.lies([said(10.5, serving=False)], wait(10, 11)), [])
 
     def test_a_client_that_still_waits_counts(self):
-        self.assertEqual(self.lies([said(50)], wait(10, None)), [(10, 50)])
+        self.assertEqual(self.lies([said(50), said(51)], wait(10, None)), [(10, 50)])
 
 
 class Read(unittest.TestCase):

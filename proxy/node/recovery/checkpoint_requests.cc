@@ -112,8 +112,8 @@ void CheckpointRequests::ask_if_wanted(bool started) {
 }
 
 void CheckpointRequests::step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs,
-                              bool low) {
-  seen_ = {now_ns, log_end, inputs, low};
+                              bool low, bool full) {
+  seen_ = {now_ns, log_end, inputs, low, full};
   if (wanted_not_.empty() && schedule_.due(seen_)) {
     const auto answer = nlohmann::json::parse(ask(nlohmann::json::object(), true));
     if (!answer.value("ok", false)) schedule_.failed(now_ns, false);

@@ -56,8 +56,9 @@ class CheckpointRequests {
   // crane-run asks, on behalf of a replica that waits for one: unless its operator wants none.
   void ask_if_wanted(bool started);
   // While it serves.  `log_end`: of the committed log, bytes; `inputs`: of clients, so far.
-  // `low`: the store's disk has little room.
-  void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs, bool low = false);
+  // `low`: the store's disk has little room; `full`: inputs wait for a checkpoint.
+  void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs, bool low = false,
+            bool full = false);
   // On every replica, as any of them may lead next: what became of a checkpoint.
   void heard(const CheckpointNote& note, std::int64_t now_ns);
   // .. and how long the own server has run in all when the log ended there.

@@ -21,7 +21,8 @@
 //                       kAgainMostNs.
 // INVARIANT SCHEDULE-2  When half of the ring is used behind the newest checkpoint, one has been
 //                       under way for less than kAnswerSoonNs, or the next request follows within
-//                       kAgainSoonNs.
+//                       kAgainSoonNs; another replica is asked as well when inputs have waited
+//                       for kAnswerFullNs, as the first may have been stopped.
 
 #include <algorithm>
 #include <cstdint>
@@ -42,6 +43,7 @@ class CheckpointSchedule {
   // Behind one, for kReplayNs, so many times as long as it took; but no longer than the other.
   static constexpr std::int64_t kCostTimes = 3, kCostMostNs = 60 * kSecond;
   static constexpr std::int64_t kAnswerNs = 30 * kSecond, kAnswerSoonNs = 5 * kSecond;
+  static constexpr std::int64_t kAnswerFullNs = 600'000'000;  // while inputs wait for it
   static constexpr std::int64_t kAgainNs = kSecond, kAgainMostNs = 30 * kSecond;
   static constexpr std::int64_t kAgainSoonNs = 2 * kSecond;
 
@@ -56,6 +58,7 @@ class CheckpointSchedule {
     std::uint64_t log_pos = 0;  // the end of what is committed
     std::uint64_t inputs = 0;   // of clients, so far
     bool low = false;           // a store's disk has little room: a checkpoint cuts the log there
+    bool full = false;          // inputs wait, as the ring is full behind the newest
   };
 
   explicit CheckpointSchedule(const Limits& limits) noexcept : limits_(limits) {}
@@ -68,7 +71,11 @@ class CheckpointSchedule {
     if (limits_.every_ns == 0 && limits_.log_bytes == 0) return false;
     const bool urgent = is_urgent(seen.log_pos);
     if (asked_ns_ != 0) {
-      if (seen.now_ns < asked_ns_ + (urgent ? kAnswerSoonNs : kAnswerNs)) return false;
+      full_ns_ = !seen.full ? 0 : full_ns_ != 0 ? full_ns_ : seen.now_ns;
+      const bool other =
+          full_ns_ != 0 && seen.now_ns - std::max(full_ns_, asked_ns_) >= kAnswerFullNs;
+      const bool late = seen.now_ns >= asked_ns_ + (urgent ? kAnswerSoonNs : kAnswerNs);
+      if (!late && !other) return false;
       failed(seen.now_ns, false);
       return true;
     }
@@ -84,6 +91,7 @@ class CheckpointSchedule {
   // An entry of the log asks a replica for one, for whatever reason.
   void asked(const Seen& seen) noexcept {
     asked_ns_ = std::max<std::int64_t>(seen.now_ns, 1);
+    full_ns_ = 0;
     asked_inputs_ = seen.inputs;
     under_way_pos_ = seen.log_pos;
     if (seen.low) low_at_ns_ = seen.now_ns + kLowSpacingNs;
@@ -153,6 +161,7 @@ class CheckpointSchedule {
   std::int64_t took_ns_ = 0;      // the last one, from its request on,
   std::int64_t taken_ns_ = 0;     // until then
   std::int64_t asked_ns_ = 0;     // when the one under way was asked for; 0: none is
+  std::int64_t full_ns_ = 0;      // since when inputs wait for it; 0: they do not
   std::int64_t refused_until_ns_ = 0;
   std::uint64_t under_way_pos_ = 0;  // where the log ended then
   int failures_ = 0;                 // in a row

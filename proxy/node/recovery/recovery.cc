@@ -262,7 +262,7 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   announce_checkpoints(now_ns);
   if (seen.serves) {
     requests_->step(now_ns, parts_->intake.end(), parts_->intake.inputs_of_clients(),
-                    group_->low_on_room());
+                    group_->low_on_room(), log_keeper_.full());
   }
   if (acceptor_only_ && !seen.stopping) {
     look_for_first(now_ns);

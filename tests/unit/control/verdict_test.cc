@@ -212,6 +212,9 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
       {"it listens no more",
        [](GroupSeen& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
        Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
+      {"its clients wait for followers", [](GroupSeen& g) { g.replicas[0].told.paced = true; },
+       Health::kNotServing, false, 0,
+       "not serving: clients wait until a majority's servers are near, or for a checkpoint"},
       {"its inputs wait for room", [](GroupSeen& g) { g.replicas[0].told.no_room = true; },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
@@ -344,7 +347,7 @@ TEST_CASE("verdict: notes name what is wrong with which replica, and that they d
 
 TEST_CASE("verdict: a replica's own word survives JSON", "[verdict]") {
   Readiness told;
-  told.runs = told.recovers = told.no_room = told.acceptor_only = true;
+  told.runs = told.recovers = told.no_room = told.acceptor_only = told.paced = true;
   told.lag_ms = 300;
   told.progress = {7, 70, 7, 9'000};
   told.why_not = "the server listens on no port";

@@ -69,6 +69,22 @@ TEST_CASE_METHOD(World, "a consensus that takes no more pauses clients", "[pacin
   CHECK_FALSE(step());
 }
 
+TEST_CASE_METHOD(World, "a log without room pauses clients, and for how long is known",
+                 "[pacing]") {
+  const std::int64_t now = 1'000 * kMs;
+  seen.full = true;
+  CHECK(step(now));
+  CHECK(pacing.held_ns(now + 300 * kMs) == 300 * kMs);
+  CHECK(step(now + 300 * kMs));
+  CHECK(pacing.held_ns(now + 400 * kMs) == 400 * kMs);
+  seen.full = false;
+  CHECK_FALSE(step(now + 400 * kMs));
+  CHECK(pacing.held_ns(now + 500 * kMs) == 0);
+  seen.busy = true;  // of consensus, which is no such wait
+  CHECK(step(now + 500 * kMs));
+  CHECK(pacing.held_ns(now + 900 * kMs) == 0);
+}
+
 TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time is counted",
                  "[pacing][FLOW-1]") {
   std::int64_t now = 1'000 * kMs;
@@ -81,6 +97,7 @@ TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time 
   CHECK(seen.paused);
   CHECK(pacing.waits());
   CHECK(pacing.waited_ns() > 0);
+  CHECK(pacing.held_ns(now) > 0);
   pacing.heard(ReplicaId{1}, {1000, 0}, now);  // with it a majority is near
   CHECK_FALSE(step(now));
   CHECK_FALSE(pacing.waits());

@@ -144,6 +144,17 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
     CHECK_FALSE(leader.asks(4 * kSecond, 70 * kMb, 2));
     CHECK(leader.asks(kSecond + 2 + CheckpointSchedule::kAnswerSoonNs, 70 * kMb, 2));
   }
+  SECTION("at once while inputs wait for it") {
+    CheckpointSchedule::Seen seen{3 * kSecond, 76 * kMb, 2};
+    seen.full = true;
+    CHECK_FALSE(schedule.due(seen));
+    seen.now_ns += CheckpointSchedule::kAnswerFullNs - 1;
+    CHECK_FALSE(schedule.due(seen));
+    seen.now_ns += 1;
+    REQUIRE(schedule.due(seen));
+    schedule.asked(seen);
+    CHECK_FALSE(schedule.due(seen));  // that one has as long
+  }
   SECTION("but not again and again where CRIU refuses the server") {
     schedule.failed(2 * kSecond, true);
     CHECK_FALSE(leader.asks(2 * kSecond + 1, 70 * kMb, 2));
