@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """crane-run is killed under load and started again over the living group; killed with all nodes but
-one, it leaves clients that wait, and status says so; a group whose processes were all killed is
-gone on with; another command is refused; --stop ends what nobody supervises.
+one, it leaves clients that wait, and status says so; nodes that have the server's sockets are
+stopped while a new crane-run wants them; a group whose processes were all killed is gone on with;
+another command is refused; --stop ends what nobody supervises.
 """
 import json
 import os
@@ -111,6 +112,31 @@ def one_left(scenario, group, port, who):
     group.settle()
 
 
+def others_do_not_answer(scenario, group, port):
+    """A replica that begins anew asks for the server's port while the nodes that have its socket
+    are stopped, and have not handed it over: it cannot be opened anew, and the group does not end
+    for that (ADOPT-1)."""
+    leader = group.leader()
+    lost = (leader + 1) % 3
+    nodes = [group.replica(n)["node_pid"] for n in range(3) if n != lost]
+    kill_crane_run(group)
+    kill(pids_of(group, "node", [lost]))
+    with h.stopped(nodes[0]), h.stopped(nodes[1]):
+        start_again(group)
+        h.wait_until(lambda: group.process.poll() is not None or
+                     (group.replica(lost)["server_pid"] or 0) > 0, 60,
+                     "crane-run knows that server: it heard before that the node wants the port")
+    all_back(group)
+    h.wait_until(lambda: control(group, "leader", "transfer", group.name, "--to",
+                                 str(lost))[0] == 0, 30, "that replica leads")
+    client = h.Redis(port, 30)   # by the socket that it was handed
+    scenario.check(client("PING") == "PONG", "the nodes with the port's socket are stopped while "
+                   "another one asks for the port: it has it afterwards")
+    client.close()
+    group.remember(group.state())
+    group.settle()
+
+
 def dead(scenario, group, port):
     """Power is not lost, but every process is."""
     from_zero(port)
@@ -139,6 +165,7 @@ def body(scenario):
         living(scenario, group, port)
         one_left(scenario, group, port, "the leader")
         one_left(scenario, group, port, "a follower")
+        others_do_not_answer(scenario, group, port)
         dead(scenario, group, port)
         kill_crane_run(group)
         status, text = run(group, "--stop", "--name", group.name, "--dir", str(group.home))

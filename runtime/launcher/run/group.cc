@@ -284,6 +284,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
   const Json message = Json::parse(json, nullptr, false);
   if (!message.is_object() || !message.contains("t") || !message["t"].is_string()) return;
   const std::string type = message["t"];
+  replica.introduces = false;  // its sockets came before
   try {
     if (type == "listen") {
       on_listen(replica, message);
@@ -328,6 +329,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
   } catch (const Json::exception& malformed) {
     detail("message " + json + ": " + malformed.what());
   }
+  answer_listens();
   write_state();
 }
 
@@ -335,6 +337,10 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   const std::uint16_t port = asked.at("port");
   handed_over_ = false;
   if (!listeners_.publishes(port)) return keep_inside(replica, port);
+  if (somebody_introduces() && listeners_.sockets().count(port) == 0) {
+    replica.asks_to_listen.push_back(asked.dump());
+    return;
+  }
   int fd = -1;
   bool fresh = false;
   const bool for_bind = asked.value("bind", false);
@@ -346,8 +352,8 @@ void Group::on_listen(Replica& replica, const Json& asked) {
         {{"t", "listen_failed"}, {"port", port}, {"message", failed.error().text}, {"error", -fd}});
     if (phase_ == Phase::kStopping) return;
     if (for_bind) return say(failed.error().text + "; the server's bind fails");
-    // Clients reach the server at another port.
-    if (listeners_.sockets().empty()) return end_with(failed.error());
+    // Else clients reach the server at another port, or through sockets that nodes have.
+    if (!took_over_ && listeners_.sockets().empty()) return end_with(failed.error());
     if (listeners_.unreached(port))
       say(failed.error().text + "; the group goes on, clients do not reach this port");
     return;

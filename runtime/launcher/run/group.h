@@ -24,6 +24,10 @@
 // When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
 // to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
 //
+// INVARIANT ADOPT-1  A port is opened anew only when every node that was taken over has handed
+//                        over the listening sockets that it has; a port that cannot be had ends no
+//                        group that has served.
+//
 // Threads / Processes: one thread. crane-run is the subreaper of all that its nodes leave behind,
 // so run() returns only when no process of the group is left.  Nodes that it took over are not its
 // children: pidfds tell of their ends.
@@ -92,13 +96,15 @@ class Group {
     int exit_status = 0;                    // of its server, when `exited`
     bool by_signal = false;                 // its server's end
     RestartLimiter returns;
-    std::string told;              // of its return, last
-    bool unheard = false;          // its node lives and has not answered us yet
-    std::int64_t heard_of_ms = 0;  // when it was asked last
-    pid_t unheard_pid = -1;        // as the crane-run before knew it
-    int node_status = 0;           // of its node, as wait(2) gives it, once `node` is -1
-    Outcome problem = Done{};      // what its node reported as fatal
-    int fatal_code = 0;            // with this status (runtime/setup/exit_status.h); 0: it did not
+    std::string told;         // of its return, last
+    bool unheard = false;     // its node lives and has not answered us yet,
+    bool introduces = false;  // or has, and not handed all of its listening sockets over
+    std::vector<std::string> asks_to_listen;  // which waits for those of others (ADOPT-1)
+    std::int64_t heard_of_ms = 0;             // when it was asked last
+    pid_t unheard_pid = -1;                   // as the crane-run before knew it
+    int node_status = 0;                      // of its node, as wait(2) gives it, once `node` is -1
+    Outcome problem = Done{};                 // what its node reported as fatal
+    int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 
@@ -112,6 +118,8 @@ class Group {
   void look_for_adoption();
   void look_at_adopted();
   bool somebody_is_unheard() const;
+  bool somebody_introduces() const;
+  void answer_listens();
   void kill_unheard();
   nlohmann::json answer(const nlohmann::json& request);
   // group_restarts.cc
@@ -200,6 +208,7 @@ class Group {
   std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for; 0: never
   bool served_ = false;        // there is something to lose
   bool handed_over_ = false;   // to another build of Crane, none of whose servers has listened
+  bool took_over_ = false;     // nodes that live: they may have sockets that clients use
   int status_ = 0;
   Outcome problem_ = Done{};
 };

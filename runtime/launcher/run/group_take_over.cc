@@ -11,6 +11,7 @@
 #include <climits>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
@@ -38,10 +39,13 @@ int Group::take_over(bool ends) {
     return conclude();
   }
   const int living = running();
-  say((living > 0 ? "taking over group " + options_.name +
-                        ", which nobody supervised: " + std::to_string(living) + " nodes run"
-                  : "going on with group " + options_.name + ", none of whose nodes runs") +
-      "; what it held is in " + directories_.dir() + " and " + directories_.shm_dir());
+  took_over_ = living > 0 || somebody_is_unheard();
+  const std::string what =
+      living > 0 ? "taking over group " + options_.name +
+                       ", which nobody supervised: " + std::to_string(living) + " nodes run"
+      : took_over_ ? "taking over group " + options_.name + ", none of whose nodes answers yet"
+                   : "going on with group " + options_.name + ", none of whose nodes runs";
+  say(what + "; what it held is in " + directories_.dir() + " and " + directories_.shm_dir());
   for (Replica& replica : replicas_) {
     if (replica.node >= 0 || replica.unheard || replica.drained || !replica.votes) continue;
     replica.problem = failure(Status::kNodeFailed, name_of(replica.number), "its node is lost",
@@ -86,6 +90,7 @@ bool Group::adopt(Replica& replica) {
   replica.node = adopted.pid;
   replica.pidfd = adopted.pidfd;
   replica.unheard = false;
+  replica.introduces = true;
   remove_notice(home_of(replica));
   detail(name_of(replica.number) + ": took over node " + std::to_string(replica.node));
   return true;
@@ -94,6 +99,21 @@ bool Group::adopt(Replica& replica) {
 bool Group::somebody_is_unheard() const {
   return std::any_of(replicas_.begin(), replicas_.end(),
                      [](const Replica& r) { return r.unheard; });
+}
+
+// A socket that one of these has cannot be opened anew (ADOPT-1).
+bool Group::somebody_introduces() const {
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [](const Replica& r) { return r.unheard || (r.introduces && r.node >= 0); });
+}
+
+void Group::answer_listens() {
+  if (somebody_introduces()) return;
+  for (Replica& replica : replicas_) {
+    for (const std::string& asked : std::exchange(replica.asks_to_listen, {})) {
+      if (replica.node >= 0) on_listen(replica, Json::parse(asked));
+    }
+  }
 }
 
 // A node that was busy, stopped or about to start when it was asked.
@@ -109,6 +129,7 @@ void Group::look_for_adoption() {
       write_state();
     }
   }
+  answer_listens();
 }
 
 void Group::look_at_adopted() {
