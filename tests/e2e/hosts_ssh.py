@@ -194,7 +194,7 @@ def whole_lines(text):
 
 def serve_and_lose(scenario, network, sshds):
     port = h.free_port()
-    # Without a container nobody has a checkpoint, so what is lost stays lost.
+    # Without a container there is no checkpoint: what is lost runs its log again.
     with Remote(scenario, network, program(port), port=port, rsh="", container=False) as group:
         got = [group.incr(i) for i in range(HOSTS)]
         scenario.check(got == [1, 2, 3], "ssh: clients of every host talk to one server", got)
@@ -202,15 +202,14 @@ def serve_and_lose(scenario, network, sshds):
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         got = [group.incr(i) for i in range(HOSTS) if i != leader]
         scenario.check(got == [4, 5], "the others go on after a SIGKILL of the leader's node", got)
-        h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
-        said = group.said()
-        scenario.check(f"replica {leader} on {network.names[leader]}: its node is lost: killed by "
-                       "SIGKILL" in said, "crane-run says which, where and why", said)
+        h.wait_until(lambda: f"replica {leader} on {network.names[leader]}: its node killed by "
+                     "SIGKILL" in group.said(), 30, "crane-run says which, where and why")
+        h.wait_until(lambda: (group.status(leader) or {}).get("server_pid"), 30, "it is back")
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
         scenario.check(group.wait() == 0 and whole_lines(group.said()),
                        "Ctrl-C ends it with status 0",
                        group.said())
-        sshds.empty(scenario, group, "nothing is left but the log of the killed one", [leader])
+        sshds.empty(scenario, group, "nothing is left")
 
 
 def crane_run_is_killed(scenario, network, sshds):

@@ -169,9 +169,9 @@ def started_by_crane_run(scenario, hosts):
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)
         scenario.check_equal(group, "--prefix", recordings=rest)
-        h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
+        h.wait_until(lambda: "its node killed by SIGKILL" in group.said(), 30, "crane-run notices")
         scenario.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
-        gone(scenario, group, "and nothing is left but the log of the killed one", [leader])
+        gone(scenario, group, "and nothing is left but a log of the killed one", [leader])
 
 
 def devices_are_tested(scenario):
