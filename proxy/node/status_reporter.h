@@ -11,6 +11,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
+#include "dmt/base/clock.h"
 #include "proxy/clients/server.h"
 #include "proxy/node/config.h"
 #include "proxy/node/event_log.h"
@@ -74,8 +75,11 @@ class StatusReporter {
   std::int64_t due_ns() const noexcept {
     return std::min({report_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }
-  // What a peer has told of itself; nullopt: nothing since it is there.
-  std::optional<control::Readiness> told(ReplicaId peer) const { return notes_.told(peer); }
+  // What a peer has told of itself, or what this replica would; nullopt: nothing since it is there.
+  std::optional<control::Readiness> told(ReplicaId who) const {
+    if (value(who) == from_.config.replica) return readiness(false, monotonic_ns());
+    return notes_.told(who);
+  }
   void heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns) {
     notes_.heard(from, note, now_ns);
   }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Flow control (proxy/clients/flow_control.h): while both followers are slow, clients of the leader
-wait for the faster one; with --lag 0 they do not."""
+wait for the faster one; with --lag 0 they do not. While both are stopped clients are served, also
+when the log since the newest checkpoint fills the ring, as none can be taken (KEEP-1)."""
 import contextlib
 import os
 import signal
@@ -75,6 +76,34 @@ def loaded(scenario, lag, enough):
         return found
 
 
+def stopped(scenario):
+    """More than the ring holds is written while no follower's server runs."""
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port, options=["--ring-mb", "16"]) as group:
+        h.wait_until(group.may_lose_one, 60, "one may be lost")
+        leader = group.leader()
+        log = group.dir / f"r{leader}/node.log"
+        pids = [pid for n in range(3) if n != leader
+                for pid in h.descendants([group.status(n)["server_pid"]])]
+        with contextlib.ExitStack() as stack:
+            for pid in pids:
+                stack.enter_context(h.stopped(pid))
+            client = h.Redis(port, 60)
+            written = 0
+            while "not kept whole any more" not in log.read_text(errors="replace"):
+                client("SET", f"filler {written % 4}", "x" * 100_000)
+                written += 1
+                if written > 2000:
+                    raise h.Failure("the log is kept, although no checkpoint can be taken")
+            for n in range(300):   # more than the ring holds
+                client("SET", f"filler {n % 4}", "x" * 100_000)
+            scenario.check(written > 50, "both followers' servers are stopped: clients are served "
+                           f"when the kept log is full, after {written} writes")
+            client.close()
+        group.remember(group.state())
+        group.settle(60)
+
+
 def body(scenario):
     h.need("redis-server", "redis-benchmark")
     ms = loaded(scenario, 50, waited)
@@ -83,6 +112,8 @@ def body(scenario):
                          (ahead(group), waited(group)))
     scenario.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, nobody waited",
                    f"{ms} ms")
+    if h.can_contain():
+        stopped(scenario)
 
 
 h.tell("flow", body)

@@ -8,7 +8,8 @@
 //   for inputs that are under way and for what the server needs to come to rest.
 //
 // The log is given up only where no checkpoint comes: CRIU refuses the server, kAttempts were given
-// up while inputs waited, or the server alone has filled the rest.  From there on a replica that is
+// up while inputs waited, no server that could be dumped gets to an entry, or the leader's alone
+// has filled the rest.  From there on a replica that is
 // lost depends on the others; the next checkpoint mends that.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
@@ -39,6 +40,7 @@ class LogKeeper {
   struct Seen {
     std::uint64_t log_end = 0;   // of what is committed, bytes
     bool refused = false;        // CRIU does not dump this server
+    bool stand = false;          // the servers of all followers do, and are not recovering
     std::uint64_t given_up = 0;  // checkpoints, so far
     Index compared{};            // the replicas were equal up to here
     bool looked = false;         // for the newest checkpoint of this machine:
@@ -83,7 +85,7 @@ class LogKeeper {
     if (full_ && !was_full) given_up_ = seen.given_up;
     const bool in_vain = full_ && seen.given_up >= given_up_ + kAttempts;
     const bool brim = parts(seen.log_end) >= kBrimParts;
-    if (keeps_ && (seen.refused || in_vain || brim)) {
+    if (keeps_ && (seen.refused || in_vain || brim || (full_ && seen.stand))) {
       keeps_ = full_ = false;
       actions.gives_up = true;
     }

@@ -25,6 +25,7 @@ namespace {
 
 // A replica without a server looks so often for a checkpoint that it did not hear of.
 constexpr std::int64_t kFirstLookNs = 500'000'000;
+constexpr std::int64_t kStandsMs = 2'000;  // behind: its checkpoint is not waited for
 constexpr std::int64_t kUnusableNs =
     30'000'000'000;  // then one that could not be used is tried again
 
@@ -444,10 +445,22 @@ Index Recovery::trusted() const {
   return Index{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
 }
 
+// Of those that a checkpoint can be asked of: they are stopped, or starved.
+bool Recovery::followers_stand() const {
+  const auto members = group_->members();
+  return std::all_of(members.begin(), members.end(), [this](const consensus::MemberStatus& m) {
+    if (m.role != consensus::MemberRole::kVoter || !m.connected) return true;
+    const auto told = actions_.told(m.id);
+    if (m.id == leadership_.leader() || !told) return m.id == leadership_.leader();
+    return told->acceptor_only || (!told->recovers && !told->held && told->lag_ms >= kStandsMs);
+  });
+}
+
 void Recovery::keep_log(std::int64_t now_ns) {
   LogKeeper::Seen seen;
   seen.log_end = parts_->intake.end();
   seen.refused = !tier_.refusal().empty();
+  seen.stand = log_keeper_.full() && followers_stand();
   seen.given_up = given_up_;
   seen.compared = trusted();
   seen.looked = log_keeper_.looks(seen.log_end, now_ns);
@@ -463,7 +476,9 @@ void Recovery::keep_log(std::int64_t now_ns) {
     spdlog::warn(
         "the log since the newest checkpoint is not kept whole any more, because {}: until the "
         "next checkpoint a replica that is lost depends on the others",
-        seen.refused ? tier_.refusal() : "no newer checkpoint came");
+        seen.refused ? tier_.refusal()
+        : seen.stand ? "the servers that could be dumped stand still"
+                     : "no newer checkpoint came");
     group_->keep_log(nullptr);
   }
 }

@@ -61,7 +61,7 @@ struct RecoveryActions {
   std::function<GrantTurns()> input_grant;
   // While this replica leads: how far a follower's server is behind its own, ns.
   std::function<std::int64_t(ReplicaId who)> lag_ns;
-  // What a peer says of itself; nullopt: nothing is known.
+  // What a replica says of itself, this one as well; nullopt: nothing is known.
   std::function<std::optional<control::Readiness>(ReplicaId who)> told;
   // As if the server had put it out.
   std::function<void(const OutputHeader& header)> put_out;
@@ -194,6 +194,7 @@ class Recovery {
   bool others_suffice() const;
   void rely_on_checkpoints();
   void keep_log(std::int64_t now_ns);
+  bool followers_stand() const;
   Index trusted() const;
   Index applied() const;
   bool reaches_beginning() const;

@@ -94,6 +94,13 @@ TEST_CASE("log keeper: a checkpoint ahead of the own log makes room at once", "[
 TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = at(kFull);
+  SECTION("no server that could be dumped moves") {
+    seen.stand = true;
+    seen.log_end = kFull - 1;
+    CHECK_FALSE(keeper.step(seen).gives_up);  // inputs do not wait yet
+    seen.log_end = kFull;
+    CHECK(keeper.step(seen).gives_up);
+  }
   SECTION("CRIU refuses the server") {
     seen.refused = true;
     CHECK(keeper.step(seen).gives_up);
