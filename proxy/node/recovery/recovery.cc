@@ -25,9 +25,10 @@ namespace {
 
 // A replica without a server looks so often for a checkpoint that it did not hear of.
 constexpr std::int64_t kFirstLookNs = 500'000'000;
-constexpr std::int64_t kStandsMs = 2'000;  // behind: its checkpoint is not waited for
-constexpr std::int64_t kUnusableNs =
-    30'000'000'000;  // then one that could not be used is tried again
+// After so long one that could not be used is tried again.
+constexpr std::int64_t kUnusableNs = 30'000'000'000;
+// A server that is so far behind is waited for with no checkpoint.
+constexpr std::int64_t kStandsMs = 2'000;
 
 }  // namespace
 
