@@ -229,6 +229,9 @@ void StatusReporter::tell_peers(std::int64_t now_ns) {
                  no_room(),
                  from_.server.pid(),
                  not_serving_};
+  // A server that has something to run may be late soon, which no event tells.
+  const bool runs = from_.server.applied() < from_.intake.last_for_server();
+  if (runs && tell_at_ns_ == proxy::kNever) tell_at_ns_ = now_ns + kMovesNs;
   if (now == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return;
   told_ = now;
   const control::Readiness own = readiness(false, now_ns);
