@@ -57,6 +57,10 @@ struct Listed {
   std::string damage;       // why the manifest cannot be used; then it is empty
   Manifest manifest;
   std::uint64_t bytes() const;  // on disk
+  // Whole, as far as its manifest tells, and of the log with this digest.
+  bool belongs_to(const std::string& log_digest) const {
+    return damage.empty() && manifest.log_digest == log_digest;
+  }
 };
 
 // What clean() may take of the dead: also what a shipment could go on with?

@@ -66,7 +66,7 @@ const Listed* Newest::look(const std::string& group_directory, const std::string
       known->second.manifest.node_state.clear();  // it may be long, and is no use here
     }
     Listed& listed = known->second;
-    if (!listed.damage.empty() || listed.manifest.log_digest != log_digest) continue;
+    if (!listed.belongs_to(log_digest)) continue;
     listed.distrusted = place.is_distrusted(listed.name);  // unlike a manifest it may change
     if (!listed.distrusted) return &listed;
     if (distrusted == nullptr) distrusted = &listed;

@@ -23,7 +23,8 @@ constexpr std::uint64_t kTakesUp = 100, kAllTakeUp = 100;
 constexpr std::uint64_t kOutages = 5;
 // Whose ring does not hold what follows tries another one.
 constexpr unsigned kToldAgainMax = 1;
-// Of the calm: until then nobody is told a place, and clients fill the rings; then all are.
+// In the first third of the calm no replica gets a place, so clients fill the rings; then all get
+// one.
 constexpr std::uint64_t kUntoldPart = 3;
 
 }  // namespace

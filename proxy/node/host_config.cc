@@ -165,10 +165,9 @@ void choose_begin(Config& c) {
   if (!c.record.empty() && !was_here) return;
   const auto kept = checkpoint::find_kept(c.dir).checkpoints;
   const std::string digest = checkpoint::digest_of_log(c.group, c.log_id);
-  c.restore = c.may_begin =
-      was_here || std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
-        return k.listed.damage.empty() && k.listed.manifest.log_digest == digest;
-      });
+  c.restore = c.may_begin = was_here || std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
+                              return k.listed.belongs_to(digest);
+                            });
 }
 
 void forget_group(const Config& c) {

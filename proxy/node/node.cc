@@ -14,6 +14,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/node/consensus_options.h"
+#include "proxy/node/out_of_band.h"
 #include "proxy/node/unhooked.h"
 #include "runtime/setup/service_manager.h"
 
@@ -260,7 +261,7 @@ std::int64_t Node::watch_lead() {
   const LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
   if (actions.asks) {
     for (const ReplicaId to : voters) {
-      (void)consensus_->send_message(to, replica::message_of(replica::StandingMessage{}).bytes());
+      (void)send(*consensus_, to, replica::StandingMessage{});
     }
   }
   if (!actions.successor) return actions.due_ns;

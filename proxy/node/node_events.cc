@@ -12,6 +12,7 @@
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
+#include "proxy/node/out_of_band.h"
 #include "proxy/node/soft_barriers.h"
 
 namespace crane::node {
@@ -58,7 +59,7 @@ void Node::hear(ReplicaId from, const replica::StandingMessage& message) {
     answer.clock = dmt::clock_now(layout);
     answer.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
   }
-  (void)consensus_->send_message(from, replica::message_of(answer).bytes());
+  (void)send(*consensus_, from, answer);
 }
 
 // --- the log ------------------------------------------------------------------------------------

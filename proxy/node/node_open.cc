@@ -21,6 +21,7 @@
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/node.h"
+#include "proxy/node/out_of_band.h"
 #include "proxy/node/recovered_clients.h"
 #include "proxy/node/server_maps.h"
 #include "runtime/setup/outbound.h"
@@ -82,7 +83,7 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
   const bool ends = config.skip_checkpoints || config.replicas == 1 || !mode.member();
   if (opened.ok() || opened.error().code != Code::kGone || ends) return opened;
   options.acceptor_only = true;
-  recovery.votes_only();
+  recovery.be_acceptor_only();
   return mode.open_log(std::move(options), behind, reader);
 }
 
@@ -105,7 +106,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy, const Leadersh
   supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
                   view_counter(leadership.view()));
   supervisor.refused_dumps(recovery.refusal());
-  if (recovery.acceptor_only()) supervisor.votes_only();
+  if (recovery.acceptor_only()) supervisor.acceptor_only();
   supervisor.members(group);
   if (server.pid() > 0) {
     supervisor.server(server.pid());
@@ -154,7 +155,7 @@ void Node::open_log_side() {
   };
   intake_ = std::make_unique<LogIntake>(std::move(intake));
   progress_ = std::make_unique<ProgressReporter>([this](const replica::ProgressMessage& note) {
-    (void)consensus_->send_message(leadership_.leader(), replica::message_of(note).bytes());
+    (void)send(*consensus_, leadership_.leader(), note);
   });
   RecoveryActions recovery;
   recovery.on_event = [this] { server_->node_awake(); };
@@ -270,7 +271,7 @@ void Node::open_checks() {
     return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
   };
   check.send = [this](ReplicaId to, const proxy::Digest& digest) {
-    (void)consensus_->send_message(to, replica::message_of(digest).bytes());
+    (void)send(*consensus_, to, digest);
   };
   check.members = [this] { return consensus_->members(); };
   check.maps = [this] { return maps_of(server_->pid()); };
@@ -379,7 +380,7 @@ bool Node::open_group() {
   open_operators();
   open_http();
   open_supervisor();
-  if (recovery_->acceptor_only()) supervisor_.votes_only();
+  if (recovery_->acceptor_only()) supervisor_.acceptor_only();
   loop_.wake_by(consensus_->event_fd(), false);
   loop_.wake_by(server_->segment().doorbell_fd(), true);
   return true;

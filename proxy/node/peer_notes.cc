@@ -145,7 +145,7 @@ PeerSeen PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) 
   if (!p.there) return seen;
   seen.silent = p.asked_ns != 0 && now_ns - p.asked_ns > kAnswerNs;
   if (!p.note) return seen;
-  seen.told = readiness_of(*p.note);
+  seen.told = told(peer);
   seen.applied = p.note->applied;
   return seen;
 }

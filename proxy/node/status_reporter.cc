@@ -15,6 +15,7 @@
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/node/backlog_room.h"
+#include "proxy/node/out_of_band.h"
 #include "proxy/node/placement.h"
 
 namespace crane::node {
@@ -174,8 +175,7 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
   for (const ReplicaId peer : notes_.ask(now_ns)) {
     PeerNote question = own;
     question.asks = 1;
-    (void)from_.group.send_message(
-        peer, replica::message_of(question).bytes());  // lost: it counts as silent
+    (void)send(from_.group, peer, question);  // lost: it counts as silent
   }
   for (const consensus::MemberStatus& m : s.log.members) {
     if (value(m.id) == s.replica) continue;
@@ -253,7 +253,7 @@ void StatusReporter::tell_peers(std::int64_t now_ns) {
   }
   tell_at_ns_ = moves ? now_ns + kMovesNs : proxy::kNever;
   for (const ReplicaId to : notes_.due(note, group.members, now_ns)) {
-    notes_.sent(to, from_.group.send_message(to, replica::message_of(note).bytes()), now_ns);
+    notes_.sent(to, send(from_.group, to, note), now_ns);
   }
 }
 

@@ -164,7 +164,7 @@ void Supervisor::removed() { send({{"t", "removed"}}); }
 
 void Supervisor::drained() { send({{"t", "drained"}}); }
 
-void Supervisor::votes_only() { send({{"t", "votes_only"}}); }
+void Supervisor::acceptor_only() { send({{"t", "acceptor_only"}}); }
 
 void Supervisor::refused_dumps(const std::string& reason) {
   send({{"t", "refused"}, {"why", reason}});

@@ -76,7 +76,7 @@ class Supervisor {
   void removed();
   void drained();
   // No server can begin here before a checkpoint is there.
-  void votes_only();
+  void acceptor_only();
   // Why CRIU does not dump this server; empty: it does.
   void refused_dumps(const std::string& reason);
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);

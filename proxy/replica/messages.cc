@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/replica/messages.h"
 
+#include <cstring>
+
 namespace crane::replica {
 namespace {
 

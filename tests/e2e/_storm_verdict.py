@@ -109,12 +109,11 @@ def contradictions(said, waits, end):
         over = wait.until(end)
         if over - wait.asked <= WAITS_WITHIN:
             continue
-        within = [s.serving for s in said
-                  if s.begin >= wait.asked + WAITS_WITHIN and s.end <= over]
-        liar = next((i for i, pair in enumerate(zip(within, within[1:])) if all(pair)), None)
-        if liar is not None:
-            first = next(s for s in said if s.begin >= wait.asked + WAITS_WITHIN)
-            found.append((wait, said[said.index(first) + liar]))
+        looks = [s for s in said if s.begin >= wait.asked + WAITS_WITHIN and s.end <= over]
+        liar = next((one for one, following in zip(looks, looks[1:])
+                     if one.serving and following.serving), None)
+        if liar:
+            found.append((wait, liar))
     return found
 
 

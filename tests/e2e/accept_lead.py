@@ -41,7 +41,7 @@ class Stopped:
             self.ends.wait(STANDS)
             if self.runs:
                 self.signal(signal.SIGCONT)
-                time.sleep(self.runs)
+                time.sleep(self.runs)   # no condition: the fault
 
     def __enter__(self):
         self.thread.start()

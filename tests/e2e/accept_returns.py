@@ -81,6 +81,7 @@ def one_server(scenario, kind, kills):
         load = subprocess.Popen(server.load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             for n in range(kills):
+                # No condition: the load goes on until the next kill.
                 time.sleep(max(0.0, began + EVERY * (n + 1) - BEFORE - time.monotonic()))
                 seconds, share = lose_one(group)
                 rows.append((time.monotonic() - began, seconds, share))

@@ -22,17 +22,21 @@ bool none_has_server(std::span<const VoterSeen> voters, ReplicaId self) noexcept
   });
 }
 
+bool others_suffice(std::span<const VoterSeen> voters, ReplicaId self) noexcept {
+  const auto others = std::count_if(voters.begin(), voters.end(), [self](const VoterSeen& v) {
+    return v.connected && v.id != self;
+  });
+  return static_cast<std::size_t>(others) * 2 > voters.size();
+}
+
 bool may_restart(std::span<const VoterSeen> voters, ReplicaId self, Index at,
                  std::int64_t known_ns) noexcept {
   if (none_has_server(voters, self)) return true;
-  std::size_t others = 0;
-  for (const VoterSeen& v : voters) {
-    if (!v.connected || v.id == self) continue;
-    const bool goes_first = v.id < self && v.waits_behind && *v.waits_behind < at;
-    if (goes_first && known_ns < kTurnNs) return false;
-    ++others;
-  }
-  return voters.size() <= 2 || others * 2 > voters.size() || known_ns >= kSpareNs;
+  const bool another_first = std::any_of(voters.begin(), voters.end(), [&](const VoterSeen& v) {
+    return v.connected && v.id < self && v.waits_behind && *v.waits_behind < at;
+  });
+  if (another_first && known_ns < kTurnNs) return false;
+  return voters.size() <= 2 || others_suffice(voters, self) || known_ns >= kSpareNs;
 }
 
 bool MissingEntries::is_due(std::int64_t now_ns) noexcept {
@@ -75,7 +79,7 @@ std::optional<Index> MissingEntries::find_behind(Index last, Shipping* shipping,
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     const checkpoint::Manifest& m = one.manifest;
-    if (!one.damage.empty() || one.distrusted || m.log_digest != digest) continue;
+    if (!one.belongs_to(digest) || one.distrusted) continue;
     if (m.at.index <= last) break;  // LACK-1
     if (std::find(unusable.begin(), unusable.end(), m.at.index) != unusable.end()) continue;
     // The process that fetched it has not said so yet, and may not be done.

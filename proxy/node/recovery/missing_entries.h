@@ -32,6 +32,9 @@ struct VoterSeen {
 // Whether no voter but perhaps one that is away has a server; `self` has none.
 bool none_has_server(std::span<const VoterSeen> voters, ReplicaId self) noexcept;
 
+// The other voters that are connected are a majority.
+bool others_suffice(std::span<const VoterSeen> voters, ReplicaId self) noexcept;
+
 // Whether the replica may restart at a checkpoint at `at`, which it has known for so long
 // (VOTES-1). While another one's server serves, the replica with the lowest id goes first, unless
 // that does not go for kTurnNs; and the others are a majority without it, unless no other voter

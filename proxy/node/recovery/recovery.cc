@@ -17,6 +17,7 @@
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/control.h"
 #include "proxy/node/lead_watch.h"
+#include "proxy/node/out_of_band.h"
 #include "proxy/node/pacing.h"
 #include "proxy/record/verification.h"
 
@@ -43,7 +44,9 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
       start_(config, agreed, member),
       start_check_(agreed),
       tier_(config, leadership,
-            {[this](ReplicaId to, const replica::RefusalMessage& note) { send(to, note); },
+            {[this](ReplicaId to, const replica::RefusalMessage& note) {
+               if (group_ != nullptr) (void)send(*group_, to, note);
+             },
              actions_.refusal_changed}),
       missing_(config),
       log_keeper_(keeps_whole_log(config) ? member_options(config).ring_bytes : 0),
@@ -191,19 +194,13 @@ void Recovery::passed_over(const consensus::EntryView& entry, std::int64_t now_n
   announce(note, now_ns);
 }
 
-// Lost where the log is not open yet.
-template <typename M>
-void Recovery::send(ReplicaId to, const M& message) {
-  if (group_ != nullptr) (void)group_->send_message(to, replica::message_of(message).bytes());
-}
-
 void Recovery::heard(ReplicaId from, const replica::CommittedMessage& message) {
   if (message.answers != 0) return catch_up_.heard(message);
   if (!leadership_.leads()) return;
   replica::CommittedMessage answer = message;
   answer.answers = 1;
   answer.committed = value(group_->status().committed);
-  send(from, answer);
+  (void)send(*group_, from, answer);
 }
 
 void Recovery::visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
@@ -332,7 +329,7 @@ void Recovery::announce_checkpoints(std::int64_t now_ns) {
 
 void Recovery::announce(const CheckpointNote& note, std::int64_t now_ns) {
   for (const consensus::MemberStatus& m : group_->members()) {
-    if (value(m.id) != config_.replica) send(m.id, note);
+    if (value(m.id) != config_.replica) (void)send(*group_, m.id, note);
   }
   heard(note, now_ns);
 }
@@ -358,15 +355,6 @@ std::vector<VoterSeen> Recovery::voters_seen() const {
   return voters;
 }
 
-// They are a majority without this replica.
-bool Recovery::others_suffice() const {
-  const std::vector<VoterSeen> voters = voters_seen();
-  const auto others = std::count_if(voters.begin(), voters.end(), [this](const VoterSeen& v) {
-    return v.connected && value(v.id) != config_.replica;
-  });
-  return static_cast<std::size_t>(others) * 2 > voters.size();
-}
-
 // What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
 void Recovery::look_for_newer(std::int64_t now_ns) {
   if (!missing_.is_due(now_ns)) return;
@@ -380,7 +368,7 @@ void Recovery::look_for_newer(std::int64_t now_ns) {
   Overtaking::Seen seen;
   seen.applied = parts_->applied();
   seen.caught_up = !catch_up_.active() && seen.applied >= parts_->intake.last_for_server();
-  seen.spared = others_suffice();
+  seen.spared = others_suffice(voters_seen(), ReplicaId{config_.replica});
   seen.now_ns = now_ns;
   const auto least = overtaking_.step(seen);  // OVERTAKE-1
   if (!least) return;
@@ -478,7 +466,7 @@ void Recovery::keep_log(std::int64_t now_ns) {
         "the log since the newest checkpoint is not kept whole any more, because {}: until the "
         "next checkpoint a replica that is lost depends on the others",
         seen.refused ? tier_.refusal()
-        : seen.stand ? "the servers that could be dumped stand still"
+        : seen.stand ? "no follower's server runs on, so none can be dumped"
                      : "no newer checkpoint came");
     group_->keep_log(nullptr);
   }
@@ -505,7 +493,7 @@ void Recovery::step_catch_up(std::int64_t behind_ns, std::int64_t now_ns) {
   seen.committed = group_->status().committed;
   seen.behind_ns = behind_ns;
   if (const auto question = catch_up_.question(seen.follows, now_ns)) {
-    send(leadership_.leader(), *question);
+    (void)send(*group_, leadership_.leader(), *question);
   }
   if (!catch_up_.step(seen, now_ns)) return;
   spdlog::info("caught up at entry {}", value(seen.applied));

@@ -9,9 +9,9 @@
 //
 // Threads: the node's one thread, inside its event loop.
 // INVARIANT VOTES-1  A replica whose log does not reach back to where a server can begin votes and
-//                    holds the log, without a server; it restarts at a checkpoint behind all that
-//                    its log held, one such replica after the other, and none that is needed for
-//                    a majority meanwhile.
+//                    holds the log, without a server, until a checkpoint is there.  While another
+//                    replica serves, it restarts only at one behind all that its log held, and as
+//                    may_restart() says.
 // INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log, and one waits for the
 //                       other's checkpoint to be packed.
 
@@ -89,7 +89,7 @@ class Recovery {
   const StartingPoint& start() const noexcept { return start_; }
   void open(ServerParts parts);
   // Before opened(): no server can begin where the log does (VOTES-1).
-  void votes_only() noexcept { acceptor_only_ = true; }
+  void be_acceptor_only() noexcept { acceptor_only_ = true; }
   // The log is open; `group` outlives this.
   void opened(consensus::Consensus& group);
 
@@ -189,9 +189,6 @@ class Recovery {
   void hurry_packing();
   void announce_checkpoints(std::int64_t now_ns);
   void announce(const CheckpointNote& note, std::int64_t now_ns);
-  template <typename M>
-  void send(ReplicaId to, const M& message);
-  bool others_suffice() const;
   void rely_on_checkpoints();
   void keep_log(std::int64_t now_ns);
   bool followers_stand() const;

@@ -132,8 +132,8 @@ bool StartingPoint::left_one_out() const {
   const auto all = checkpoints_to_try(config_);
   return std::any_of(all.begin(), all.end(), [&](const checkpoint::Kept& one) {
     const checkpoint::Listed& c = one.listed;
-    return c.distrusted && c.damage.empty() && c.manifest.log_digest == digest &&
-           c.manifest.at.index > state_.at.index && !is_unusable(c.manifest.at.index);
+    return c.distrusted && c.belongs_to(digest) && c.manifest.at.index > state_.at.index &&
+           !is_unusable(c.manifest.at.index);
   });
 }
 

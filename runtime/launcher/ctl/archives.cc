@@ -224,7 +224,7 @@ bool find_newest(const std::string& home, const std::string& log_digest, Source&
   for (auto& kept : checkpoint::find_kept(home).checkpoints) {
     checkpoint::Listed& one = kept.listed;
     const checkpoint::Manifest& m = one.manifest;
-    if (!one.damage.empty() || m.log_digest != log_digest || !restores_with(m.library_digest)) {
+    if (!one.belongs_to(log_digest) || !restores_with(m.library_digest)) {
       continue;
     }
     source.place = fs::path(one.path).parent_path();

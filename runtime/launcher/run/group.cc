@@ -315,8 +315,8 @@ void Group::on_message(Replica& replica, const std::string& json) {
       replica.drained = true;
     } else if (type == "bring_back") {
       on_bring_back(message);
-    } else if (type == "votes_only") {
-      replica.votes_only = true;
+    } else if (type == "acceptor_only") {
+      replica.acceptor_only = true;
       say("replica " + std::to_string(replica.number) +
               " votes, and has no server until a checkpoint is there: its log begins behind the "
               "newest one",
@@ -406,7 +406,7 @@ void Group::on_exit(Replica& replica, int status, bool by_signal) {
     }
   }
   const bool all = std::all_of(replicas_.begin(), replicas_.end(), [&](const Replica& r) {
-    return r.exited || r.node < 0 || r.votes_only || analyses(r);
+    return r.exited || r.node < 0 || r.acceptor_only || analyses(r);
   });
   if (all) {
     // Who asked for that end reads no log; everybody else does.

@@ -11,7 +11,7 @@
 //                 {"t":"removed"}: this one does not any more
 //                 {"t":"drained"}: it ends, and is not missed
 //                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
-//                 {"t":"votes_only"}: it has no server until a checkpoint is there
+//                 {"t":"acceptor_only"}: it has no server until a checkpoint is there
 //                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
 //                 {"t":"not_published","port":80}
@@ -91,7 +91,7 @@ class Group {
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
     bool removed = false, drained = false;  // said by its node, which ends
-    bool votes_only = false;                // said by its node: no server ends there
+    bool acceptor_only = false;             // said by its node: no server ends there
     std::optional<Begin> next;              // then it recovers so
     int exit_status = 0;                    // of its server, when `exited`
     bool by_signal = false;                 // its server's end

@@ -149,7 +149,7 @@ bool Group::has_checkpoint() const {
       checkpoint::digest_of_log(options_.name, number_of_log(record_.log_id));
   const auto kept = checkpoint::find_kept(directories_.dir()).checkpoints;
   return std::any_of(kept.begin(), kept.end(), [&digest](const checkpoint::Kept& one) {
-    return one.listed.damage.empty() && one.listed.manifest.log_digest == digest;
+    return one.listed.belongs_to(digest);
   });
 }
 

@@ -24,7 +24,7 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
   replica.problem = Done{};
   replica.fatal_code = 0;
   replica.server = -1;
-  replica.ready = replica.drained = replica.removed = replica.votes_only = replica.introduces =
+  replica.ready = replica.drained = replica.removed = replica.acceptor_only = replica.introduces =
       false;
   replica.asks_to_listen.clear();
   replica.returns.begins(now_ms());
