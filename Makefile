@@ -60,7 +60,7 @@ LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core 
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control preload core sim consensus record replica clients clients_sim recovery http node replay \
+FOLDERS := libraries base sequence dmt setup control preload core sim consensus record replica clients clients_sim recovery http host node replay \
            analysis checkpoint launcher eval \
            linear engine latency
 # The files with main(): a program's, of no library.
@@ -88,11 +88,12 @@ src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driver/*.cc \
                              consensus/store/*.cc)
 src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
-src_replica    := $(wildcard proxy/replica/*.cc)
+src_replica    := $(wildcard proxy/replica/*.cc proxy/replica/*/*.cc)
 src_clients    := $(wildcard proxy/clients/*.cc)
 src_clients_sim := $(wildcard proxy/sim/*.cc)
-src_recovery   := $(wildcard proxy/node/recovery/*.cc)
-src_http       := $(wildcard proxy/node/http/*.cc)
+src_recovery   := $(wildcard proxy/host/recovery/*.cc)
+src_http       := $(wildcard proxy/host/http/*.cc)
+src_host       := $(wildcard proxy/host/*.cc)
 src_node       := $(filter-out $(main_crane-node),$(wildcard proxy/node/*.cc))
 src_replay     := $(filter-out $(main_crane-replay),$(wildcard proxy/replay/*.cc))
 src_analysis   := $(wildcard proxy/analysis/*.cc)
@@ -203,7 +204,7 @@ $(OUT)/obj/%.o: %.cc $(OUT)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) $(own_flags) -c $< -o $@
 # The page that it holds is no header.
-$(OUT)/obj/proxy/node/http/page.o: proxy/node/http/page.html
+$(OUT)/obj/proxy/host/http/page.o: proxy/host/http/page.html
 # The commit that --version shows stands in this object alone: a new commit only links.
 COMMIT := $(or $(shell test -z "$$(git rev-parse --show-cdup 2>&1)" && \
             git rev-parse --short=12 HEAD 2>/dev/null),unknown)
@@ -308,7 +309,7 @@ $(eval $(call program,latency-load,latency))
 # The same programs with the next version of the schedule (tests/e2e/hand_over.py): what includes
 # the table is compiled again, and comes before the libraries.
 NEXT     := $(OUT)/next-schedule
-NEXT_SRC := proxy/node/agreed.cc runtime/setup/version.cc \
+NEXT_SRC := proxy/host/agreed.cc runtime/setup/version.cc \
             runtime/launcher/ctl/ctl_versions.cc runtime/launcher/ctl/ctl_hand_over.cc
 $(NEXT)/dmt/base/versions.h: dmt/base/versions.h
 	$(call say,GEN,$@)
@@ -324,7 +325,7 @@ $(NEXT)/$(1): $$(call obj,$$(main_$(1))) $(patsubst %.cc,$(NEXT)/obj/%.o,$(filte
 	$$(call say,LINK,$$@)
 	$$(call link,$(LIBS_core))
 endef
-$(eval $(call next_program,crane-node,$(src_node) $(src_setup),node))
+$(eval $(call next_program,crane-node,$(src_node) $(src_host) $(src_setup),node))
 $(eval $(call next_program,crane-run,$(src_launcher) $(src_setup),launcher))
 $(eval $(call next_program,crane-ctl,$(src_launcher) $(src_setup),launcher))
 .PHONY: next-schedule

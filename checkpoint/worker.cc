@@ -83,7 +83,7 @@ sigset_t hurry_set() noexcept {
   return set;
 }
 
-// A server's threads are SCHED_BATCH (proxy/node/placement.h): one that wakes up does not preempt
+// A server's threads are SCHED_BATCH (proxy/host/placement.h): one that wakes up does not preempt
 // another process.  So the share is small from the start, and the disk's the last of the usual
 // ones: nothing would end a wait of the kin that gets only what is left.
 void yield_to_others() noexcept {

@@ -3,7 +3,7 @@
 // Creating and attaching the segment.  Attaching is a state machine with names: what
 // can go wrong is told apart, so that each has its own message.
 //
-// Processes: the node creates (proxy/node, over Boost.Interprocess); all others attach.
+// Processes: the node creates (proxy/host, over Boost.Interprocess); all others attach.
 
 #include <cstddef>
 

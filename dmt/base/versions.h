@@ -9,7 +9,7 @@
 // checkpoint of its processes, which is refused when the segment's versions differ.
 //
 // Where only the schedule differs, a build takes over from another at one entry of the log, at
-// which every replica's server ends (proxy/node/recovery/server_restart.h, HANDOVER-1).
+// which every replica's server ends (proxy/host/recovery/server_restart.h, HANDOVER-1).
 //
 // CONTRIBUTING.md says when to raise which number; tests/unit/node/versions_test.cc and
 // tests/e2e/schedules.py notice when that was forgotten.

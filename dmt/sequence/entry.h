@@ -58,7 +58,7 @@ enum class Resets : std::uint32_t {
 };
 
 // START also fixes what the group agrees on once: the first one defines the origin of virtual time.
-// What follows the body is for nodes only (proxy/node/agreed.h).
+// What follows the body is for nodes only (proxy/host/agreed.h).
 struct StartBody {
   std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
   std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts
@@ -197,9 +197,9 @@ struct AttachBody {
 
 // kEnd tells the main process to end (SIGTERM).  kBegin, when the leader's has ended or does not:
 // nothing of that server goes on behind this entry, a new one on the files that it left does.
-// An upgrade (proxy/node/recovery/upgrade.h): what follows the body of kEnd, for nodes only, says
-// what the new one is; kKeep, when the leader's serves: it stays.  Or it says that the next server
-// is of another build of Crane (HANDOVER-1): behind kBegin nothing goes on here.
+// An upgrade (proxy/replica/recovery/upgrade.h): what follows the body of kEnd, for nodes only,
+// says what the new one is; kKeep, when the leader's serves: it stays.  Or it says that the next
+// server is of another build of Crane (HANDOVER-1): behind kBegin nothing goes on here.
 struct RestartBody {
   static constexpr std::uint32_t kEnd = 1, kBegin = 2, kKeep = 3;
   std::uint32_t step;

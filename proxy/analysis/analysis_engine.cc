@@ -16,7 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "proxy/node/placement.h"
+#include "proxy/host/placement.h"
 
 namespace crane::node {
 namespace {

@@ -19,10 +19,10 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/accept_error.h"
-#include "proxy/node/consensus_options.h"
-#include "proxy/node/history_about.h"
+#include "proxy/host/consensus_options.h"
+#include "proxy/host/history_about.h"
+#include "proxy/host/status.h"
 #include "proxy/node/node.h"
-#include "proxy/node/status.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {

@@ -24,8 +24,8 @@
 #include "proxy/analysis/analysis_engine.h"
 #include "proxy/analysis/analysis_status.h"
 #include "proxy/analysis/spool.h"
-#include "proxy/node/config.h"
-#include "proxy/node/control.h"
+#include "proxy/host/config.h"
+#include "proxy/host/control.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {

@@ -14,14 +14,14 @@
 //               those that release a soft barrier at which no other thread can arrive (rule 13).
 
 #include <cstdint>
-#include <limits>
 
 #include "dmt/base/ids.h"
 #include "dmt/sequence/entry.h"
+#include "proxy/replica/deadline.h"
 
 namespace crane::proxy {
 
-inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+using replica::kNever;
 
 struct GrantOptions {
   bool classic = false;  // CRANE's own rule: inputs grant nothing, stall -> wait -> bubble

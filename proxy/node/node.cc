@@ -13,9 +13,9 @@
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
-#include "proxy/node/consensus_options.h"
-#include "proxy/node/out_of_band.h"
-#include "proxy/node/unhooked.h"
+#include "proxy/host/consensus_options.h"
+#include "proxy/host/out_of_band.h"
+#include "proxy/host/unhooked.h"
 #include "runtime/setup/service_manager.h"
 
 namespace crane::node {
@@ -246,19 +246,19 @@ std::int64_t Node::watch_lead() {
   const bool leads = leadership_.leads() && (goes_on() || no_server) && mode_.member() &&
                      !end_.stopping() && !requests_->hands_over() && consensus_->leads_on();
   const Index applied = server_->applied();
-  LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
+  replica::LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;
   if (leads && !no_server) {
     seen.behind_ns = progress_->behind_ns(applied, now_ns_);
     seen.clock = dmt::clock_now(server_->layout());
   }
-  if (leads && (no_server || seen.behind_ns >= LeadWatch::kAskAfterNs)) {
+  if (leads && (no_server || seen.behind_ns >= replica::LeadWatch::kAskAfterNs)) {
     for (const consensus::MemberStatus& m : consensus_->members()) {
       const bool other = m.connected && value(m.id) != config_.replica;
       if (other && m.role == consensus::MemberRole::kVoter) voters.push_back(m.id);
     }
   }
-  const LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
+  const replica::LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
   if (actions.asks) {
     for (const ReplicaId to : voters) {
       (void)send(*consensus_, to, replica::StandingMessage{});

@@ -24,28 +24,28 @@
 
 #include "consensus/consensus.h"
 #include "proxy/clients/server.h"
-#include "proxy/node/agreed.h"
-#include "proxy/node/config.h"
-#include "proxy/node/control_socket.h"
-#include "proxy/node/event_loop.h"
-#include "proxy/node/host_role.h"
-#include "proxy/node/http/http_service.h"
-#include "proxy/node/lead_watch.h"
-#include "proxy/node/leadership.h"
-#include "proxy/node/listeners.h"
-#include "proxy/node/live_check.h"
-#include "proxy/node/log_intake.h"
-#include "proxy/node/mode.h"
-#include "proxy/node/operator_requests.h"
-#include "proxy/node/pacing.h"
-#include "proxy/node/proposals.h"
-#include "proxy/node/recovery/recovery.h"
-#include "proxy/node/replica_server.h"
-#include "proxy/node/service.h"
-#include "proxy/node/shutdown.h"
-#include "proxy/node/stall_watch.h"
-#include "proxy/node/status_reporter.h"
-#include "proxy/node/supervisor.h"
+#include "proxy/host/agreed.h"
+#include "proxy/host/config.h"
+#include "proxy/host/control_socket.h"
+#include "proxy/host/event_loop.h"
+#include "proxy/host/host_role.h"
+#include "proxy/host/http/http_service.h"
+#include "proxy/host/leadership.h"
+#include "proxy/host/listeners.h"
+#include "proxy/host/live_check.h"
+#include "proxy/host/log_intake.h"
+#include "proxy/host/mode.h"
+#include "proxy/host/operator_requests.h"
+#include "proxy/host/pacing.h"
+#include "proxy/host/proposals.h"
+#include "proxy/host/recovery/recovery.h"
+#include "proxy/host/replica_server.h"
+#include "proxy/host/service.h"
+#include "proxy/host/shutdown.h"
+#include "proxy/host/stall_watch.h"
+#include "proxy/host/status_reporter.h"
+#include "proxy/host/supervisor.h"
+#include "proxy/replica/role/lead_watch.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -128,7 +128,7 @@ class Node {
   std::unique_ptr<Service> service_;
   std::unique_ptr<Listeners> listeners_;
   std::unique_ptr<StallWatch> stalls_;
-  LeadWatch lead_watch_;
+  replica::LeadWatch lead_watch_;
   std::unique_ptr<LiveCheck> live_check_;
   std::unique_ptr<StatusReporter> status_;
   std::unique_ptr<OperatorRequests> requests_;

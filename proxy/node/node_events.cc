@@ -11,9 +11,9 @@
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
+#include "proxy/host/out_of_band.h"
+#include "proxy/host/soft_barriers.h"
 #include "proxy/node/node.h"
-#include "proxy/node/out_of_band.h"
-#include "proxy/node/soft_barriers.h"
 
 namespace crane::node {
 namespace {

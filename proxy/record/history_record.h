@@ -4,7 +4,7 @@
 // server was started, kept for crane-replay.  One file per replica, `<dir>/replica-<i>.history`.
 //
 // Format: record_file.h, magic "CRANEHIS", version 1.
-//   kAbout  number: 0, 1, ..: pieces of one JSON text (proxy/node/config.h); before the first entry
+//   kAbout  number: 0, 1, ..: pieces of one JSON text (proxy/host/config.h); before the first entry
 //   kEntry  number: index in the log; body: u64 view, u64 stamp, u64 end of the entry in the log,
 //           u32 grant, u8 type, 3 x 0, payload
 // The indexes of a history follow each other without a gap.

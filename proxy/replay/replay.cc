@@ -8,7 +8,7 @@
 #include "dmt/sequence/entry.h"
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
-#include "proxy/node/turns.h"
+#include "proxy/host/turns.h"
 
 namespace crane::node {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "consensus/consensus.h"
-#include "proxy/node/mode.h"
-#include "proxy/node/stall_watch.h"
+#include "proxy/host/mode.h"
+#include "proxy/host/stall_watch.h"
 #include "proxy/record/history_follow.h"
 #include "proxy/record/history_record.h"
 #include "proxy/replay/replay_check.h"

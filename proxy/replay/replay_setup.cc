@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "proxy/host/placement.h"
 #include "proxy/node/node.h"
-#include "proxy/node/placement.h"
 #include "proxy/replay/replay.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"

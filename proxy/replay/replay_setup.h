@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "proxy/node/history_about.h"
+#include "proxy/host/history_about.h"
 #include "proxy/record/history_follow.h"
 #include "proxy/record/history_record.h"
 #include "proxy/record/output_record.h"

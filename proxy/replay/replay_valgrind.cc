@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "proxy/node/segment.h"
+#include "proxy/host/segment.h"
 #include "runtime/setup/analysis.h"
 
 namespace crane::node {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "dmt/base/result.h"
-#include "proxy/node/config.h"
+#include "proxy/host/config.h"
 
 namespace crane::node {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node needs to start: its configuration (JSON; proxy/node/config.h reads it), the group's
+// What a node needs to start: its configuration (JSON; proxy/host/config.h reads it), the group's
 // secrets, and the process itself.
 //
 // Threads: plain functions.

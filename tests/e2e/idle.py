@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processor time of all processes of an idle group of three apache2; and who waits with which
 priority: nodes that have nothing to do keep the one that a starving loop is lent
-(consensus/fabric/urgency.h), servers are SCHED_BATCH (proxy/node/placement.h)."""
+(consensus/fabric/urgency.h), servers are SCHED_BATCH (proxy/host/placement.h)."""
 import os
 import time
 

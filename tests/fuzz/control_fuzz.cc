@@ -4,7 +4,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/ids.h"
-#include "proxy/node/control.h"
+#include "proxy/host/control.h"
 #include "runtime/control/schema.h"
 #include "tests/fuzz/fuzz.h"
 

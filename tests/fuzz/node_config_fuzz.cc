@@ -2,7 +2,7 @@
 // A node's configuration: any text is read or refused.
 
 #include "dmt/base/assert.h"
-#include "proxy/node/config.h"
+#include "proxy/host/config.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace crane::fuzz {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "dmt/base/assert.h"
-#include "proxy/node/peer_notes.h"
+#include "proxy/host/peer_notes.h"
 #include "proxy/replica/messages.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // crane-ctl events: what happened to the replicas of a group on this machine, as their nodes have
-// written it down (proxy/node/event_log.h), whether they run or not.
+// written it down (proxy/host/event_log.h), whether they run or not.
 //
 // Threads: plain functions.
 

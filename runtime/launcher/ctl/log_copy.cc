@@ -21,7 +21,7 @@ using checkpoint::Descriptor;
 using setup::say;
 using Json = nlohmann::json;
 
-constexpr char kPrefix[] = "log-";  // proxy/node/operator_requests.cc
+constexpr char kPrefix[] = "log-";  // proxy/host/operator_requests.cc
 constexpr int kLookForMs = 20;
 // A replica that copies nothing for so long is given up; a group without a leader, too.
 constexpr std::int64_t kPatienceNs = 10'000'000'000;

@@ -134,7 +134,7 @@ std::string Group::why_no_checkpoint(bool there) const {
 }
 
 // The replica begins at once, as the log of a young group is soon run; if that takes longer than a
-// restart, this checkpoint overtakes it (proxy/node/recovery/overtaking.h).  The leader's node
+// restart, this checkpoint overtakes it (proxy/replica/recovery/overtaking.h).  The leader's node
 // knows whether checkpoints are wanted, and can be taken.
 void Group::ask_for_checkpoint() {
   if (leader() < 0 || alive() * 2 <= voters()) return;

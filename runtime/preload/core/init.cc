@@ -66,7 +66,7 @@ int number(const char* text, int otherwise) noexcept {
 }
 
 // Who is woken does not preempt who wakes it: more is done between two hand-offs, by threads of the
-// server and by its node (proxy/node/placement.h).  Threads and children inherit it.
+// server and by its node (proxy/host/placement.h).  Threads and children inherit it.
 void be_patient() noexcept {
   const sched_param none{};
   if (raw_syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/agreed.h"
+#include "proxy/host/agreed.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

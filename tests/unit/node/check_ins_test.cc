@@ -3,7 +3,7 @@
 // METHOD  Clients of a listening socket in this process, and passes of the event loop that never
 //         wait: a reader that blocked would hang the test.
 // CHECKS  Who sends later, who never does, who ends, who sends too little, too many at once.
-#include "proxy/node/check_ins.h"
+#include "proxy/host/check_ins.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

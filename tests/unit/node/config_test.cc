@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/config.h"
+#include "proxy/host/config.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // GOAL    One request, one answer per connection; a connection that was taken over is left alone.
 // METHOD  A ControlSocket in an event loop, asked through real sockets.
 // CHECKS  CTL-3; answers; a path that is too long; clients that leave.
-#include "proxy/node/control_socket.h"
+#include "proxy/host/control_socket.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -3,7 +3,7 @@
 //         server finds the limit that the node was started with.
 // METHOD  in a child with a low soft limit.
 // CHECKS  what the kernel says about the child (DESCRIPTORS-1).
-#include "proxy/node/descriptors.h"
+#include "proxy/host/descriptors.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

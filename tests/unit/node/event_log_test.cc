@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/event_log.h"
+#include "proxy/host/event_log.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

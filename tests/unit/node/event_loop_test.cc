@@ -2,7 +2,7 @@
 // GOAL    What a node waits for wakes it: its timer, a descriptor, a signal.
 // METHOD  A real loop; deadlines lie in the past, so that nothing is slept for.
 // CHECKS  LOOP-1, LOOP-2; descriptors that are read away and those that are not; stop_waking().
-#include "proxy/node/event_loop.h"
+#include "proxy/host/event_loop.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>

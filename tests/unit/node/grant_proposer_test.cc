@@ -3,7 +3,7 @@
 //         to sleep sees what changed since it looked.
 // METHOD  A segment whose scheduler's words the test sets, as the server's threads would.
 // CHECKS  OWN-1; news; the deadline that the server is told of.
-#include "proxy/node/grant_proposer.h"
+#include "proxy/host/grant_proposer.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -3,7 +3,7 @@
 //         the host's.
 // METHOD  A real HostRole with a Proxy on loopback addresses; the test is the leader's host.
 // CHECKS  HOST-1; published ports; ports that are taken; no quorum.
-#include "proxy/node/host_role.h"
+#include "proxy/host/host_role.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

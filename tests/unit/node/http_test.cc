@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "proxy/node/commit_times.h"
-#include "proxy/node/http/health.h"
-#include "proxy/node/http/history.h"
-#include "proxy/node/http/metrics.h"
-#include "proxy/node/http/page.h"
+#include "proxy/host/http/health.h"
+#include "proxy/host/http/history.h"
+#include "proxy/host/http/metrics.h"
+#include "proxy/host/http/page.h"
+#include "proxy/replica/role/commit_times.h"
 #include "tests/unit/node/three_voters.h"
 
 namespace crane::node {
@@ -201,7 +201,7 @@ TEST_CASE("the last minutes are rates between samples, the oldest first") {
 }
 
 TEST_CASE("a proposal's time counts once, and only in its reign") {
-  CommitTimes times;
+  replica::CommitTimes times;
   times.proposed(Index{5}, 1'000);
   times.committed(Index{4}, 2'000);
   CHECK(times.taken().total() == 0);

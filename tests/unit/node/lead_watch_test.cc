@@ -3,13 +3,13 @@
 // METHOD  The test's clock, and followers that answer as the test says.
 // CHECKS  LAG-1: a server that is stopped, one that crawls, one that computes as all do; a follower
 //         that may not run ahead; replicas that are short of processor time by turns.
-#include "proxy/node/lead_watch.h"
+#include "proxy/replica/role/lead_watch.h"
 
 #include <array>
 #include <catch2/catch.hpp>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 
@@ -20,15 +20,14 @@ constexpr std::array kOthers{ReplicaId{1}, ReplicaId{2}};
 LeadWatch::Seen seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
   return {true, Index{applied}, behind_ms * kMs, clock};
 }
-replica::StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100,
-                                bool waits = false) {
+StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
   return {1, applied, clock, waits ? 1U : 0U};
 }
 
 // Entries came at kNow that the own server does not run, or crawls along; when the lead goes, in
 // ms; -1: not within two seconds.
-int hands_over_after(LeadWatch& watch, const replica::StandingMessage& said,
-                     std::int64_t now_ns = kNow, bool crawls = false) {
+int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow,
+                     bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
     const std::int64_t now = now_ns + ms * kMs;
     const auto run = static_cast<std::uint64_t>(crawls ? ms / 50 : 0);
@@ -94,7 +93,7 @@ TEST_CASE("lead: a server that crawls hands the lead over", "[LAG-1]") {
 
 TEST_CASE("lead: it asks only while an entry is old, and not more often than needed") {
   LeadWatch watch;
-  CHECK(watch.step(seen(10, 0), kOthers, kNow).due_ns == proxy::kNever);
+  CHECK(watch.step(seen(10, 0), kOthers, kNow).due_ns == kNever);
   CHECK_FALSE(watch.step(seen(10, 49), kOthers, kNow).asks);
   CHECK(watch.step(seen(10, 50), kOthers, kNow + kMs).asks);
   CHECK_FALSE(watch.step(seen(10, 51), kOthers, kNow + 2 * kMs).asks);

@@ -2,7 +2,7 @@
 // GOAL    What a replica may propose, and when it serves, follow from its role alone.
 // METHOD  A Leadership without consensus: the test elects, deposes, and is the log.
 // CHECKS  LEAD-1, LEAD-2, LEAD-3; stamps that never go back; busy proposals.
-#include "proxy/node/leadership.h"
+#include "proxy/host/leadership.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

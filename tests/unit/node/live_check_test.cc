@@ -2,7 +2,7 @@
 // GOAL    Replicas that did the same are found equal, and one that did not is told so, alone.
 // METHOD  A LiveCheck for each of three replicas; the test is the log, the network and the servers.
 // CHECKS  CHECK-1, CHECK-2; what a minority and what the others do; an end takes no digest.
-#include "proxy/node/live_check.h"
+#include "proxy/host/live_check.h"
 
 #include <stdlib.h>
 

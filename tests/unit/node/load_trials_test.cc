@@ -2,7 +2,7 @@
 // GOAL    a node tries one thing at a time, and everything that there is to try.
 // METHOD  a server that answers all the time, in windows of virtual time, in a child.
 // CHECKS  TRIAL-2; the processors that the child may use, and whether it polls.
-#include "proxy/node/load_trials.h"
+#include "proxy/host/load_trials.h"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -2,7 +2,7 @@
 // GOAL    Entries reach the server in the log's order, and none while the log is held.
 // METHOD  A LogIntake whose log the test holds and releases; the test is consensus and the server.
 // CHECKS  INTAKE-1, INTAKE-2; counts, positions, the first START; payloads of held entries.
-#include "proxy/node/log_intake.h"
+#include "proxy/host/log_intake.h"
 
 #include <catch2/catch.hpp>
 #include <string>

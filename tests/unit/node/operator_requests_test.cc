@@ -2,7 +2,7 @@
 // GOAL    An operator gets one answer to each request: what was done, or why it was refused.
 // METHOD  OperatorRequests of a group that the test plays.
 // CHECKS  REQ-1, REQ-2; handing the lead over and becoming eligible again.
-#include "proxy/node/operator_requests.h"
+#include "proxy/host/operator_requests.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

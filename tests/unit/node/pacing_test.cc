@@ -3,7 +3,7 @@
 // METHOD  The test is the server, the followers and the clock.
 // CHECKS  pauses begin at a bound and end at half of it; FLOW-1; a follower's reports of its
 //         return.
-#include "proxy/node/pacing.h"
+#include "proxy/host/pacing.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -4,7 +4,7 @@
 // METHOD  a load whose answers and cost depend on the way, in steps of a millisecond of virtual
 //         time; with noise, growing, with pauses.
 // CHECKS  TRIAL-1, TRIAL-3; the way that the trials settle for, and how often they are made.
-#include "proxy/node/paired_trial.h"
+#include "proxy/host/paired_trial.h"
 
 #include <catch2/catch.hpp>
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What replicas tell each other of themselves, and what is known of one that does not.
-#include "proxy/node/peer_notes.h"
+#include "proxy/host/peer_notes.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -44,7 +44,7 @@ TEST_CASE("peer notes: a change is told at once and repeated a few times, then t
     CHECK(p.step(PeerNotes::kRepeatNs) == 1);
   }
   CHECK(p.step(10'000 * kMs) == 0);
-  CHECK(p.notes.due_ns() == PeerNotes::kNever);
+  CHECK(p.notes.due_ns() == replica::kNever);
   p.own.takes_clients = true;
   CHECK(p.step() == 1);
 }
@@ -65,7 +65,7 @@ TEST_CASE("peer notes: what did not go out is sent again, and a peer that comes 
           "[node]") {
   Pair p;
   CHECK(p.step(0, false) == 1);
-  CHECK(p.notes.due_ns() != PeerNotes::kNever);
+  CHECK(p.notes.due_ns() != replica::kNever);
   CHECK(p.step(PeerNotes::kRepeatNs) == 1);
   p.members[1].connected = false;
   CHECK(p.step(10'000 * kMs) == 0);

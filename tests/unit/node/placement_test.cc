@@ -4,7 +4,7 @@
 //         refused when the machine has none such.
 // METHOD  on this machine's first usable processor and NUMA node, in a child, which is then bound.
 // CHECKS  what the kernel says about the child.
-#include "proxy/node/placement.h"
+#include "proxy/host/placement.h"
 
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>

@@ -2,7 +2,7 @@
 // GOAL    The leader's answers to binds that wait: whom it asks, what it proposes, and how often.
 // METHOD  A segment with a socket that asks; the test is the one who opens ports, and the log.
 // CHECKS  PORT-1; answers at once and later; a proposal that must wait; a new leader.
-#include "proxy/node/port_questions.h"
+#include "proxy/host/port_questions.h"
 
 #include <catch2/catch.hpp>
 #include <cerrno>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/quorum_watch.h"
+#include "proxy/replica/role/quorum_watch.h"
 
 #include <catch2/catch.hpp>
 
 using crane::consensus::QuorumStatus;
-using crane::node::QuorumWatch;
+using crane::replica::QuorumWatch;
 using Change = QuorumWatch::Change;
 
 namespace {

@@ -3,7 +3,7 @@
 // METHOD  A ReplicaServer on a real segment without processes; the test is the server's main
 // thread. CHECKS  SERVER-1, GATHER-1; a point at which nothing runs; the wrong bit of
 // --test-only-flip.
-#include "proxy/node/replica_server.h"
+#include "proxy/host/replica_server.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/role_hook.h"
+#include "proxy/host/role_hook.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // GOAL    A server that ends at once is a server that has ended, and no bug of the node.
 // METHOD  /bin/true in a container, whose supervisor looks for it only when it is gone.
 // CHECKS  What the node hears: its start, its check-in, its end.
-#include "proxy/node/server_monitor.h"
+#include "proxy/host/server_monitor.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

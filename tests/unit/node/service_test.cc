@@ -4,7 +4,7 @@
 // METHOD  Leadership, Proposals, Proxy and Service of one replica; the test is consensus, the log
 //         and the server.
 // CHECKS  SERVE-1, PROPOSE-1, LISTEN-1; a lost quorum; ports that were opened before.
-#include "proxy/node/service.h"
+#include "proxy/host/service.h"
 
 #include <event2/event.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "proxy/clients/encode.h"
-#include "proxy/node/listeners.h"
+#include "proxy/host/listeners.h"
 #include "tests/unit/node/segment_memory.h"
 
 using namespace crane;
@@ -223,7 +223,7 @@ TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
   service.look_at_quorum(seen, 3);
   CHECK(service.why_not_served().empty());
   seen.led = false;
-  service.look_at_quorum(seen, 3 + QuorumWatch::kNoLeaderNs);
+  service.look_at_quorum(seen, 3 + replica::QuorumWatch::kNoLeaderNs);
   CHECK(service.why_not_served() == "no leader: 2 of 3 replicas answer; clients wait");
 }
 

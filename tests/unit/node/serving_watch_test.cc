@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the server serves, as the segment has it from look to look.
-#include "proxy/node/serving_watch.h"
+#include "proxy/host/serving_watch.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -3,12 +3,12 @@
 //         server is told as a shell tells it.
 // METHOD  Shutdown and ServerExit with the test's clock.
 // CHECKS  STOP-1, END-1; settling, the longest wait, lingering.
-#include "proxy/node/shutdown.h"
+#include "proxy/host/shutdown.h"
 
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "proxy/node/server_exit.h"
+#include "proxy/host/server_exit.h"
 
 using namespace crane;
 using namespace crane::node;

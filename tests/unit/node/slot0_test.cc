@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/slot0.h"
+#include "proxy/host/slot0.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

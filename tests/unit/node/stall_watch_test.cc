@@ -2,7 +2,7 @@
 // GOAL    The node's part of the stall rule: whom it probes, what it proposes, what it lets pass.
 // METHOD  A segment whose words the test sets as a server would; time is a number.
 // CHECKS  DMT-W2, STALL-1, the told clock of leaders and followers, orders one by one, divergence.
-#include "proxy/node/stall_watch.h"
+#include "proxy/host/stall_watch.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

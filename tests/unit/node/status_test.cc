@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node says about itself: as the table of answers has it, also when little is known
 // (ANS-1, ANS-2).
-#include "proxy/node/status.h"
+#include "proxy/host/status.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

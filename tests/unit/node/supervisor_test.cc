@@ -3,7 +3,7 @@
 //         exactly one other can take its place.
 // METHOD  A Supervisor in an event loop; the test is crane-run, at the other ends of socket pairs.
 // CHECKS  SUPERVISE-1; descriptors are passed or closed; messages to nobody are dropped.
-#include "proxy/node/supervisor.h"
+#include "proxy/host/supervisor.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

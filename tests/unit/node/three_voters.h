@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "proxy/node/status.h"
+#include "proxy/host/status.h"
 
 namespace crane::node {
 

@@ -2,7 +2,7 @@
 // GOAL    What the node reads of the last turns is whole: turns that the server may be writing over
 //         are left out, also those that it reached while the node read.
 // METHOD  A segment whose ring the test fills as a server would.
-#include "proxy/node/turns.h"
+#include "proxy/host/turns.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>

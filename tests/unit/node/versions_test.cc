@@ -56,7 +56,7 @@ TEST_CASE("versions: log 2 is what entries hold", "[versions]") {
   CHECK(sizeof(StartBody) == 48);
   CHECK(sizeof(ConnectBody) == 88);
   CHECK(sizeof(RestartBody) == 8);
-  CHECK(std::size(kAgreedVersions) == 4);  // START tells them (proxy/node/agreed.h)
+  CHECK(std::size(kAgreedVersions) == 4);  // START tells them (proxy/host/agreed.h)
 }
 
 TEST_CASE("versions: a checkpoint's manifest says the agreed number", "[versions]") {

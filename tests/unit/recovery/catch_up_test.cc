@@ -3,12 +3,12 @@
 // METHOD  The test's clock, log and leader.
 // CHECKS  CATCHUP-1; what the own log does not have yet; a group that died as a whole; a replica
 //         that is alone.
-#include "proxy/node/recovery/catch_up.h"
+#include "proxy/replica/recovery/catch_up.h"
 
 #include <catch2/catch.hpp>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 constexpr std::int64_t kNow = 1'000'000'000'000;
@@ -68,7 +68,7 @@ TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]")
   CHECK(first->answers == 0);
   CHECK_FALSE(c.question(true, kNow + CatchUp::kAskNs - 1));
   CHECK(c.question(true, kNow + CatchUp::kAskNs));
-  replica::CommittedMessage late = *first;
+  CommittedMessage late = *first;
   late.answers = 1;
   late.life -= 1;  // of the process before
   c.heard(late);

@@ -3,7 +3,7 @@
 //         relied on that were compared with the others'.
 // METHOD  Checkpoints without processes in a directory of their own; a real packing process.
 // CHECKS  PACK-1, PACK-2, START-1, START-2, LACK-1; what goes on with a new server, as JSON.
-#include "proxy/node/recovery/checkpoint_packer.h"
+#include "proxy/host/recovery/checkpoint_packer.h"
 
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "proxy/node/recovery/missing_entries.h"
-#include "proxy/node/recovery/starting_point.h"
+#include "proxy/host/recovery/missing_entries.h"
+#include "proxy/host/recovery/starting_point.h"
 
 using namespace crane;
 using namespace crane::node;

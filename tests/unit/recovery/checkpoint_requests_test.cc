@@ -2,7 +2,7 @@
 // GOAL    A leader asks the right replica for a checkpoint, at the right time.
 // METHOD  CheckpointRequests alone: the test is the members, the log and the clock.
 // CHECKS  ASK-1, ASK-2; operators' answers; replicas that lack entries; a machine without CRIU.
-#include "proxy/node/recovery/checkpoint_requests.h"
+#include "proxy/host/recovery/checkpoint_requests.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
     requests.heard(note, 11 * kSecond);
     requests.step(13 * kSecond, 0, 1);
     CHECK(asked == Replicas{1});
-    requests.step(11 * kSecond + CheckpointSchedule::kAnswerNs, 0, 1);
+    requests.step(11 * kSecond + replica::CheckpointSchedule::kAnswerNs, 0, 1);
     CHECK(asked == Replicas{1, 2});
     return;
   }
@@ -267,7 +267,7 @@ TEST_CASE_METHOD(World, "a group of one is not paused for the time that a return
   auto requests = make();
   requests.step(kSecond, 0, 0);
   requests.ran(100, 0);
-  requests.ran(200, CheckpointSchedule::kReplayNs);
+  requests.ran(200, replica::CheckpointSchedule::kReplayNs);
   requests.step(10 * kSecond, 200, 1);
   CHECK(asked.empty() == !others);
 }

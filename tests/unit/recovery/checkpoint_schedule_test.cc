@@ -2,13 +2,13 @@
 // GOAL    The next checkpoint is asked for in time, and never not at all.
 // METHOD  CheckpointSchedule and RunTrail alone: the test is the clock, the log and the replicas.
 // CHECKS  SCHEDULE-1, SCHEDULE-2.
-#include "proxy/node/recovery/checkpoint_schedule.h"
+#include "proxy/replica/recovery/checkpoint_schedule.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-using crane::node::CheckpointSchedule;
-using crane::node::RunTrail;
+using crane::replica::CheckpointSchedule;
+using crane::replica::RunTrail;
 
 namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;

@@ -3,14 +3,14 @@
 //
 // CHECKS  TAKE-1, TAKE-2.
 // METHOD  Actions that count and say what the test tells them.
-#include "proxy/node/recovery/checkpointer.h"
+#include "proxy/replica/recovery/checkpointer.h"
 
 #include <catch2/catch.hpp>
 #include <limits>
 
 using namespace crane;
-using crane::node::Checkpointer;
-using State = crane::node::Checkpointer::State;
+using crane::replica::Checkpointer;
+using State = crane::replica::Checkpointer::State;
 
 namespace {
 
@@ -24,23 +24,23 @@ struct Fixture {
   std::uint64_t at = 7;
   int prepares = 0, dumps = 0, releases = 0, publishes = 0, discards = 0;
   Checkpointer c{{[this] {
-                    ++prepares;
-                    return can_prepare;
-                  },
-                  [this] { return Index{at}; }, [this] { return admitted; },
-                  [this] { return blocker; },
-                  [this] { return at < held_until ? Index{++at} : Index{0}; },
-                  [this] {
-                    REQUIRE(blocker.empty());  // TAKE-2
-                    ++dumps;
-                    return can_dump;
-                  },
-                  [this] { ++releases; },
-                  [this] {
-                    ++publishes;
-                    return can_publish;
-                  },
-                  [this] { ++discards; }}};
+                             ++prepares;
+                             return can_prepare;
+                           },
+                           [this] { return Index{at}; }, [this] { return admitted; },
+                           [this] { return blocker; },
+                           [this] { return at < held_until ? Index{++at} : Index{0}; },
+                           [this] {
+                             REQUIRE(blocker.empty());  // TAKE-2
+                             ++dumps;
+                             return can_dump;
+                           },
+                           [this] { ++releases; },
+                           [this] {
+                             ++publishes;
+                             return can_publish;
+                           },
+                           [this] { ++discards; }}};
 
   // As if CRIU had been started at once.
   void hold(std::int64_t now, Index entry) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a replica that needs a checkpoint tries to have one.
-#include "proxy/node/recovery/fetch.h"
+#include "proxy/host/recovery/fetch.h"
 
 #include <catch2/catch.hpp>
 

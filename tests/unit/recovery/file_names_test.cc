@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/node/recovery/file_names.h"
+#include "proxy/host/recovery/file_names.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // GOAL    Whichever way a replica ends, the next start knows how far its files had come.
 // METHOD  LastingFiles in a directory of the test, whose position another reader reads.
 // CHECKS  LAST-3; how an end is told; files that are not kept leave nothing.
-#include "proxy/node/recovery/lasting_files.h"
+#include "proxy/host/recovery/lasting_files.h"
 
 #include <stdlib.h>
 

@@ -3,12 +3,12 @@
 // METHOD  The test's clock, log and checkpoints.
 // CHECKS  KEEP-1; each way out: a newer checkpoint, a server that CRIU refuses, attempts in vain, a
 //         server that fills the rest by itself.
-#include "proxy/node/recovery/log_keeper.h"
+#include "proxy/replica/recovery/log_keeper.h"
 
 #include <catch2/catch.hpp>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 

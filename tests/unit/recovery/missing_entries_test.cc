@@ -2,7 +2,7 @@
 // GOAL    Replicas without a server restart at a checkpoint so that the group goes on meanwhile.
 // METHOD  may_restart() alone: a table of what the replica sees.
 // CHECKS  VOTES-1.
-#include "proxy/node/recovery/missing_entries.h"
+#include "proxy/host/recovery/missing_entries.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's state in a checkpoint: written and read back, and what is damaged is refused.
-#include "proxy/node/recovery/node_state.h"
+#include "proxy/host/recovery/node_state.h"
 
 #include <catch2/catch.hpp>
 #include <tuple>

@@ -3,12 +3,12 @@
 //         there.
 // METHOD  Overtaking alone: the test is the server, the clock and the other replicas.
 // CHECKS  OVERTAKE-1.
-#include "proxy/node/recovery/overtaking.h"
+#include "proxy/replica/recovery/overtaking.h"
 
 #include <catch2/catch.hpp>
 
 using namespace crane;
-using crane::node::Overtaking;
+using crane::replica::Overtaking;
 
 namespace {
 

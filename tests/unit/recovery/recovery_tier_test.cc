@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// UNIT    proxy/node/recovery/recovery_tier.h
+// UNIT    proxy/host/recovery/recovery_tier.h
 // GOAL    What a replica recovers by is what was found out where it was tried.
 // CHECKS  TIER-1: own refusals, those of followers while this replica leads, a dump that succeeds;
 //         which tier the status names, and why not the first.
-#include "proxy/node/recovery/recovery_tier.h"
+#include "proxy/host/recovery/recovery_tier.h"
 
 #include <catch2/catch.hpp>
 #include <string>

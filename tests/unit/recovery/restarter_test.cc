@@ -3,13 +3,13 @@
 //
 // CHECKS  RESTARTER-1, RESTARTER-2.
 // METHOD  Actions that count and say what the test tells them.
-#include "proxy/node/recovery/restarter.h"
+#include "proxy/replica/recovery/restarter.h"
 
 #include <catch2/catch.hpp>
 
 using namespace crane;
-using crane::node::Restarter;
-using State = crane::node::Restarter::State;
+using crane::replica::Restarter;
+using State = crane::replica::Restarter::State;
 
 namespace {
 
@@ -17,14 +17,14 @@ struct Fixture {
   bool over = false;
   int ends = 0, begins = 0;
   Restarter r{{[this] { return over; },
-               [this] {
-                 REQUIRE(over);  // RESTARTER-2
-                 ++ends;
-               },
-               [this] {
-                 REQUIRE_FALSE(r.holds());  // RESTARTER-1
-                 ++begins;
-               }}};
+                        [this] {
+                          REQUIRE(over);  // RESTARTER-2
+                          ++ends;
+                        },
+                        [this] {
+                          REQUIRE_FALSE(r.holds());  // RESTARTER-1
+                          ++begins;
+                        }}};
 
   void end_at(std::uint64_t index) {
     REQUIRE(r.end_committed(Index{index}));

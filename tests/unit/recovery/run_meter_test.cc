@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far a replica that recovers is, and how long it takes.
-#include "proxy/node/recovery/run_meter.h"
+#include "proxy/replica/recovery/run_meter.h"
 
 #include <catch2/catch.hpp>
 
-namespace crane::node {
+namespace crane::replica {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 // `seconds` at 1000 entries a second, of a target that grows by `grows` a second.
-RunMeter after(int seconds, std::uint64_t grows) {
+replica::RunMeter after(int seconds, std::uint64_t grows) {
   RunMeter meter;
   meter.recovers(Index{500});
   for (int i = 0; i <= seconds * 4; ++i) {
@@ -54,4 +54,4 @@ TEST_CASE("run meter: it ends when nothing is left, and one that missed nothing 
   CHECK_FALSE(meter.recovering());
 }
 
-}  // namespace crane::node
+}  // namespace crane::replica

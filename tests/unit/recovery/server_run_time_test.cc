@@ -2,7 +2,7 @@
 // GOAL    The time that a server ran on processors is known, and never shrinks.
 // METHOD  Lines of /proc as the kernel writes them, and a process that computes.
 // CHECKS  Fields behind any name; the sum over processes that come and go.
-#include "proxy/node/recovery/server_run_time.h"
+#include "proxy/host/recovery/server_run_time.h"
 
 #include <signal.h>
 #include <sys/wait.h>

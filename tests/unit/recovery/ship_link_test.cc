@@ -14,7 +14,7 @@
 
 #include "checkpoint/worker.h"
 #include "consensus/fabric/tcp.h"
-#include "proxy/node/recovery/ship_link.h"
+#include "proxy/host/recovery/ship_link.h"
 #include "tests/unit/checkpoint/image_harness.h"
 
 using namespace crane;

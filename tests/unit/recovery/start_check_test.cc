@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leaders' STARTs say, behind a hand-over to another build and elsewhere (HANDOVER-2).
-#include "proxy/node/recovery/start_check.h"
+#include "proxy/host/recovery/start_check.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

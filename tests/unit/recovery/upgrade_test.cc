@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An upgrade of the server's command line: what is kept, and what is rolled back (UPGRADE-2).
-#include "proxy/node/recovery/upgrade.h"
+#include "proxy/replica/recovery/upgrade.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 

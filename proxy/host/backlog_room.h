@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the server's listen queues take, read from the segment without the turn.  A CONNECT that
+// finds its queue full is refused on all replicas, which resets the client; natively it waits in
+// the kernel's queue.  So the leader proposes no more of them than fit, and leaves the others
+// there.
+//
+// Threads: the node's.
+
+#include <cstdint>
+#include <vector>
+
+#include "dmt/layout.h"
+#include "proxy/host/serving_watch.h"
+
+namespace crane::node {
+
+struct BacklogRoom {
+  std::uint64_t applied;      // entries up to here are counted in the queue
+  std::uint64_t connections;  // that it takes beyond those; no limit where no socket listens
+};
+
+// Of several listeners on a port (SO_REUSEPORT) the fullest one's.
+BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
+// The listening sockets of the server, as they are now.
+std::vector<ListenQueue> listen_queues(dmt::Layout& w);
+
+}  // namespace crane::node

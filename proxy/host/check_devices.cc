@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/check_devices.h"
+
+#include "consensus/fabric/verbs_fence.h"
+
+namespace crane::node {
+namespace {
+
+using consensus::verbs::Device;
+using Json = nlohmann::json;
+
+Json check(const std::string& name) {
+  Json row{{"device", name}, {"driver", ""}, {"problem", ""}, {"rounds", 0}, {"late_rounds", 0}};
+  const auto device = Device::open(name, "");
+  if (!device) {
+    row["problem"] = "it has no active port with an address of RoCE v2, or cannot be opened";
+    return row;
+  }
+  consensus::FenceProbe probe;  // of the way that is chosen unless the group's file says otherwise
+  probe.seconds_max = 3;
+  const auto tested = consensus::probe_fence(device.value(), probe);
+  row["driver"] = device.value().driver();
+  row["fence"] = consensus::name(probe.fence);
+  if (!tested) {
+    row["problem"] = "the fence cannot be tested: " + tested.error().message();
+    return row;
+  }
+  row["rounds"] = tested.value().rounds;
+  row["late_rounds"] = tested.value().late;
+  return row;
+}
+
+}  // namespace
+
+Json check_devices() {
+  Json all = Json::array();
+  for (const std::string& name : consensus::verbs::device_names()) all.push_back(check(name));
+  return all;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/check_ins.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace crane::node {
+namespace {
+
+// A process may have to wait for a processor for so long.
+constexpr timeval kCheckInTimeout{60, 0};
+// Connections of one pass: the loop has more to do.
+constexpr int kTakenAtOnce = 64;
+
+}  // namespace
+
+CheckIns::Connection::~Connection() {
+  if (event_initialized(&event_)) event_del(&event_);
+  ::close(fd);
+}
+
+CheckIns::CheckIns(event_base* base, int listener, Take take)
+    : base_(base), take_(std::move(take)), pause_(base, "processes of the server", [this] {
+        pause_.on() ? event_del(&listener_event_) : event_add(&listener_event_, nullptr);
+      }) {
+  event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
+  event_add(&listener_event_, nullptr);
+}
+
+CheckIns::~CheckIns() { event_del(&listener_event_); }
+
+void CheckIns::forget() { silent_.clear(); }
+
+void CheckIns::on_connection(int, short, void* argument) {
+  static_cast<CheckIns*>(argument)->take_connections();
+}
+
+void CheckIns::take_connections() {
+  for (int taken = 0; taken < kTakenAtOnce; ++taken) {
+    const int connection =
+        ::accept4(event_get_fd(&listener_event_), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection < 0) {
+      (void)pause_.failed(errno, "the socket of the server's processes");
+      return;
+    }
+    pause_.accepted();
+    hear_silent();  // the same process may have sent there before it connected here
+    if (read(connection)) {
+      ::close(connection);
+    } else {
+      wait_for(connection);
+    }
+  }
+}
+
+void CheckIns::take_waiting() {
+  hear_silent();
+  take_connections();
+}
+
+void CheckIns::hear_silent() {
+  for (auto at = silent_.begin(); at != silent_.end();) {
+    at = read((*at)->fd) ? silent_.erase(at) : std::next(at);
+  }
+}
+
+void CheckIns::wait_for(int fd) {
+  if (silent_.size() >= kSilentMax) {
+    spdlog::warn("{} processes have connected and said nothing: the oldest is sent away",
+                 silent_.size());
+    silent_.pop_front();
+  }
+  Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
+  event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
+  if (event_add(&waits.event_, &kCheckInTimeout) != 0) {
+    spdlog::warn("a process that connected cannot be waited for");
+    silent_.pop_back();
+  }
+}
+
+void CheckIns::on_message(int, short what, void* argument) {
+  auto* const waits = static_cast<Connection*>(argument);
+  CheckIns& all = *waits->owner;
+  all.hear_silent();  // this one may be gone then
+  if ((what & EV_TIMEOUT) == 0) return;
+  if (all.silent_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
+  spdlog::warn("a process connected and said nothing for {} s", kCheckInTimeout.tv_sec);
+}
+
+bool CheckIns::read(int fd) {
+  dmt::CheckIn in{};
+  const ssize_t got = ::recv(fd, &in, sizeof in, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (got == 0) {
+    spdlog::warn("a process ended before it checked in");
+  } else if (got > 0 && got != sizeof in) {
+    spdlog::warn("a check-in is too short: {} bytes", got);
+  } else if (got < 0 || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    spdlog::warn("a check-in could not be read: {}", std::strerror(errno));
+  } else {
+    take_(in, credentials.pid);
+  }
+  return true;
+}
+
+}  // namespace crane::node

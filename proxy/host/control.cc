@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/control.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/control/schema.h"
+
+namespace crane::node {
+namespace {
+constexpr std::size_t kMessageMax = 64 * 1024;
+constexpr std::uint32_t kSignalMax = 64;
+
+// nlohmann's own value() throws when the field is of another kind.
+std::string text_of(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+template <typename T>
+T number_of(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  if (found == message.end() || !found->is_number_unsigned()) return 0;
+  const auto number = found->get<std::uint64_t>();
+  return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : T{0};
+}
+
+using Kind = control::Outbox::Kind;
+using Sent = control::Outbox::Sent;
+
+Kind kind_of(const std::string& type) {
+  for (const char* last : {"exit", "fatal", "removed", "drained"}) {
+    if (type == last) return Kind::kLast;
+  }
+  return Kind::kUsual;
+}
+
+// Of two with the same one the newer says all.
+std::string key_of(const nlohmann::json& message) {
+  std::string key;
+  for (const char* name : {"t", "port", "bind", "replica"}) {
+    const auto found = message.find(name);
+    if (found != message.end()) key += found->dump() + " ";
+  }
+  return key;
+}
+
+}  // namespace
+
+Command parse_command(const std::string& json) {
+  const nlohmann::json message = nlohmann::json::parse(json, nullptr, false);
+  if (!message.is_object()) return {};
+  const auto signo = number_of<std::uint32_t>(message, "signo");
+  return {text_of(message, "t"),
+          number_of<std::uint16_t>(message, "port"),
+          text_of(message, "message"),
+          signo <= kSignalMax ? signo : 0,
+          number_of<std::uint32_t>(message, "pid"),
+          number_of<int>(message, "error")};
+}
+
+std::string accepted(const std::string& message) {
+  return control::line_of(control::accepted(message));
+}
+
+std::string refused(const std::string& error, const std::string& message) {
+  return control::line_of(control::refused(error, message));
+}
+
+Control::~Control() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Control::replace(int fd) noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+  outbox_.start(fd);
+}
+
+void Control::send(const nlohmann::json& message, int passed) {
+  const std::string type = text_of(message, "t");
+  // Text that is not UTF-8 (a path, a server's message) must not end the node.
+  std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (outbox_.send(kind_of(type), key_of(message), std::move(text), passed) == Sent::kFailed) {
+    spdlog::error("crane-run does not hear \"{}\": {}", type, system_error("send").message());
+  }
+}
+
+void Control::flush() {
+  while (outbox_.flush() == Sent::kFailed) {
+    spdlog::error("crane-run does not hear a message that waited for it: {}",
+                  system_error("send").message());
+  }
+}
+
+Result<ControlMessage> Control::receive() {
+  std::vector<char> text(kMessageMax);
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))];
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  const ssize_t got = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    return Error{Code::kBusy, errno, "no message"};
+  }
+  ControlMessage received;
+  if (got <= 0) return received;  // EOF, ECONNRESET: gone
+  received.text.assign(text.data(), static_cast<std::size_t>(got));
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&received.fd, CMSG_DATA(c), sizeof received.fd);
+    }
+  }
+  return received;
+}
+
+}  // namespace crane::node

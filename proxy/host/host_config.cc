@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/host_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/base.h"
+#include "checkpoint/kept.h"
+#include "dmt/base/assert.h"
+#include "dmt/base/join.h"
+#include "proxy/host/placement.h"
+#include "runtime/setup/bind.h"
+#include "runtime/setup/http.h"
+#include "runtime/setup/profile.h"
+#include "runtime/setup/program.h"
+#include "runtime/setup/secret.h"
+
+namespace crane::node {
+namespace {
+
+using setup::failure;
+using setup::Status;
+
+// Nothing of the caller's environment: it differs from host to host.
+constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
+
+void set(std::vector<std::string>& environment, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto old =
+        std::find_if(environment.begin(), environment.end(),
+                     [&](const std::string& v) { return name_of(v) == name_of(word); });
+    if (old != environment.end()) {
+      *old = word;
+    } else {
+      environment.push_back(word);
+    }
+  }
+}
+
+Outcome choose_profile(const setup::GroupFile& f, const std::string& path,
+                       const std::string& program, setup::Profile& profile) {
+  const std::vector<std::string> args(f.command.begin() + 1, f.command.end());
+  if (setup::find_profile(f.profile, program, args, profile)) return Done{};
+  return failure(Status::kGroupFile, "cannot use the group's file", path,
+                 "[server] profile is \"" + f.profile + "\"",
+                 "use one of: " + joined(setup::profile_names()));
+}
+
+// What is on tmpfs is gone with the machine's power, whatever is synced.
+Outcome check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
+  if (f.durability != "disk" || !setup::is_in_memory(dir)) return Done{};
+  return failure(Status::kGroupFile, "cannot use the group's file", path,
+                 "[group] durability is \"disk\", but " + dir + " is in memory (tmpfs)",
+                 "set state_dir to a directory on a disk");
+}
+
+// What the server's lasting directories begin with: what this host's hold when its first node of
+// the group starts.  Whoever begins with other content than the leader is told so by the log.
+Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) {
+  if (f.data.empty()) return Done{};
+  c.base = dir + "/base";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(c.base, ignored)) {
+    std::vector<checkpoint::LastingDirectory> directories;
+    for (const auto& one : f.data) directories.push_back({one, one});
+    if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
+        !made.ok()) {
+      return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
+                     made.error().message(), "see what is there");
+    }
+  }
+  for (const auto& one : f.data) {
+    if (std::filesystem::is_directory(c.base + one, ignored)) continue;
+    return failure(Status::kGroupFile, "cannot use the group's file", c.base,
+                   "the group began without [server] data " + one,
+                   "name the same directories as before, or begin a new group");
+  }
+  c.base_digest = checkpoint::digest_of_content(c.base);
+  return Done{};
+}
+
+void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
+  static_cast<setup::NodeOptions&>(c) = setup::with_profile(f, profile);
+  c.group = f.name;
+  c.replicas = static_cast<std::uint8_t>(f.replicas.size());
+  c.args.assign(f.command.begin() + 1, f.command.end());
+  c.args.insert(c.args.end(), profile.args.begin(), profile.args.end());
+  setup::become_user(profile, c.program, c.args);
+  c.env = {kPath};
+  set(c.env, profile.environment);
+  set(c.env, f.env);
+  std::sort(c.env.begin(), c.env.end());
+  c.dirs = profile.directories;
+  // The group's file was read with a mode's words only.
+  CRANE_ASSERT(mode_of(f.mode, c.mode));
+  c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
+  c.soft_barriers =
+      setup::chosen_soft_barriers(f.soft_barriers, profile, c.mode == dmt::Mode::kParallel);
+  for (const auto* words : {&f.binds, &f.shared_binds}) {
+    for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
+  }
+  c.working_directory = f.working_directory;
+  // One alone in memory has nothing to recover with: its clients need not wait for checkpoints.
+  const bool useful = f.replicas.size() > 1 || f.durability == "disk";
+  if (!useful) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
+  c.restart_checkpoints = useful && f.restart_checkpoints;
+  if (!c.restart_checkpoints) c.restart_every_s = 0;
+}
+
+}  // namespace
+
+Outcome host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
+                    Config& config) {
+  setup::GroupFile file;
+  if (auto p = setup::read_group_file(path, file); !p) return p;
+  if (replica < 0 || replica >= static_cast<int>(file.replicas.size())) {
+    return failure(Status::kGroupFile, "no such replica", std::to_string(replica),
+                   path + " has replicas 0 to " + std::to_string(file.replicas.size() - 1),
+                   "name one of them with --replica");
+  }
+  setup::GroupKeys keys;
+  if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p) return p;
+  setup::Parts parts;
+  setup::Profile profile;
+  if (auto p = setup::find_program(file.command[0], config.program); !p) return p;
+  if (auto p = setup::check_program(config.program); !p) return p;
+  if (auto p = setup::find_parts(parts); !p) return p;
+  if (auto p = choose_profile(file, path, config.program, profile); !p) return p;
+  if (auto p = setup::check_machine(file.container, {}); !p) return p;
+  const setup::GroupPlace place{file.name,   file.state_dir, static_cast<int>(file.replicas.size()),
+                                file.record, false,          false,
+                                file.ring_mb};
+  if (auto p = directories.create_replica(place, replica); !p) return p;
+  if (auto p = check_disk(file, path, directories.dir()); !p) return p;
+  if (auto p = take_data(file, directories.dir(), config); !p) return p;
+  fill(file, profile, config);
+  config.replica = static_cast<std::uint8_t>(replica);
+  const setup::HostReplica& own = file.replicas[static_cast<std::size_t>(replica)];
+  config.cpu = own.cpu;
+  config.cpus = own.cpus;
+  config.numa_node = own.numa_node;
+  config.http_listen = setup::http_listen_of(file, own);
+  config.http_pages = setup::http_pages_of(file);
+  if (auto p = check_placement(path, config); !p) return p;
+  config.dir = directories.dir();
+  config.shm_dir = directories.shm_dir();
+  config.libcrane = parts.library;
+  config.log_id = keys.log_id;
+  config.secret = keys.random;
+  config.links = keys.links;
+  config.host = std::move(file);
+  return Done{};
+}
+
+// In memory mode a node that is started again has a log that goes on where it stood; what its
+// server missed before that is in a checkpoint, or in the log's beginning.  A new one that records
+// runs all inputs if it can: a recording holds the whole history.
+void choose_begin(Config& c) {
+  if (c.host->durability != "memory") return;
+  const std::string number = std::to_string(c.replica);
+  const bool was_here = std::filesystem::exists(c.dir + "/member-" + number) ||
+                        std::filesystem::exists(c.consensus_dir() + "/r" + number);
+  if (!c.record.empty() && !was_here) return;
+  const auto kept = checkpoint::find_kept(c.dir).checkpoints;
+  const std::string digest = checkpoint::digest_of_log(c.group, c.log_id);
+  c.restore = c.may_begin = was_here || std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
+                              return k.listed.belongs_to(digest);
+                            });
+}
+
+void forget_group(const Config& c) {
+  std::error_code ignored;
+  const std::string directory = c.consensus_dir();
+  const std::string number = std::to_string(c.replica);
+  std::filesystem::remove_all(c.store_dir() + "/r" + number, ignored);
+  std::filesystem::remove_all(c.dir + "/member-" + number, ignored);
+  std::filesystem::remove_all(c.checkpoints_dir(), ignored);
+  if (c.host->fabric != "shm") {
+    std::filesystem::remove_all(directory, ignored);
+    return;
+  }
+  // One directory for all replicas of this machine.
+  for (const char* own : {"/r", "/member-"}) {
+    std::filesystem::remove_all(directory + own + number, ignored);
+  }
+}
+
+}  // namespace crane::node

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/host_role.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "dmt/base/ipv4_prefix.h"
+#include "runtime/setup/service_manager.h"
+
+namespace crane::node {
+
+namespace {
+constexpr timeval kAnnounceEvery{1, 0}, kAnnounceAgain{0, 1000};
+}  // namespace
+
+HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
+                   const Leadership& leadership, HostActions actions)
+    : config_(config),
+      file_(*config.host),
+      proxy_(proxy),
+      leadership_(leadership),
+      actions_(std::move(actions)),
+      forwarder_(base, actions_.on_event),
+      role_hook_(base, file_.role_change),
+      announce_(::event_new(base, -1, 0, on_announce, this)) {}
+
+HostRole::~HostRole() {
+  ::event_free(announce_);
+  if (heard_ != nullptr) ::event_free(heard_);
+  if (watchdog_ != nullptr) ::event_free(watchdog_);
+}
+
+bool HostRole::open() {
+  proxy_.set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
+    take_stranger(fd, port, peer);
+  });
+  if (file_.virtual_ip.empty()) return true;
+  const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
+  if (opened.ok()) {
+    if (address_.fd() >= 0) {
+      heard_ = ::event_new(::event_get_base(announce_), address_.fd(), EV_READ | EV_PERSIST,
+                           on_heard, this);
+      ::event_add(heard_, nullptr);
+    }
+    return true;
+  }
+  actions_.failed(ExitStatus::kNoListener,
+                  fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
+                              "virtual_ip and interface",
+                              file_.virtual_ip, file_.interface, opened.error().message()));
+  return false;
+}
+
+// Without it the group works, and connections end with their leader.
+void HostRole::keep_connections() {
+  const auto virtual_ip = parse_ipv4_prefix(file_.virtual_ip);
+  if (!config_.keeps_connections || !virtual_ip) return;
+  const std::string& address = virtual_ip->address;
+  const Outcome moves = proxy_.move_clients_of(address);
+  if (moves.ok()) return;
+  spdlog::warn("clients of {} will be reset when the leader changes: {}", address,
+               moves.error().message());
+}
+
+// --- the service manager ----------------------------------------------------------------------
+
+void HostRole::up() {
+  setup::ServiceManager& manager = setup::service_manager();
+  manager.ready(summary(false));
+  const std::int64_t every_ns = manager.watchdog_ns();
+  if (every_ns == 0) return;
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000, kNsPerUs = 1000;
+  const timeval every{every_ns / kNsPerSecond, every_ns % kNsPerSecond / kNsPerUs};
+  watchdog_ = ::event_new(::event_get_base(announce_), -1, EV_PERSIST, on_watchdog, this);
+  ::event_add(watchdog_, &every);
+}
+
+void HostRole::on_watchdog(int, short, void* role) {
+  static_cast<HostRole*>(role)->actions_.on_event();
+  setup::service_manager().alive();
+}
+
+std::string HostRole::summary(bool refuses) const {
+  const unsigned leader = value(leadership_.leader());
+  std::string text =
+      fmt::format("{}: replica {} of {} ", config_.group, config_.replica, config_.replicas);
+  if (leadership_.leads()) {
+    text += "leads";
+  } else if (leader < config_.replicas) {
+    text += fmt::format("follows replica {}", leader);
+  } else {
+    text += "knows of no leader";
+  }
+  return text + (refuses ? "; no quorum: clients are refused" : "");
+}
+
+// --- listeners of the server's ports ------------------------------------------------------------
+
+int HostRole::open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener) {
+  const std::optional<std::uint16_t> published = setup::published_port(file_.publish, port);
+  if (!published) {
+    spdlog::info("port {} of the server is not published: clients do not reach it", port);
+    return 0;
+  }
+  const std::uint16_t ours = *published;
+  const std::string where = file_.listen_any ? "" : file_.replicas[config_.replica].clients;
+  const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
+  const auto fd = listener(where, ours, length);
+  if (!fd.ok()) return fd.error().detail;
+  spdlog::info("port {} of the server is port {} of this host", port, ours);
+  proxy_.add_listener(port, fd.value(), length);
+  ports_.emplace_back(port, ours);
+  return 0;
+}
+
+void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog) {
+  const int error = try_listener(port, backlog);
+  if (error == 0) return;
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
+  if (!ports_.empty()) {
+    // The leader's host may have it: what a client made the server do ends no replica.
+    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
+                  ours, std::strerror(error));
+    return;
+  }
+  actions_.failed(
+      ExitStatus::kNoListener,
+      fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
+                  "elsewhere ([clients] publish = [\"OTHER:{}\"])",
+                  ours, std::strerror(error), port));
+}
+
+// --- the role -----------------------------------------------------------------------------------
+
+// Without it clients of the address are not served, but all others are: say it, and go on.
+void HostRole::take_address(std::uint32_t reign) {
+  if (!address_.configured()) return;
+  const Outcome taken = address_.take(reign);
+  if (taken.ok()) {
+    spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
+    announce(true);
+    return;
+  }
+  spdlog::error("cannot move {} to {}: {}; run the node as root, or leave virtual_ip out",
+                file_.virtual_ip, file_.interface, taken.error().message());
+}
+
+void HostRole::give_up_address() {
+  announce(false);
+  address_.give_up();
+}
+
+void HostRole::announce(bool on) {
+  if (on) {
+    ::event_add(announce_, &kAnnounceEvery);
+  } else {
+    ::event_del(announce_);
+  }
+}
+
+void HostRole::on_announce(int, short, void* role) {
+  auto& that = *static_cast<HostRole*>(role);
+  that.actions_.on_event();
+  (void)that.address_.announce().ok();  // the next one may do
+  that.announce(true);
+}
+
+void HostRole::on_heard(int, short, void* role) {
+  auto& that = *static_cast<HostRole*>(role);
+  that.actions_.on_event();
+  that.heard();
+}
+
+void HostRole::heard() {
+  const VirtualAddress::Heard what = address_.hear();
+  if (!address_.held() || what == VirtualAddress::Heard::kNothing) return;
+  if (what == VirtualAddress::Heard::kReplaced) {  // before the log says so
+    announce(false);
+    return proxy_.hush();
+  }
+  // An earlier leader's host has answered, or will.
+  if (::evtimer_pending(announce_, nullptr) != 0) ::event_add(announce_, &kAnnounceAgain);
+}
+
+void HostRole::refuse(bool refuses) {
+  proxy_.refuse(refuses);
+  if (address_.held()) announce(!refuses);  // another host may have it by now
+  pass_clients_on(refuses);
+  setup::service_manager().status(summary(refuses));
+}
+
+// Where clients go that come to this host while it follows.
+void HostRole::pass_clients_on(bool refuses) {
+  const unsigned leader = value(leadership_.leader());
+  const bool follows = leadership_.role() == consensus::Role::kFollower ||
+                       leadership_.role() == consensus::Role::kLearner;
+  const bool named = leader < config_.replicas;
+  const bool known = follows && named && leader != config_.replica && !refuses;  // HOST-1
+  // While no leader is known, clients that were passed on stay: if the same one leads on, nothing
+  // happened to them; if it led no more, it has reset them itself.
+  if (named || !follows || refuses) {
+    forwarder_.set_target(known && file_.forward ? file_.replicas[leader].clients : "");
+  }
+  // While no leader is known, clients wait in the kernel.
+  if (!leadership_.leads()) proxy_.take_strangers(known);
+}
+
+void HostRole::follow(bool refuses) {
+  const bool named = value(leadership_.leader()) < config_.replicas;
+  pass_clients_on(refuses);
+  setup::service_manager().status(summary(refuses));
+  role_hook_.changed(
+      {"CRANE_GROUP=" + config_.group, fmt::format("CRANE_REPLICA={}", config_.replica),
+       fmt::format("CRANE_ROLE={}", consensus::name(leadership_.role())),
+       fmt::format("CRANE_VIEW={}", view_counter(leadership_.view())),
+       named ? fmt::format("CRANE_LEADER={}", value(leadership_.leader())) : "CRANE_LEADER="});
+}
+
+void HostRole::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
+  if (file_.forward) return forwarder_.take(fd, ours, peer);
+  const unsigned leader = value(leadership_.leader());
+  spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, leader,
+               file_.replicas[leader].clients, ours);
+  reset_socket(fd);
+}
+
+}  // namespace crane::node

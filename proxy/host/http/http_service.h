@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a node answers by HTTP: metrics, health, its status and a page.  Read only; whoever reaches
+// the address may ask, so it is the loopback address unless a person names another one.
+//
+//   /metrics    Prometheus' text format
+//   /health     200: the group serves, as far as this replica knows
+//   /leader     200: this replica leads and takes clients
+//   /replica    200: it follows, and is at most ?lag=100ms behind
+//   /readiness  200: either of these
+//   /liveness   200: the node's loop turns
+//   /status     as crane-ctl status -o json tells of this replica
+//   /history    the last minutes, for the page
+//   /           the page
+//
+// An address that is taken is said once, and tried again: a replica does not end for that.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT HTTP-1  Nothing that a request holds changes the node's state.
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "checkpoint/kept.h"
+#include "dmt/base/result.h"
+#include "proxy/clients/accept_pause.h"
+#include "proxy/host/config.h"
+#include "proxy/host/http/history.h"
+#include "proxy/host/http/metrics.h"
+#include "proxy/host/status.h"
+
+namespace crane::node {
+
+struct HttpActions {
+  std::function<void()> on_event;  // before each of the following
+  std::function<NodeStatus()> status;
+  std::function<std::string()> status_text;  // as the control socket answers
+};
+
+class HttpService {
+ public:
+  // `config` outlives it.  REQUIRES: it says where to listen.
+  HttpService(event_base* base, const Config& config, HttpActions actions);
+  ~HttpService();
+  HttpService(const HttpService&) = delete;
+  HttpService& operator=(const HttpService&) = delete;
+
+  // Takes a sample for the page, and tries to listen, when the time for that has come.
+  void step(std::int64_t now_ns);
+  std::int64_t due_ns() const noexcept { return due_ns_; }
+
+ private:
+  struct Reply;
+  struct FreeHttp {
+    void operator()(evhttp* http) const noexcept { evhttp_free(http); }
+  };
+
+  static void on_accept_error(evconnlistener* listener, void* http);
+  void listen();
+  void answer(evhttp_request* request);
+  Reply reply_to(const std::string& path, const std::string& query);
+  Reply health_reply(const std::string& path, const std::string& query);
+  std::string history_text();
+  Surroundings surroundings();
+
+  event_base* const base_;
+  const Config& config_;
+  const HttpActions actions_;
+  std::unique_ptr<evhttp, FreeHttp> http_;  // none: it does not listen yet
+  evconnlistener* listener_ = nullptr;      // its own
+  proxy::AcceptPause pause_;
+  bool complained_ = false;
+  std::int64_t due_ns_ = 0;
+  History history_;
+  checkpoint::Newest newest_;
+};
+
+}  // namespace crane::node

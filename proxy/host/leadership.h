@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// This replica's role in the group, and what it may propose in it.
+//
+// A leader proposes START first, and serves clients only when its own server has admitted that
+// START.  A change of the role is noted when consensus tells of it, and carried out by the node at
+// a point where no connection is in use (take_deposed(), take_changed()).
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O but `append`.
+// INVARIANT LEAD-1  START is proposed exactly once per view that this node leads, before anything
+//               else.
+// INVARIANT LEAD-2  Clients are taken only after the own server admitted the own START (C8).
+// INVARIANT LEAD-3  Nothing is proposed after leadership was lost, until START of the next own
+//               view.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+#include "proxy/clients/virtual_clock.h"
+#include "proxy/replica/role/commit_times.h"
+
+namespace crane::node {
+
+class Leadership {
+ public:
+  using Append = std::function<Result<Index>(EntryType type, std::int64_t stamp_ns,
+                                             GrantTurns grant, std::span<const std::byte> body)>;
+
+  explicit Leadership(Append append) : append_(std::move(append)) {}
+
+  // --- what consensus tells
+  void role(consensus::Role role, View view, ReplicaId leader);
+  // An entry of the application was committed: virtual time has come to its stamp.
+  void committed(Viewstamp at, std::int64_t stamp_ns, std::int64_t now_ns) {
+    const bool fresh = at.view == view_ && value(leader_) < kReplicasMax;
+    clock_.committed(stamp_ns, now_ns, fresh);
+    if (!leads_) return;
+    clock_.progressed(now_ns, last_ > at.index);
+    times_.committed(at.index, now_ns);
+  }
+  // The log is gone: there is nothing to hand over any more.
+  void gone() noexcept { leads_ = false; }
+
+  // --- changes that are to be carried out; true once per change
+  bool take_deposed() noexcept { return std::exchange(deposed_, false); }
+  bool take_changed() noexcept { return std::exchange(changed_, false); }
+  bool has_change() const noexcept { return deposed_ || changed_; }
+
+  // --- the role
+  consensus::Role role() const noexcept { return role_; }
+  View view() const noexcept { return view_; }
+  // Of `view`; no replica's number while none is known.
+  ReplicaId leader() const noexcept { return leader_; }
+  bool leads() const noexcept { return leads_; }
+  // Reigns of which this replica knew the leader.
+  std::uint64_t reigns() const noexcept { return reigns_; }
+  // It leads and has proposed START: it may propose the rest (LEAD-1).
+  bool started() const noexcept { return leads_ && started_view_ == view_; }
+  // Its server, which has come to `applied`, knows that it leads (LEAD-2).
+  bool admitted(Index applied) const noexcept { return started() && applied >= start_; }
+
+  // --- proposing
+  // kBusy: in a later round.
+  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                        std::int64_t now_ns);
+  // kNotLeader: never in this view.
+  Outcome propose_start(GrantTurns grant, std::span<const std::byte> body, std::int64_t now_ns);
+  // The last one that clients or the server wait for.
+  Index proposed() const noexcept { return proposed_; }
+  // Consensus took no more the last time.
+  bool busy() const noexcept { return busy_; }
+  // How long what was proposed here took until it was committed.
+  const LatencyHistogram& commit_times() const noexcept { return times_.taken(); }
+  void ask_again() noexcept { busy_ = false; }
+
+  // --- virtual time (virtual_clock.h)
+  // The node runs, and sleeps until `until_ns` at the latest.
+  void runs(std::int64_t now_ns, std::int64_t until_ns) noexcept { clock_.runs(now_ns, until_ns); }
+  // An outage is over: all clients are to be read once before virtual time continues.
+  bool waits_for_inputs() const noexcept { return clock_.waits_for_inputs(); }
+  std::uint64_t outages() const noexcept { return clock_.outages(); }
+  // What they had sent was proposed.
+  void resume_time(std::int64_t now_ns);
+  // By the wall clock virtual time would be `virtual_ns`.  Before propose_start().
+  void aim(std::int64_t virtual_ns, std::int64_t now_ns) noexcept {
+    clock_.aim(virtual_ns, now_ns);
+  }
+  std::int64_t now(std::int64_t now_ns) const noexcept { return clock_.now(now_ns); }
+  std::int64_t mono_at(std::int64_t virtual_ns) const noexcept {
+    return clock_.mono_at(virtual_ns);
+  }
+
+ private:
+  const Append append_;
+  proxy::VirtualClock clock_;
+  consensus::Role role_ = consensus::Role::kFollower;
+  View view_{};
+  ReplicaId leader_{};
+  View led_view_{};  // the last one whose leader was known
+  std::uint64_t reigns_ = 0;
+  replica::CommitTimes times_;
+  bool leads_ = false;
+  bool deposed_ = false;  // clients are still to be reset
+  bool changed_ = false;
+  View started_view_{};  // of the last START proposed here (LEAD-1)
+  Index start_{};        // that START
+  Index last_{};         // the last entry that was proposed here
+  Index proposed_{};
+  bool busy_ = false;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A member of a group: its log is the group's, and nothing looks on.
+#include "proxy/host/mode.h"
+
+#include <utility>
+
+namespace crane::node {
+
+Result<std::unique_ptr<consensus::Consensus>> NodeMode::open_log(consensus::Options options, Index,
+                                                                 LogReader) {
+  return consensus::Consensus::open(std::move(options));
+}
+
+bool NodeMode::foretells(StallWatch&, unsigned) { return false; }
+void NodeMode::begin_behind(Index, const std::vector<proxy::OutputStream>&) {}
+void NodeMode::before_server(dmt::Layout&) {}
+Outcome NodeMode::server_started(pid_t, std::string&) { return Done{}; }
+void NodeMode::connected(ConnId, const ConnectBody&) {}
+void NodeMode::output(const dmt::Layout&, const OutputHeader&, std::span<const std::byte>) {}
+void NodeMode::digest(ReplicaId, const proxy::Digest&, const proxy::Digests&) {}
+bool NodeMode::step(std::int64_t, dmt::Layout&, const ServerProgress&) { return false; }
+void NodeMode::failed(const std::string&) {}
+void NodeMode::stop() {}
+
+}  // namespace crane::node

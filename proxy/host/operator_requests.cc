@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/operator_requests.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/image.h"
+#include "dmt/base/clock.h"
+#include "runtime/control/schema.h"
+
+namespace crane::node {
+namespace {
+
+std::string refusal(const Error& why, const std::string& what) {
+  const char* error = why.code == Code::kNotLeader     ? "not_leader"
+                      : why.code == Code::kBusy        ? "busy"
+                      : why.code == Code::kGone        ? "gone"
+                      : why.code == Code::kFull        ? "full"
+                      : why.code == Code::kUnsupported ? "unsupported"
+                      : why.code == Code::kBadArgument ? "bad_argument"
+                                                       : "failed";
+  const std::string cause = why.detail != 0 ? std::string(": ") + std::strerror(why.detail) : "";
+  return refused(error, what + ": " + why.what + cause);
+}
+
+}  // namespace
+
+std::string OperatorRequests::answer(const std::string& text) {
+  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
+  if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
+  // From here on every field is of its type and within its bounds (CTL-1).
+  const nlohmann::json request = parsed.message->plain("do");
+  const std::string what = request["do"].get<std::string>();
+  if (what == "status") {
+    return control::line_of(actions_.status());
+  }
+  if (what == "transfer") {
+    const auto to = request.find("to");
+    const bool named = to != request.end() && to->is_number_integer();
+    return transfer(named ? to->get<int>() : -1);
+  }
+  if (what == "member") return change_member(request);
+  if (what == "signal") return signal_server(request);
+  if (what == "checkpoint") return actions_.checkpoint(request);
+  if (what == "upgrade" || what == "hand_over") {
+    if (leadership_.leads()) return actions_.upgrade(request);
+    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
+  }
+  if (what == "copy_log") return copy_log(request);
+  if (what == "leave") return leave();
+  if (what == "bring_back") return bring_back(request);
+  return refused("unknown", "this version of crane-node does not know that request");
+}
+
+// Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
+std::string OperatorRequests::signal_server(const nlohmann::json& request) {
+  const auto signo = request.find("signo");
+  const bool named = signo != request.end() && signo->is_number_unsigned() &&
+                     signo->get<std::uint64_t>() >= 1 && signo->get<std::uint64_t>() < NSIG;
+  if (!named) {
+    return refusal({Code::kBadArgument, 0, "the request names no signal"}, "no signal");
+  }
+  const auto number = signo->get<std::uint32_t>();
+  const std::string what = fmt::format("signal {}", number);
+  if (!leadership_.leads()) {
+    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
+  }
+  spdlog::info("an operator sends signal {} to the server", number);
+  actions_.signal(number);
+  return accepted(what + " is on its way to every replica");
+}
+
+std::string OperatorRequests::change_member(const nlohmann::json& request) {
+  static const std::map<std::string, consensus::MemberChange::Kind> kKinds = {
+      {"add", consensus::MemberChange::Kind::kAdd},
+      {"promote", consensus::MemberChange::Kind::kPromote},
+      {"remove", consensus::MemberChange::Kind::kRemove}};
+  const auto change = request.find("change");
+  const auto number = request.find("replica");
+  const bool whole = change != request.end() && change->is_string() && number != request.end() &&
+                     number->is_number_unsigned() && number->get<std::uint64_t>() < kReplicasMax;
+  const auto kind = whole ? kKinds.find(change->get<std::string>()) : kKinds.end();
+  if (kind == kKinds.end()) {
+    return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
+  }
+  const auto id = number->get<std::uint8_t>();
+  // Its place is nobody else's: what is started there is an analysis replica (CORE-M7).
+  const bool analysis = kind->first == "add" && id == config_.analysis_replica;
+  const auto index = group_.change_members(
+      {analysis ? consensus::MemberChange::Kind::kAddAnalysis : kind->second, ReplicaId{id}});
+  group_.flush_doorbells();
+  const std::string what = fmt::format("{} replica {}", kind->first, id);
+  if (!index.ok()) return refusal(index.error(), what);
+  spdlog::info("the members are changed: {}", what);
+  return accepted(what + ": proposed");
+}
+
+std::string OperatorRequests::transfer(int to) {
+  if (!leadership_.leads()) {
+    return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
+  }
+  if (to == config_.replica) {
+    return accepted(fmt::format("replica {} leads already", to));
+  }
+  if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
+  const std::string what = to == kAnyOther ? "the lead was not handed over"
+                                           : fmt::format("replica {} was not made the leader", to);
+  if (to >= config_.replicas) {
+    return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
+  }
+  if (to != kAnyOther && !actions_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
+    return refusal(Error{Code::kBusy, 0, "it has no server now"}, what);
+  }
+  if (!let_in([this, to] { return hand_over(to); })) {
+    if (const Outcome done = hand_over(to); !done.ok()) return refusal(done.error(), what);
+  }
+  return accepted(to == kAnyOther
+                      ? fmt::format("replica {} does not lead any more", config_.replica)
+                      : fmt::format("replica {} is asked to lead", to));
+}
+
+bool OperatorRequests::let_in(std::function<Outcome()> then) {
+  const std::int64_t lets_in_ns = actions_.lets_in_ns ? actions_.lets_in_ns() : 0;
+  if (!leadership_.leads() || lets_in_ns == 0) return false;
+  hands_over_ = std::move(then);
+  hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
+  return true;
+}
+
+void OperatorRequests::end_when_let_in(std::function<void()> end) {
+  const auto ends = [end] {
+    end();
+    return Outcome{Done{}};
+  };
+  if (!let_in(ends)) end();
+}
+
+// To any other one: the others elect one of themselves.  This replica stays the last choice until
+// another one leads.
+Outcome OperatorRequests::hand_over(int to) {
+  if (!leadership_.leads()) return Done{};
+  if (to == kAnyOther) {
+    spdlog::info("an operator hands the lead over");
+    group_.abdicate("an operator hands the lead over");
+    group_.fit();
+  } else {
+    const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)});
+    if (!asked.ok()) return asked;
+    spdlog::info("an operator hands the lead to replica {}", to);
+  }
+  group_.flush_doorbells();
+  return Done{};
+}
+
+// The thread of the store does it, while the one that asks waits (consensus::copy_log()).
+std::string OperatorRequests::copy_log(const nlohmann::json& request) {
+  const auto number = [&request](const char* field) { return request[field].get<std::uint64_t>(); };
+  consensus::LogCopyRequest copy;
+  copy.behind = {{View{number("view")}, Index{number("index")}}, number("position")};
+  copy.through = Index{number("through")};
+  copy.path = fmt::format("{}/log-{}", config_.replica_dir(), number("file"));
+  const auto copied = group_.copy_log(copy);
+  if (!copied.ok()) return refusal(copied.error(), "the log was not copied");
+  const bool done = copied.value().done;
+  const std::uint64_t last = value(copied.value().last);
+  nlohmann::json answer = control::accepted(
+      fmt::format("the log is {}copied up to entry {}", done ? "" : "being ", last));
+  answer["done"] = done;
+  answer["last"] = last;
+  return control::line_of(answer);
+}
+
+// For maintenance, or to restart elsewhere in the log: in order, and without being missed.
+std::string OperatorRequests::leave() {
+  const std::string who = fmt::format("replica {}", config_.replica);
+  if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");
+  if (actions_.takes_checkpoint()) {
+    return refused("busy", who + " takes a checkpoint");
+  }
+  int voters = 0, others = 0, servers = 0;
+  for (const consensus::MemberStatus& m : group_.members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    const bool other = value(m.id) != config_.replica && m.connected;
+    others += other;
+    servers += other && actions_.has_server(m.id);
+  }
+  if (others * 2 <= voters) {
+    return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
+                                         "majority; bring another one back first",
+                                         who, others, voters));
+  }
+  if (servers == 0) {
+    return refused("needed", who + " is needed: no other replica has a server now");
+  }
+  spdlog::info("an operator drains this replica");
+  supervisor_.drained();
+  actions_.leave();
+  return accepted(who + " leaves");
+}
+
+// To crane-run, which starts nodes; the leader hears of it because it is there.
+std::string OperatorRequests::bring_back(const nlohmann::json& request) {
+  const auto number = request.find("replica");
+  const bool named = number != request.end() && number->is_number_unsigned() &&
+                     number->get<std::uint64_t>() < config_.replicas;
+  if (!named) return refused("bad_argument", "the group has no replica of this number");
+  const auto who = number->get<unsigned>();
+  if (!supervisor_.present() && !config_.host) {
+    return refused(
+        "unsupported",
+        "no crane-run supervises this group: start it again with the same command, and it "
+        "brings back who is lost");
+  }
+  if (!supervisor_.present()) {
+    return refused("unsupported",
+                   fmt::format("no crane-run here starts nodes: start the node of replica {} where "
+                               "it runs",
+                               who));
+  }
+  supervisor_.bring_back(who, request.value("forget", false), request.value("checkpoint", ""));
+  return accepted(fmt::format("replica {} is started", who));
+}
+
+std::int64_t OperatorRequests::step(std::int64_t now_ns) {
+  if (now_ns >= hands_over_at_ns_) {
+    hands_over_at_ns_ = proxy::kNever;
+    const Outcome done = hands_over_();
+    if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
+  }
+  return hands_over_at_ns_;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/peer_notes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace crane::node {
+namespace {
+
+// The others have to hear of a change at once; that numbers have moved is news only with time.
+bool same(const PeerNote& a, const PeerNote& b) {
+  return a.flags == b.flags && a.gets_log == b.gets_log &&
+         (a.lag_ms > control::kNearMs) == (b.lag_ms > control::kNearMs) &&
+         std::memcmp(a.why_not, b.why_not, sizeof a.why_not) == 0;
+}
+
+// Its numbers move.
+bool is_unsettled(const PeerNote& own) {
+  const bool late = own.lag_ms > control::kNearMs && (own.flags & PeerNote::kHeld) == 0;
+  return late || (own.flags & PeerNote::kRecovers) != 0;
+}
+
+}  // namespace
+
+PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
+  PeerNote note;
+  note.applied = applied;
+  note.done = own.progress.done;
+  note.of = own.progress.of;
+  note.per_s = own.progress.per_s;
+  note.left_ms = own.progress.left_ms;
+  note.lag_ms = own.lag_ms;
+  const std::pair<bool, std::uint32_t> flags[] = {
+      {own.runs, PeerNote::kRuns},
+      {own.starts, PeerNote::kStarts},
+      {own.takes_clients, PeerNote::kTakesClients},
+      {own.recovers, PeerNote::kRecovers},
+      {own.needs_checkpoint, PeerNote::kNeedsCheckpoint},
+      {own.no_room, PeerNote::kNoRoom},
+      {own.acceptor_only, PeerNote::kAcceptorOnly},
+      {own.paced, PeerNote::kPaced},
+      {own.held && own.lag_ms > control::kNearMs, PeerNote::kHeld}};
+  for (const auto& [is, flag] : flags) note.flags |= is ? flag : 0;
+  own.why_not.copy(note.why_not, sizeof note.why_not - 1);
+  return note;
+}
+
+control::Readiness readiness_of(const PeerNote& note) {
+  control::Readiness told;
+  const auto is = [&note](PeerNote::Flag flag) { return (note.flags & flag) != 0; };
+  told.runs = is(PeerNote::kRuns);
+  told.starts = is(PeerNote::kStarts);
+  told.takes_clients = is(PeerNote::kTakesClients);
+  told.recovers = is(PeerNote::kRecovers);
+  told.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
+  told.no_room = is(PeerNote::kNoRoom);
+  told.acceptor_only = is(PeerNote::kAcceptorOnly);
+  told.paced = is(PeerNote::kPaced);
+  told.held = is(PeerNote::kHeld);
+  told.lag_ms = note.lag_ms;
+  told.progress = {note.done, note.of, note.per_s, note.left_ms};
+  told.why_not.assign(note.why_not, strnlen(note.why_not, sizeof note.why_not));
+  return told;
+}
+
+void PeerNotes::heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns) {
+  if (value(from) >= peers_.size()) return;
+  Peer& p = peers_[value(from)];
+  p.note = note;
+  p.heard_ns = now_ns;
+  p.asked_ns = 0;
+  if (note.asks == 0) return;
+  p.wants_answer = true;
+  due_ns_ = now_ns;
+}
+
+bool PeerNotes::wants(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept {
+  if (!p.there) return false;
+  if (p.wants_answer || p.sent != version_) return true;
+  return (unsettled || p.repeats > 0) && now_ns - p.sent_ns >= kRepeatNs;
+}
+
+std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
+                                      std::span<const consensus::MemberStatus> members,
+                                      std::int64_t now_ns) {
+  if (version_ == 0 || !same(own, own_)) ++version_;
+  own_ = own;
+  const bool unsettled = is_unsettled(own);
+  std::array<bool, kReplicasMax> connected{};
+  for (const consensus::MemberStatus& m : members) {
+    if (m.id != self_ && value(m.id) < connected.size()) connected[value(m.id)] = m.connected;
+  }
+  std::vector<ReplicaId> to;
+  due_ns_ = replica::kNever;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    Peer& p = peers_[i];
+    if (p.there != connected[i]) {  // NOTES-1: another process, or none
+      // A note that came just before the connection was seen is of the process that is connected.
+      const bool early = connected[i] && p.note && now_ns - p.heard_ns < kAnswerNs;
+      const Peer before = p;
+      p = {};
+      p.there = connected[i];
+      p.was_there = before.was_there || p.there;
+      if (early) p.note = before.note, p.heard_ns = before.heard_ns;
+    }
+    if (wants(p, unsettled, now_ns)) {
+      to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
+    } else if (p.there && (unsettled || p.repeats > 0)) {
+      due_ns_ = std::min(due_ns_, p.sent_ns + kRepeatNs);
+    }
+  }
+  return to;
+}
+
+void PeerNotes::sent(ReplicaId to, bool went_out, std::int64_t now_ns) {
+  Peer& p = peers_[value(to)];
+  if (went_out) {
+    p.repeats = p.sent != version_ ? kRepeats : p.repeats - (p.repeats > 0);
+    p.sent = version_;
+    p.sent_ns = now_ns;
+    p.wants_answer = false;
+  }
+  if (!went_out || p.repeats > 0 || is_unsettled(own_)) {
+    due_ns_ = std::min(due_ns_, now_ns + kRepeatNs);
+  }
+}
+
+std::vector<ReplicaId> PeerNotes::ask(std::int64_t now_ns) {
+  std::vector<ReplicaId> to;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    Peer& p = peers_[i];
+    if (!p.there || p.asked_ns != 0 || now_ns - p.heard_ns < kOldNs) continue;
+    p.asked_ns = now_ns;
+    to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
+  }
+  return to;
+}
+
+PeerSeen PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const {
+  const Peer& p = peers_[value(peer)];
+  PeerSeen seen;
+  seen.was_there = p.was_there;
+  seen.gets_log = gets_log(leader, peer);
+  if (!p.there) return seen;
+  seen.silent = p.asked_ns != 0 && now_ns - p.asked_ns > kAnswerNs;
+  if (!p.note) return seen;
+  seen.told = told(peer);
+  seen.applied = p.note->applied;
+  return seen;
+}
+
+std::optional<control::Readiness> PeerNotes::told(ReplicaId peer) const {
+  const Peer& p = peers_[value(peer)];
+  if (!p.there || !p.note) return std::nullopt;
+  return readiness_of(*p.note);
+}
+
+bool PeerNotes::gets_log(ReplicaId leader, ReplicaId replica) const noexcept {
+  if (value(leader) >= peers_.size() || !peers_[value(leader)].note) return true;
+  const PeerNote& note = *peers_[value(leader)].note;
+  if ((note.flags & PeerNote::kLeads) == 0) return true;
+  return (note.gets_log[value(replica) / 64] >> (value(replica) % 64) & 1) != 0;
+}
+
+}  // namespace crane::node

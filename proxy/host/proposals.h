@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a replica proposes while it leads: START, what clients send, and grants that nothing but
+// time asks for; and how fast it reads clients for that.
+//
+// Threads: the node's one thread.
+// INVARIANT PROPOSE-1  Behind a START the leader begins with nothing asked: no follower's progress,
+//                      no grant of an earlier reign counts.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/layout.h"
+#include "dmt/sequence/entry.h"
+#include "proxy/clients/server.h"
+#include "proxy/host/agreed.h"
+#include "proxy/host/config.h"
+#include "proxy/host/grant_proposer.h"
+#include "proxy/host/leadership.h"
+#include "proxy/host/pacing.h"
+
+namespace crane::node {
+
+class Proposals {
+ public:
+  using Members = std::function<std::vector<consensus::MemberStatus>()>;
+
+  // The references outlive it.
+  Proposals(const Config& config, const Agreed& agreed, dmt::Layout& layout, Leadership& leadership,
+            proxy::Proxy& proxy, Members members);
+
+  // START; false: not in this round, or never.
+  bool start(std::int64_t now_ns);
+  // The lead is another's.
+  void pause() noexcept { grants_.pause(); }
+  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                        std::int64_t now_ns) {
+    return leadership_.propose(type, grant, body, now_ns);
+  }
+  // What clients sent.
+  void propose_inputs();
+  // BUBBLE and TIME.  `applied`: the own server's.
+  void propose_grants(Index applied, std::int64_t now_ns);
+  // Something of that has changed since, or an outage is over: clients are read now, as what ended
+  // it may be an entry that no server admits, such as PASSED, which rings no bell.
+  bool has_news(Index applied) const noexcept {
+    return grants_.has_news(applied, leadership_.proposed()) || may_read_all();
+  }
+  GrantTurns input_grant() const noexcept { return grants_.input_grant(); }
+  // When to propose a grant next, CLOCK_MONOTONIC; kNever: when something happens.
+  std::int64_t due_ns() const noexcept;
+
+  // --- how fast clients are read
+  // A follower's progress.
+  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
+    pacing_.heard(from, note, now_ns);
+  }
+  // `waiting_bytes`: committed, and not admitted by the own server; `full`: the log has no room.
+  void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
+  std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
+  std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }
+  proxy::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
+    return pacing_.lag_of(who, now_ns);
+  }
+
+ private:
+  // Paused ones are looked at again soon anyway.
+  bool may_read_all() const noexcept {
+    return leadership_.waits_for_inputs() && proxy_.leading() && !proxy_.paused();
+  }
+
+  const Config& config_;
+  const Agreed& agreed_;
+  dmt::Layout& layout_;
+  Leadership& leadership_;
+  proxy::Proxy& proxy_;
+  GrantProposer grants_;
+  ClientPacing pacing_;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a node knows of its replica's history that neither the segment nor the log tells: part of a
+// checkpoint, as of its entry.
+//
+// Threads: plain values and pure functions.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "proxy/host/entry_counts.h"
+#include "proxy/host/outputs.h"
+
+namespace crane::node {
+
+struct NodeState {
+  Viewstamp at;                  // of the CHECKPOINT entry
+  std::uint64_t position = 0;    // in the log, behind it (consensus/core/log.h)
+  std::vector<std::byte> facts;  // consensus' own (Consensus::group_facts)
+  std::uint64_t stamp_ns = 0;    // of that entry: where virtual time stands
+  std::uint64_t clock = 0;       // turns taken
+  std::uint64_t hash = 0;        // of the schedule, at `clock`
+  std::uint32_t last_pid = 0;    // in the server's pid namespace
+  Index first_start{};           // the group's first START
+  std::uint64_t passed = 0;      // the clock that the log says the leader has passed (dmt/stall.h)
+  std::uint64_t verified = 0;    // live checking: the last log index at which all were equal
+  std::uint64_t restarted_from = 0;  // since where, if it differed before (proxy/record/alarms.h)
+  std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
+  EntryCounts entries{};             // committed
+  std::vector<std::string> command;  // the server's command line; empty: as configured
+  bool handed_over = false;          // any build of Crane may go on from here (start_check.h)
+  Outputs::State outputs;
+};
+
+nlohmann::json to_json(const NodeState& state);
+// kDamaged: not what to_json() makes.
+Result<NodeState> node_state(const nlohmann::json& json);
+
+}  // namespace crane::node

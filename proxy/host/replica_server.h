@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The server of this replica: its segment, its processes (server_monitor.h), all that it puts out,
+// and its end.  What it puts out is hashed and recorded first, and only then handed on.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT SERVER-1  Each record of the output ring is handed on once, in order, and after it was
+//                     noted in Outputs and the position of lasting files (LAST-3).
+
+#include <event2/event.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/layout.h"
+#include "dmt/sequence/output.h"
+#include "proxy/host/config.h"
+#include "proxy/host/gathered_output.h"
+#include "proxy/host/load_trials.h"
+#include "proxy/host/mode.h"
+#include "proxy/host/outputs.h"
+#include "proxy/host/recovery/lasting_files.h"
+#include "proxy/host/recovery/starting_point.h"
+#include "proxy/host/segment.h"
+#include "proxy/host/server_exit.h"
+#include "proxy/host/server_monitor.h"
+#include "proxy/host/slot0.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+class ReplicaServer {
+ public:
+  // Bytes of one connection in one call, where they follow each other; `last`: the server has shut
+  // down or closed the connection behind them, which is the next call.
+  using PutOut = std::function<void(const OutputHeader& header, proxy::Pieces pieces, bool last)>;
+
+  // The references outlive it.
+  ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
+                ServerMonitorCallbacks callbacks);
+  ReplicaServer(const ReplicaServer&) = delete;
+  ReplicaServer& operator=(const ReplicaServer&) = delete;
+
+  // Its segment and recordings.  An error's sentence is in `why`, and the status with which the
+  // node ends is returned.
+  std::optional<ExitStatus> open(const StartingPoint& start, std::string& why);
+  // Its processes can be started.
+  void open_monitor(event_base* base);
+  // Starts them; `begin` says from what (Recovery::start_server).
+  Outcome start(const std::function<Outcome()>& begin);
+
+  dmt::Layout& layout() noexcept { return segment_->layout(); }
+  const dmt::Layout& layout() const noexcept { return segment_->layout(); }
+  Segment& segment() noexcept { return *segment_; }
+  Slot0& slot0() noexcept { return *slot0_; }
+  Outputs& outputs() noexcept { return *outputs_; }
+  ServerMonitor& monitor() noexcept { return *monitor_; }
+  ServerExit& exit() noexcept { return exit_; }
+  const ServerExit& exit() const noexcept { return exit_; }
+  bool opened() const noexcept { return outputs_ != nullptr; }
+  // It runs, or is being started.
+  bool begun() const noexcept { return monitor_ != nullptr && monitor_->running(); }
+  pid_t pid() const noexcept { return begun() ? monitor_->pid() : -1; }
+  // The last entry that it has admitted.
+  Index applied() const noexcept;
+
+  // How the node runs beside it; step_trials() at every turn of the event loop.
+  const LoadTrials& trials() const noexcept { return trials_; }
+  void step_trials(std::int64_t now_ns) { trials_.step(outputs_->writes(), now_ns); }
+
+  void started() { files_.server_started(applied(), layout().scheduler.clock); }
+  // Hands on all that it has put out; how many records that were.
+  std::size_t drain();
+  // As if it had put this out.
+  void put_out(const OutputHeader& header, std::span<const std::byte> bytes);
+  // Where the schedule stands, if no thread runs: what followed the last admission is compared,
+  // too.
+  std::optional<proxy::SchedulePoint> rest_point();
+
+  // The node does not sleep: the server need not ring (ring_doorbell).
+  void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
+  // Takes no turn any more.
+  void fence() noexcept { layout().scheduler.fenced.store(1, std::memory_order_seq_cst); }
+  // What the recordings need at the end; before fence().  `in_order`: they are whole.
+  void note_rest(bool in_order);
+  // Ends what is left of it, and keeps its files and recordings.
+  void stop(bool in_order);
+
+ private:
+  // True when nothing of any record is needed any more.
+  bool take(const OutputHeader& header, std::span<const std::byte> bytes);
+  void hand_on(bool last = false);
+  std::span<const std::byte> flip(const OutputHeader& header, std::span<const std::byte> bytes);
+
+  const Config& config_;
+  NodeMode& mode_;
+  const PutOut put_out_;
+  const ServerMonitorCallbacks callbacks_;
+  LastingFiles files_;
+  LoadTrials trials_;
+  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<Slot0> slot0_;
+  std::unique_ptr<Outputs> outputs_;
+  std::unique_ptr<ServerMonitor> monitor_;
+  ServerExit exit_;
+  GatheredOutput gathered_;
+  std::vector<std::byte> flipped_;  // Config::test_only_flip: the record that was made wrong
+};
+
+}  // namespace crane::node

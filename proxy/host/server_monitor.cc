@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/server_monitor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "checkpoint/background.h"
+#include "checkpoint/criu.h"
+#include "dmt/processes.h"
+#include "dmt/restart.h"
+#include "dmt/segment.h"
+#include "proxy/host/placement.h"
+#include "proxy/host/server_pids.h"
+
+namespace crane::node {
+namespace {
+
+constexpr timeval kCheckinTimeout{10, 0};
+constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come up first
+constexpr std::size_t kLogTailBytes = 600;
+constexpr int kExecFailed = 127;
+constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
+
+// Whether `word` names `place` or something in it.
+bool names(const std::string& word, const std::string& place) {
+  for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + 1)) {
+    const auto end = at + place.size();
+    const bool whole = end == word.size() || word[end] == '/';
+    const bool longer = word.substr(0, at).ends_with("/var");  // of /tmp: /var/tmp
+    if (whole && !longer) return true;
+  }
+  return false;
+}
+
+// FILES-1.  The server gets a /tmp and a /var/tmp of its own.  It sees the machine's if the command
+// line names something there.
+std::vector<std::string> own_directories(const Config& config, std::vector<std::string> words) {
+  words.insert(words.end(), config.args.begin(), config.args.end());
+  words.push_back(config.program);
+  words.push_back(config.working_directory);
+  for (const setup::Bind& bind : config.binds) words.push_back(bind.target);
+  std::vector<std::string> own;
+  for (const std::string place : {"/tmp", "/var/tmp"}) {
+    if (std::none_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return names(word, place); })) {
+      own.push_back(place);
+    }
+  }
+  return own;
+}
+
+}  // namespace
+
+ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& segment,
+                             ServerMonitorCallbacks callbacks)
+    : base_(base),
+      config_(config),
+      segment_(segment),
+      callbacks_(std::move(callbacks)),
+      check_ins_(base, segment.checkin_fd(), [this](const dmt::CheckIn& in, pid_t host_pid) {
+        callbacks_.on_event();
+        take_checkin(in, host_pid);
+      }) {
+  event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
+  command_.push_back(config.program);
+  command_.insert(command_.end(), config.args.begin(), config.args.end());
+}
+
+ServerMonitor::~ServerMonitor() { stop(); }
+
+checkpoint::ServerOptions ServerMonitor::options() const {
+  checkpoint::ServerOptions o;
+  o.name = config_.replays ? config_.container_name
+                           : fmt::format("crane.{}.r{}", config_.group, config_.replica);
+  o.host_name = config_.group;
+  o.directory = config_.replica_dir();
+  o.command = command_;
+  o.environment = config_.env;
+  // Without root the directory cannot be bound to a place that is the same on all replicas.
+  const bool bound = config_.container || ::geteuid() == 0;
+  const std::string place = bound ? kServerDirectory : segment_.directory();
+  if (bound) o.binds.push_back({segment_.directory(), kServerDirectory});
+  if (config_.container) o.preload = place + "/libcrane.so";
+  o.environment.push_back("LD_PRELOAD=" + place + "/libcrane.so");
+  o.environment.push_back("CRANE_SEGMENT=" + place + "/segment");
+  for (const setup::Bind& bind : config_.binds) {
+    o.binds.push_back({bind.source, bind.target, bind.read_only});
+  }
+  o.make_directories = config_.dirs;
+  o.own_directories = own_directories(config_, command_);
+  o.working_directory = config_.working_directory;
+  o.descriptors = config_.server_descriptors;
+  o.upper = upper_;
+  o.leaves_upper = config_.leaves_files;
+  o.awaits_old_supervisor = config_.restore || config_.on_disk() || !upper_.empty();
+  o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
+                                        std::int64_t& ns) {
+    const dmt::Modified modified = dmt::last_modified(w, device, inode);
+    ns = modified.ns;
+    return modified.known;
+  };
+  o.stdout_fd = log_;
+  o.stderr_fd = log_;
+  return o;
+}
+
+Outcome ServerMonitor::prepare() {
+  const std::string log = config_.replica_dir() + "/server.log";
+  log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log_ < 0) return system_error("open server.log");
+  if (config_.container) {
+    server_ = std::make_unique<checkpoint::Container>(options());
+  } else {
+    server_ = std::make_unique<checkpoint::PlainProcessTree>(options());
+  }
+  return Done{};
+}
+
+void ServerMonitor::watch_server() {
+  event_assign(&server_event_, base_, server_->event_fd(), EV_READ | EV_PERSIST, on_server, this);
+  event_add(&server_event_, nullptr);
+}
+
+void ServerMonitor::tell_where_to_keep() {
+  if (server_ == nullptr || kept_.empty()) return;
+  if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
+    spdlog::warn("the container supervisor does not hear where the server's files are kept: {}",
+                 told.error().message());
+  }
+}
+
+void ServerMonitor::keep_files(const std::string& upper) {
+  kept_ = upper;
+  tell_where_to_keep();
+}
+
+Outcome ServerMonitor::end() {
+  end_expected_ = true;
+  return server_->end();
+}
+
+Outcome ServerMonitor::start(const std::string& upper) {
+  upper_ = upper;
+  if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
+  // Setting up a container takes long enough for the others to think that this node is dead.
+  return watch_begun(server_->begin());
+}
+
+Outcome ServerMonitor::restore(const std::string& checkpoint) {
+  if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
+  restored_ = checked_in_ = true;  // its processes have checked in where they were dumped
+  return watch_begun(server_->begin_restore(checkpoint + "/images", checkpoint + "/upper"));
+}
+
+// What began is watched; what could not begin is gone.
+Outcome ServerMonitor::watch_begun(const Outcome& begun) {
+  if (!begun.ok()) {
+    server_.reset();
+    return begun;
+  }
+  tell_where_to_keep();
+  watch_server();
+  return begun;
+}
+
+Outcome ServerMonitor::prepare_checkpoint(const std::string& staging) {
+  const Outcome begun = server_->prepare_checkpoint(staging + "/images", staging + "/upper");
+  if (begun.ok()) dumping_ = Dumping::kPreparing;
+  return begun;
+}
+
+Outcome ServerMonitor::freeze(bool boost) { return server_->freeze(boost); }
+
+void ServerMonitor::thaw(bool well) {
+  if (const Outcome asked = server_->thaw(well); !asked.ok()) {
+    spdlog::warn("the container supervisor does not hear that the copies are there: {}",
+                 asked.error().message());
+  }
+}
+
+void ServerMonitor::cancel_checkpoint() {
+  dumping_ = Dumping::kNo;
+  if (server_ != nullptr) server_->cancel_checkpoint();
+}
+
+void ServerMonitor::take_dump() {
+  if (dumping_ == Dumping::kPreparing && server_->prepared()) {
+    dumping_ = Dumping::kPrepared;
+    callbacks_.on_prepared();
+  }
+  if (dumping_ == Dumping::kNo) return;
+  const auto times = server_->checkpointed(0);
+  if (!times.ok() && times.error().code == Code::kBusy) return;
+  dumping_ = Dumping::kNo;
+  if (times.ok()) dump_times_ = times.value();
+  const std::string reason = times.ok() ? "" : server_->reason();
+  const bool lasting =
+      !times.ok() && times.error().code == Code::kUnsupported && checkpoint::is_lasting(reason);
+  callbacks_.on_dumped(times.ok()       ? ""
+                       : reason.empty() ? times.error().message()
+                                        : fmt::format("{}: {}", times.error().message(), reason),
+                       lasting ? reason : "");
+}
+
+void ServerMonitor::watch_all() {
+  const dmt::Layout& w = segment_.layout();
+  const auto pids = server_pids(w, pid_);
+  for (std::uint32_t process = 1; process < dmt::kProcessesMax; ++process) {
+    const dmt::ProcessRecord& p = w.processes[process];
+    if (p.state != dmt::ProcessState::kAlive || p.foreign) continue;
+    if (const auto found = pids.find(p.pid); found != pids.end()) {
+      watch(process, p.pid, found->second);
+    } else if (p.gone.load() == 0) {
+      callbacks_.on_killed(process, p.pid);
+    }
+  }
+}
+
+void ServerMonitor::started() {
+  const Result<pid_t> pid = server_->started(0);
+  if (pid.ok()) {
+    started_ = true;
+    pid_ = pid.value();
+    if (!checked_in_) {
+      event_add(&timeout_event_, config_.replays ? &kReplaysCheckinTimeout : &kCheckinTimeout);
+    }
+    if (restored_) watch_all();
+    callbacks_.on_started(pid_);
+    return;
+  }
+  const Error e = pid.error();
+  if (e.code == Code::kBusy) return;
+  event_del(&server_event_);
+  const std::string& reason = server_->reason();
+  callbacks_.on_failed(
+      ExitStatus::kServerNotStarted,
+      fmt::format("{}: {}{}{}", command_[0], e.message(), reason.empty() ? "" : ": ", reason));
+}
+
+void ServerMonitor::stop() {
+  for (const auto& [pid, watch] : watches_) {
+    event_del(&watch->event_);
+    ::close(watch->pidfd);
+  }
+  watches_.clear();
+  check_ins_.forget();
+  event_del(&timeout_event_);
+  if (server_ != nullptr) {
+    event_del(&server_event_);
+    if (behind_ > 0) (void)checkpoint::Background::set_group(behind_, false);  // as we wait for it
+    behind_ = 0;
+    server_->kill(SIGKILL);
+    if (const Outcome gone = server_->destroy(); !gone.ok()) {
+      spdlog::warn("the server's container was not cleaned up: {}", gone.error().message());
+    }
+    server_.reset();
+  }
+  if (log_ >= 0) ::close(log_);
+  log_ = -1;
+  pid_ = -1;
+  started_ = checked_in_ = restored_ = end_expected_ = false;
+  dumping_ = Dumping::kNo;
+  kept_.clear();
+}
+
+// --- check-ins -----------------------------------------------------------------------------------
+
+// An offline replay that was started as the last of all, as an analysis replica's is: a nice value
+// counts only within a container.  Not earlier: until the server is there, somebody waits.
+void ServerMonitor::put_behind(pid_t host_pid) {
+  const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
+  if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
+}
+
+void ServerMonitor::take_checkin(const dmt::CheckIn& in, pid_t host_pid) {
+  if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
+    callbacks_.on_failed(
+        ExitStatus::kNeverCheckedIn,
+        fmt::format("the server loaded a libcrane.so of version {}, the node has {}", in.version,
+                    dmt::kLayoutVersion));
+    return;
+  }
+  if (!checked_in_) {
+    checked_in_ = true;
+    event_del(&timeout_event_);
+    put_behind(host_pid);
+  }
+  watch(in.process, in.pid, host_pid);
+}
+
+void ServerMonitor::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {
+  auto& entry = watches_[host_pid];
+  if (entry != nullptr) {  // exec: the same process, maybe another record
+    entry->process = process;
+    entry->pid = pid;
+    return;
+  }
+  entry = std::make_unique<Watch>();
+  entry->monitor = this;
+  entry->process = process;
+  entry->pid = pid;
+  entry->host_pid = host_pid;
+  entry->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, host_pid, 0));
+  if (entry->pidfd < 0) {  // gone already
+    const Watch gone = *entry;
+    watches_.erase(host_pid);
+    callbacks_.drain();
+    if (!gone_by_schedule(gone)) callbacks_.on_killed(gone.process, gone.pid);
+    return;
+  }
+  event_assign(&entry->event_, base_, entry->pidfd, EV_READ, on_process, entry.get());
+  event_add(&entry->event_, nullptr);
+}
+
+std::map<std::uint32_t, pid_t> ServerMonitor::processes() const {
+  std::map<std::uint32_t, pid_t> all;
+  for (const auto& [host_pid, watch] : watches_) all.emplace(watch->pid, host_pid);
+  return all;
+}
+
+void ServerMonitor::probe(std::uint32_t process) const noexcept {
+  for (const auto& [host_pid, watch] : watches_) {
+    if (watch->process == process) {
+      (void)::syscall(SYS_pidfd_send_signal, watch->pidfd, SIGURG, nullptr, 0);
+    }
+  }
+}
+
+std::uint32_t ServerMonitor::ending() const noexcept {
+  for (const auto& [host_pid, watch] : watches_) {
+    if (gone_by_schedule(*watch)) return watch->pid;
+  }
+  return 0;
+}
+
+bool ServerMonitor::gone_by_schedule(const Watch& watch) const noexcept {
+  if (end_expected_) return true;
+  const dmt::ProcessRecord& record = segment_.layout().processes[watch.process];
+  if (record.gone.load(std::memory_order_seq_cst) != 0) return true;
+  // The record is another process' already: its parent has seen the end, so the schedule has.
+  return watch.process != dmt::kMainProcess && record.pid != watch.pid;
+}
+
+void ServerMonitor::on_process(int, short, void* argument) {
+  Watch& watch = *static_cast<Watch*>(argument);
+  ServerMonitor& monitor = *watch.monitor;
+  monitor.callbacks_.on_event();
+  ::close(watch.pidfd);
+  const std::unique_ptr<Watch> gone = std::move(monitor.watches_[watch.host_pid]);
+  monitor.watches_.erase(gone->host_pid);
+  monitor.callbacks_.drain();
+  if (!monitor.gone_by_schedule(*gone)) monitor.callbacks_.on_killed(gone->process, gone->pid);
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void ServerMonitor::on_server(int, short, void* argument) {
+  ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);
+  monitor.callbacks_.on_event();
+  if (!monitor.started_) {
+    monitor.started();
+    return;
+  }
+  const Result<int> status = monitor.server_->wait(0);
+  monitor.take_dump();
+  if (!status.ok() && status.error().code == Code::kBusy) return;
+  event_del(&monitor.server_event_);
+  monitor.check_ins_.take_waiting();  // of a server that ended as soon as it had checked in
+  monitor.callbacks_.drain();
+  if (!monitor.checked_in_) {
+    event_del(&monitor.timeout_event_);
+    if (!status.ok()) {
+      monitor.callbacks_.on_failed(ExitStatus::kServerNotStarted, status.error().message());
+    } else {
+      monitor.callbacks_.on_failed(ExitStatus::kNeverCheckedIn,
+                                   monitor.why_no_checkin(status.value()));
+    }
+    return;
+  }
+  monitor.callbacks_.on_ended(status.ok() ? status.value() : SIGKILL);
+}
+
+void ServerMonitor::on_checkin_timeout(int, short, void* argument) {
+  ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);
+  monitor.callbacks_.on_event();
+  monitor.callbacks_.on_failed(
+      ExitStatus::kNeverCheckedIn,
+      fmt::format(
+          "{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
+          "one started by a wrapper that clears LD_PRELOAD?){}",
+          monitor.command_[0], kCheckinTimeout.tv_sec, monitor.log_tail()));
+}
+
+std::string ServerMonitor::why_no_checkin(int status) const {
+  std::string how;
+  if (WIFSIGNALED(status)) {
+    how = fmt::format("was ended by signal {}", WTERMSIG(status));
+  } else if (WEXITSTATUS(status) == kExecFailed) {
+    how = "could not be executed (missing, not executable, or a library of it is missing)";
+  } else if (WEXITSTATUS(status) == kRefusedByLibrary) {
+    how = "was refused by libcrane.so";
+  } else {
+    how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
+                      WEXITSTATUS(status));
+  }
+  return fmt::format("{} {}{}", command_[0], how, log_tail());
+}
+
+std::string ServerMonitor::log_tail() const {
+  std::string text;
+  for (const std::string& path :
+       {config_.replica_dir() + "/server.log", segment_.directory() + "/runtime.log"}) {
+    std::ifstream in(path, std::ios::binary);
+    text.append(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  if (text.size() > kLogTailBytes) text.erase(0, text.size() - kLogTailBytes);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  // One message is one line: the last that it said, the rest stays in server.log.
+  if (const auto line = text.rfind('\n'); line != std::string::npos) text.erase(0, line + 1);
+  return text.empty() ? "" : "; it said: " + text;
+}
+
+}  // namespace crane::node

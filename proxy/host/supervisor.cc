@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/supervisor.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/accept_error.h"
+#include "dmt/base/assert.h"
+#include "runtime/control/schema.h"
+
+namespace crane::node {
+
+Supervisor::~Supervisor() { stop_watching(); }
+
+void Supervisor::stop_watching() noexcept {
+  if (!watched_) return;
+  event_del(&event_);
+  event_del(&lost_event_);
+  if (writing_) event_del(&write_event_);
+  watched_ = writing_ = false;
+}
+
+void Supervisor::watch(event_base* base, SupervisorActions actions) {
+  base_ = base;
+  actions_ = std::move(actions);
+  if (present()) listen_to_channel();
+}
+
+void Supervisor::listen_to_channel() {
+  CRANE_ASSERT(!watched_);  // SUPERVISE-1
+  event_assign(
+      &event_, base_, channel_.fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* self) { static_cast<Supervisor*>(self)->receive(); }, this);
+  event_add(&event_, nullptr);
+  event_assign(
+      &lost_event_, base_, -1, EV_TIMEOUT,
+      [](int, short, void* argument) {
+        auto& self = *static_cast<Supervisor*>(argument);
+        self.actions_.on_event();
+        self.actions_.listener_lost();
+      },
+      this);
+  watched_ = true;
+  watch_writing();
+}
+
+void Supervisor::send(const nlohmann::json& message, int passed) {
+  channel_.send(message, passed);
+  watch_writing();
+}
+
+// Until what waits has gone, or may be tried again.
+void Supervisor::watch_writing() {
+  if (!watched_ || writing_ || !channel_.waits()) return;
+  static constexpr timeval kAgain{0, control::Outbox::kAgainMs * 1000};
+  const bool refused = channel_.refused();
+  event_assign(
+      &write_event_, base_, refused ? -1 : channel_.fd(),
+      static_cast<short>(refused ? EV_TIMEOUT : EV_WRITE),
+      [](int, short, void* argument) {
+        auto& self = *static_cast<Supervisor*>(argument);
+        self.actions_.on_event();
+        self.writing_ = false;
+        self.channel_.flush();
+        self.watch_writing();
+      },
+      this);
+  event_add(&write_event_, refused ? &kAgain : nullptr);
+  writing_ = true;
+}
+
+void Supervisor::receive() {
+  actions_.on_event();
+  for (;;) {
+    Result<ControlMessage> message = channel_.receive();
+    if (!message.ok()) return;
+    if (message.value().text.empty()) {
+      stop_watching();
+      channel_.replace(-1);
+      return actions_.gone();
+    }
+    carry_out(message.value().text, message.value().fd);
+  }
+}
+
+void Supervisor::carry_out(const std::string& text, int fd) {
+  const Command command = parse_command(text);
+  const std::string& type = command.type;
+  if (type == "listener" && fd >= 0) return actions_.listener(command.port, fd);
+  if (type == "listener") return lost_listener(command.port);
+  if (fd >= 0) ::close(fd);
+  if (type == "stop") return actions_.stop();
+  if (type == "status") return actions_.status();
+  if (type == "listen_failed") {
+    return actions_.listen_failed(command.port, command.error, command.message);
+  }
+  if (type == "not_published") return actions_.not_published(command.port);
+  if (type == "signal" && command.signo != 0) return actions_.signal(command.signo, command.pid);
+  if (type == "member") return actions_.change_member(text);
+  if (type == "checkpoint") return actions_.checkpoint();
+}
+
+// The kernel leaves out a descriptor that finds no place.
+void Supervisor::lost_listener(std::uint16_t port) {
+  static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
+  spdlog::error(
+      "the listening socket of port {} did not come, as no descriptor is free; it is asked "
+      "for again",
+      port);
+  event_add(&lost_event_, &kAgain);
+}
+
+Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool unsupported) {
+  const control::Parsed parsed = control::parse(control::Channel::kNode, request);
+  if (!parsed.message || !parsed.message->is("supervise")) return Offer::kAnother;
+  const bool free = !unsupported && !present();
+  const std::string answer =
+      free          ? accepted("taken over")
+      : unsupported ? refused("unsupported", "no crane-run started this node")
+                    : refused("busy", "a crane-run supervises this node");  // SUPERVISE-1
+  const bool told = ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+  if (!free || !told) {
+    ::close(fd);
+    return Offer::kRefused;
+  }
+  channel_.replace(fd);
+  listen_to_channel();
+  return Offer::kTaken;
+}
+
+// --- what crane-run hears of --------------------------------------------------------------------
+
+void Supervisor::ready() { send({{"t", "ready"}}); }
+
+void Supervisor::role(const char* name, std::uint64_t view, int leader) {
+  nlohmann::json message{{"t", "role"}, {"role", name}, {"view", view}};
+  if (leader >= 0) message["leader"] = leader;
+  send(message);
+}
+
+void Supervisor::members(std::span<const consensus::MemberStatus> members) {
+  if (!present()) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const consensus::MemberStatus& m : members) {
+    all.push_back({{"replica", value(m.id)}, {"member", consensus::name(m.role)}});
+  }
+  send({{"t", "members"}, {"members", std::move(all)}});
+}
+
+void Supervisor::server(pid_t pid) { send({{"t", "server"}, {"pid", pid}}); }
+
+void Supervisor::exit(int status, bool by_signal) {
+  send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
+}
+
+void Supervisor::fatal(ExitStatus status, const std::string& message) {
+  send({{"t", "fatal"}, {"code", code(status)}, {"message", message}});
+}
+
+void Supervisor::removed() { send({{"t", "removed"}}); }
+
+void Supervisor::drained() { send({{"t", "drained"}}); }
+
+void Supervisor::acceptor_only() { send({{"t", "acceptor_only"}}); }
+
+void Supervisor::refused_dumps(const std::string& reason) {
+  send({{"t", "refused"}, {"why", reason}});
+}
+
+void Supervisor::bring_back(unsigned replica, bool forget, const std::string& checkpoint) {
+  send({{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
+}
+
+void Supervisor::listen(std::uint16_t port, std::uint64_t backlog) {
+  send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
+}
+
+void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {
+  send(
+      {{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}, {"bind", true}});
+}
+
+void Supervisor::hand_over(std::uint16_t port, int listener) {
+  send({{"t", "listener"}, {"port", port}}, listener);
+}
+
+}  // namespace crane::node

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The crane-run that supervises this node: what the node tells it, and what it asks of the node.
+// A node outlives its crane-run; the next one connects to the control socket and takes its place.
+//
+// Threads: the node's one thread, inside its event loop.
+// Errors: sending never waits for crane-run, which may be stopped; what it does not take is kept
+// for it (runtime/control/outbox.h), or dropped when it is gone: `gone` follows. INVARIANT
+// SUPERVISE-1  A node has at most one supervisor: a second one is refused while the first
+//                        one's channel is open.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "consensus/consensus.h"
+#include "proxy/host/control.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+// What crane-run asks for.
+struct SupervisorActions {
+  std::function<void()> on_event;  // before each of the following
+  // A listening socket for this port of the server; the descriptor is the callee's.
+  std::function<void(std::uint16_t port, int fd)> listener;
+  std::function<void(std::uint16_t port, int error, const std::string& message)> listen_failed;
+  // A listening socket came when this process had no descriptor free for it: it is to be asked for
+  // again.
+  std::function<void()> listener_lost;
+  // Clients are not to reach this port of the server.
+  std::function<void(std::uint16_t port)> not_published;
+  std::function<void()> stop;
+  std::function<void()> status;
+  std::function<void(std::uint32_t signo, std::uint32_t pid)> signal;
+  std::function<void(const std::string& request)> change_member;
+  std::function<void()> checkpoint;
+  // crane-run has ended, or was killed.
+  std::function<void()> gone;
+};
+
+class Supervisor {
+ public:
+  // Takes over `fd`; -1: no crane-run supervises this node, messages are dropped.
+  explicit Supervisor(int fd) noexcept : channel_(fd) {}
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // From here on its messages are read.
+  void watch(event_base* base, SupervisorActions actions);
+  bool present() const noexcept { return channel_.fd() >= 0; }
+
+  enum class Offer : std::uint8_t { kAnother, kRefused, kTaken };
+  // `request` came on connection `fd` at the control socket.  kAnother: it is no crane-run that
+  // offers to supervise; else the connection is ours, and it was answered.  `unsupported`: this
+  // node never has a supervisor.
+  Offer offer(int fd, const std::string& request, bool unsupported);
+
+  // What crane-run hears of.
+  void ready();
+  void role(const char* name, std::uint64_t view, int leader = -1);
+  void members(std::span<const consensus::MemberStatus> members);
+  // crane-run starts the nodes of those that come.
+  void members(const consensus::Consensus& group) {
+    if (present()) members(group.status().members);
+  }
+  void server(pid_t pid);
+  void exit(int status, bool by_signal);
+  void fatal(ExitStatus status, const std::string& message);
+  void removed();
+  void drained();
+  // No server can begin here before a checkpoint is there.
+  void acceptor_only();
+  // Why CRIU does not dump this server; empty: it does.
+  void refused_dumps(const std::string& reason);
+  void bring_back(unsigned replica, bool forget, const std::string& checkpoint);
+  // Opens a listening socket.
+  void listen(std::uint16_t port, std::uint64_t backlog);
+  // The same for a bind that waits to know whether the server can have the port.
+  void listen_for_bind(std::uint16_t port, int backlog);
+  void hand_over(std::uint16_t port, int listener);
+  void status(const nlohmann::json& status) { send(status); }
+
+ private:
+  void receive();
+  void carry_out(const std::string& text, int fd);
+  void lost_listener(std::uint16_t port);
+  void listen_to_channel();
+  void send(const nlohmann::json& message, int passed = -1);
+  void watch_writing();
+  void stop_watching() noexcept;
+
+  Control channel_;
+  event_base* base_ = nullptr;
+  event event_{}, write_event_{}, lost_event_{};
+  bool watched_ = false;
+  bool writing_ = false;  // the write event is armed
+  SupervisorActions actions_;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From where on the log in memory stays whole, so that all replicas of a machine can be lost at
+// once and begin again: at the newest checkpoint that the machine has, or at the log's beginning.
+//
+//   kept place .. used .. log's end, in parts of the ring: from a half on a checkpoint is urgent
+//   (checkpoint_schedule.h); from kFullParts on inputs wait for it; up to kBrimParts there is room
+//   for inputs that are under way and for what the server needs to come to rest.
+//
+// The log is given up only where no checkpoint comes: CRIU refuses the server, kAttempts were given
+// up while inputs waited, no server that could be dumped gets to an entry, or the leader's alone
+// has filled the rest.  From there on a replica that is
+// lost depends on the others; the next checkpoint mends that.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT KEEP-1  While the log is kept, inputs wait before it would be overwritten behind the
+//                   newest checkpoint that is known.
+
+#include <cstdint>
+#include <optional>
+
+#include "consensus/consensus.h"
+
+namespace crane::replica {
+
+class LogKeeper {
+ public:
+  static constexpr std::uint64_t kParts = 32;
+  static constexpr std::uint64_t kFullParts = 19, kBrimParts = 23;
+  // Looking for checkpoints reads directories: only when so much was logged since, and one was
+  // heard of.  Notes may be lost, so seldom without one, but often while inputs wait.
+  static constexpr std::uint64_t kLookDivisor = 16;
+  static constexpr std::int64_t kLookNs = 5'000'000'000, kLookFullNs = 250'000'000;
+  static constexpr unsigned kAttempts = 3;
+
+  struct Checkpoint {
+    consensus::LogPlace at;
+    bool distrusted = false;  // replicas that began there differed (START-3)
+  };
+  struct Seen {
+    std::uint64_t log_end = 0;   // of what is committed, bytes
+    bool refused = false;        // CRIU does not dump this server
+    bool stand = false;          // the servers of all followers do, and are not recovering
+    std::uint64_t given_up = 0;  // checkpoints, so far
+    Index compared{};            // the replicas were equal up to here
+    bool looked = false;         // for the newest checkpoint of this machine:
+    std::optional<Checkpoint> newest;
+  };
+  struct Actions {
+    std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
+    bool gives_up = false;                    // it does not
+  };
+
+  // 0: the log is not kept.
+  explicit LogKeeper(std::uint64_t ring_bytes) noexcept : ring_bytes_(ring_bytes) {}
+
+  // The replica begins there.
+  void begin(const consensus::LogPlace& at) noexcept { kept_ = at; }
+
+  // A replica has published a checkpoint.
+  void heard() noexcept { heard_ = true; }
+  // Whether step() needs to know the newest checkpoint.
+  bool looks(std::uint64_t log_end, std::int64_t now_ns) noexcept {
+    if (ring_bytes_ == 0 || used(log_end) < ring_bytes_ / kLookDivisor) return false;
+    if (!heard_ && now_ns < looked_ns_ + (full_ ? kLookFullNs : kLookNs)) return false;
+    heard_ = false;
+    looked_ns_ = now_ns;
+    return true;
+  }
+  Actions step(const Seen& seen) noexcept {
+    Actions actions;
+    if (ring_bytes_ == 0) return actions;
+    const bool was_full = full_, kept = keeps_;
+    if (seen.looked) newest_ = seen.newest;
+    const bool newer = newest_ && newest_->at.at.index > kept_.at.index;
+    const bool trusted = newer && !newest_->distrusted && newest_->at.at.index <= seen.compared;
+    if (newer && (trusted || full_)) {
+      kept_ = newest_->at;
+      // One that the ring does not reach back to is of no use.
+      keeps_ = parts(seen.log_end) < kFullParts;
+      if (keeps_) actions.keep = kept_;
+      actions.gives_up = kept && !keeps_;
+    }
+    full_ = keeps_ && parts(seen.log_end) >= kFullParts;
+    if (full_ && !was_full) given_up_ = seen.given_up;
+    const bool in_vain = full_ && seen.given_up >= given_up_ + kAttempts;
+    const bool brim = parts(seen.log_end) >= kBrimParts;
+    if (keeps_ && (seen.refused || in_vain || brim || (full_ && seen.stand))) {
+      keeps_ = full_ = false;
+      actions.gives_up = true;
+    }
+    return actions;
+  }
+  // Inputs wait (KEEP-1).
+  bool full() const noexcept { return full_; }
+  // A replica that is lost can begin with what this machine has.
+  bool keeps() const noexcept { return keeps_; }
+
+ private:
+  std::uint64_t used(std::uint64_t log_end) const noexcept {
+    return log_end > kept_.pos ? log_end - kept_.pos : 0;
+  }
+
+  std::uint64_t parts(std::uint64_t log_end) const noexcept {
+    return used(log_end) / (ring_bytes_ / kParts);
+  }
+
+  const std::uint64_t ring_bytes_;
+  consensus::LogPlace kept_;
+  std::optional<Checkpoint> newest_;  // when it was looked for last
+  bool keeps_ = true;
+  bool full_ = false;
+  std::uint64_t given_up_ = 0;  // checkpoints when the log became full
+  bool heard_ = false;          // .. of one since then
+  std::int64_t looked_ns_ = -kLookNs;
+};
+
+}  // namespace crane::replica

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A server that is upgraded: it ends at one entry of the log and the next one, with another command
+// line, takes its place on its files (restarter.h).  Until that one is known to serve it is on
+// trial: no client is let in, so that nothing is lost when it is rolled back, which is another
+// restart, with the command line and the files of before.
+//
+//   kNone --asked--> kAsked --begun--> kTrial --kept--> kKept
+//                                        |  failed      \ a later one begins here, too
+//                                        v
+//                                      kFailed --begun--> kRolledBack
+//
+// kept and failed are functions of the log and of the server's turns, hence the same on all
+// replicas: a RESTART entry (kKeep) that was admitted before the server ended, or did not.  A
+// server that never gets to a turn (`dead`) takes none on any replica.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT UPGRADE-1  While a server is on trial no port of it is opened to clients.
+// INVARIANT UPGRADE-2  What is rolled back has served no client.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/ids.h"
+
+namespace crane::replica {
+
+class Upgrade {
+ public:
+  using Words = std::vector<std::string>;  // a command line
+  enum class State : std::uint8_t { kNone, kAsked, kTrial, kKept, kFailed, kRolledBack };
+
+  // The entry that ends the server was committed.
+  void asked(Index at, Words before, Words next, std::uint32_t patience_s) {
+    CRANE_ASSERT(!open());
+    *this = Upgrade();
+    state_ = State::kAsked;
+    entry_ = at;
+    before_ = std::move(before);
+    next_ = std::move(next);
+    patience_s_ = patience_s;
+  }
+  // A new server begins with this command line; nothing: with the one that it has.
+  const Words* begun() {
+    if (state_ == State::kAsked) {
+      state_ = State::kTrial;
+      return &next_;
+    }
+    if (state_ != State::kFailed) return nullptr;
+    state_ = State::kRolledBack;
+    dead_ = false;
+    return &before_;
+  }
+  // kKeep was committed, and an entry was admitted; true: the server on trial stays.
+  void keep_committed(Index at) {
+    if (state_ == State::kTrial) keep_at_ = at;
+  }
+  bool admitted(Index at) {
+    if (state_ != State::kTrial || value(keep_at_) == 0 || at != keep_at_) return false;
+    state_ = State::kKept;
+    return true;
+  }
+  // The server on trial does not serve.  `dead`: it never took a turn.
+  void failed(const std::string& why, bool dead = false) {
+    CRANE_ASSERT(undecided());
+    if (state_ == State::kTrial) why_ = why;
+    state_ = State::kFailed;
+    dead_ = dead_ || dead;
+  }
+
+  bool on_trial() const noexcept { return state_ == State::kTrial; }
+  // Its end is no end of the group.
+  bool undecided() const noexcept { return on_trial() || state_ == State::kFailed; }
+  bool rolls_back() const noexcept { return state_ == State::kFailed; }
+  bool keeps() const noexcept { return value(keep_at_) != 0; }
+  // Another one cannot begin.
+  bool open() const noexcept { return state_ == State::kAsked || undecided(); }
+  bool dead() const noexcept { return dead_; }
+  State state() const noexcept { return state_; }
+  Index entry() const noexcept { return entry_; }
+  std::uint32_t patience_s() const noexcept { return patience_s_; }
+  const std::string& why() const noexcept { return why_; }
+
+ private:
+  State state_ = State::kNone;
+  Index entry_{}, keep_at_{};
+  Words before_, next_;
+  std::uint32_t patience_s_ = 0;
+  bool dead_ = false;
+  std::string why_;
+};
+
+// For status.
+const char* name(Upgrade::State state) noexcept;
+
+}  // namespace crane::replica

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether a leader hands the lead over because its server lags behind a follower's: it is stopped,
+// starved of its processor, or has still to run what was missed (consensus/DESIGN.md, C6).
+//
+// Lag is relative.  A long computation is one on all replicas, and no reason to hand over; it is
+// one that a follower's server has run what the leader's has not.  Followers do not report that by
+// themselves while they are near, so a leader asks them once its server has not run an entry for
+// kAskAfterNs.  A follower whose server may not run ahead of its leader's (dmt/stall.h) answers
+// that it waits there, which is as good.
+//
+// A replica that handed the lead over and leads again waits twice as long the next time, so that
+// replicas that are equally short of processor time do not pass the lead around; but where its
+// server runs nothing at all, no longer than twice as long as the first time.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
+//                  what the own server has not run for the patience since then.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dmt/base/ids.h"
+#include "proxy/replica/deadline.h"
+#include "proxy/replica/messages.h"
+
+namespace crane::replica {
+
+class LeadWatch {
+ public:
+  static constexpr std::int64_t kAskAfterNs = 50'000'000;
+  static constexpr std::int64_t kAskNs = 25'000'000;  // between two questions
+  static constexpr std::int64_t kPatienceNs = 100'000'000;
+  static constexpr unsigned kPatiencePowerMax = 6, kStoppedPowerMax = 1;
+  // After so long without handing over, the next time is the first again.
+  static constexpr std::int64_t kForgiveNs = 60'000'000'000;
+
+  struct Seen {
+    bool leads = false;          // and may hand over
+    Index applied{};             // by the own server
+    std::int64_t behind_ns = 0;  // age of the oldest entry that it has not run
+    std::uint64_t clock = 0;     // its logical clock
+    bool has_server = true;      // else any other server is further
+  };
+  struct Actions {
+    bool asks = false;                   // all voters
+    std::optional<ReplicaId> successor;  // the lead goes there
+    std::int64_t due_ns = kNever;
+  };
+
+  // `voters`: the other ones that are connected; not needed before an entry is kAskAfterNs old.
+  Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
+  // The group hands the lead over, as step() said.
+  void handed_over(std::int64_t now_ns) noexcept;
+
+ private:
+  // What a follower had run that the own server had not, when it first answered so.
+  struct Ahead {
+    Index applied{};
+    std::uint64_t clock = 0;  // that it waits at; 0: it does not
+    std::int64_t since_ns = 0;
+  };
+  bool is_ahead(const Ahead& a, const Seen& seen) const noexcept;
+  std::int64_t patience_ns(std::int64_t now_ns) const noexcept {
+    const std::int64_t stood_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
+    const bool stopped = stood_ns >= kPatienceNs << kStoppedPowerMax;
+    return kPatienceNs << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
+  }
+
+  std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
+  Seen seen_;                  // as of the last step
+  std::int64_t moved_ns_ = 0;  // when the own server had last run an entry
+  std::int64_t ask_ns_ = 0;
+  std::int64_t handed_over_ns_ = 0;  // 0: never
+  unsigned power_ = 0;
+};
+
+}  // namespace crane::replica
