@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "proxy/clients/tuning.h"
-#include "proxy/host/recovery/recovery_tier.h"
+#include "proxy/host/recovery/tier_status.h"
 
 namespace crane::node {
 namespace {
@@ -49,7 +49,7 @@ consensus::Options member_options(const Config& config) {
 bool keeps_whole_log(const Config& config) {
   const bool wanted = config.checkpoint_every_s != 0 || config.checkpoint_log_mb != 0;
   return !config.host && !config.on_disk() && config.replicas > 1 && wanted &&
-         RecoveryTier::why_no_checkpoints(config).empty();
+         why_no_checkpoints(config).empty();
 }
 
 consensus::Options consensus_options(const Config& config) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proxy/clients/tuning.h"
+#include "proxy/replica/recovery/recovery.h"
 
 namespace crane::node {
 namespace {
@@ -63,7 +64,7 @@ std::optional<ProgressReporter::Lag> ProgressReporter::new_lag(Index applied, bo
                                                                std::int64_t now_ns) noexcept {
   const std::int64_t behind = report_.behind_ns(applied, now_ns);
   const std::int64_t late = behind < proxy::kLateNs ? 0 : behind;
-  const std::int64_t ns = recovers ? std::max(late, kRecoversLagNs) : late;
+  const std::int64_t ns = recovers ? std::max(late, replica::kRecoversLagNs) : late;
   const bool changed = ns >= lag_.ns + kLagStepNs || ns <= lag_.ns - kLagStepNs;
   if (!changed && (ns == 0 || applied == lag_.ran)) return std::nullopt;
   lag_ = {ns, applied};

@@ -71,8 +71,6 @@ class ClientPacing {
 class ProgressReporter {
  public:
   static constexpr std::int64_t kLagStepNs = 2'000'000;
-  // A server that recovers is taken for as late, however old what it has still to run is.
-  static constexpr std::int64_t kRecoversLagNs = 1'000'000'000;
 
   // A note that is lost is followed by the next one.
   using Send = std::function<void(const replica::ProgressMessage& note)>;

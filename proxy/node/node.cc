@@ -86,7 +86,6 @@ ExitStatus Node::run() {
       }
       end_.step(now_ns_);
       due_.requests = requests_->step(now_ns_);
-      recovery_->step_meter(now_ns_);
       consensus_->flush_doorbells();
       if (!end_.done()) sleep_until_event();
     }
@@ -228,7 +227,7 @@ std::int64_t Node::report_progress() {
   const Index applied = server_->applied();
   progress_->committed(intake_->last_for_server(), now_ns_);
   if (recovery_->catches_up()) {
-    recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_), now_ns_);
+    recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_));
   }
   if (const auto lag = progress_->new_lag(applied, recovery_->catches_up(), now_ns_)) {
     consensus_->lags(static_cast<std::uint64_t>(lag->ns), lag->ran);

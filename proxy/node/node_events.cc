@@ -38,7 +38,7 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
     }
     void operator()(const replica::CommittedMessage& m) { node.recovery_->heard(from, m); }
     void operator()(const replica::StandingMessage& m) { node.hear(from, m); }
-    void operator()(const replica::CheckpointNote& m) { node.recovery_->heard(m, node.now_ns_); }
+    void operator()(const replica::CheckpointNote& m) { node.recovery_->heard(m); }
     void operator()(const replica::RefusalMessage& m) { node.recovery_->heard(m); }
     void operator()(const replica::PeerNote& m) {
       if (node.status_ != nullptr) node.status_->heard(from, m, node.now_ns_);
@@ -68,7 +68,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   if (end_.done()) return;
   if (recovery_->acceptor_only()) {
     intake_->pass_over(entry);
-    return recovery_->passed_over(entry, now_ns_);
+    return recovery_->after_server(entry);
   }
   if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
     return fail(ExitStatus::kMissedEntries,
@@ -110,7 +110,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   }
   recovery_->before_server(entry);
   server_->slot0().committed(given);
-  recovery_->after_server(entry, now_ns_);
+  recovery_->after_server(entry);
 }
 
 // --- the server ---------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ bool Node::open_server() {
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) {
     if (!recovery_->server_failed(why)) fail(status, why);
   };
-  callbacks.on_prepared = [this] { recovery_->dump_prepared(monotonic_ns()); };
+  callbacks.on_prepared = [this] { recovery_->dump_prepared(); };
   callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
     recovery_->dump_ended(why_not, refusal);
   };

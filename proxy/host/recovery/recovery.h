@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All that lets a replica recover: where this one begins, the checkpoints that it makes, asks for
-// and gives to others, the restart of a server that CRIU does not dump, and what it lacks.
+// The shell around what lets a replica recover (proxy/replica/recovery/recovery.h): it gathers the
+// facts, gives the machine each event, and carries out the actions.
 //
 //   begin() -> open(parts) -> opened(group) -> entries, step() .. -> stop()
 //
 // The parts below know nothing of each other; what one must know of another goes through here.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT VOTES-1  A replica whose log does not reach back to where a server can begin votes and
-//                    holds the log, without a server, until a checkpoint is there.  While another
-//                    replica serves, it restarts only at one behind all that its log held, and as
-//                    may_restart() says.
-// INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log, and one waits for the
-//                       other's checkpoint to be packed.
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -34,9 +30,6 @@
 #include "proxy/host/config.h"
 #include "proxy/host/leadership.h"
 #include "proxy/host/recovery/checkpoint_packer.h"
-#include "proxy/host/recovery/checkpoint_requests.h"
-#include "proxy/host/recovery/missing_entries.h"
-#include "proxy/host/recovery/recovery_tier.h"
 #include "proxy/host/recovery/server_dump.h"
 #include "proxy/host/recovery/server_parts.h"
 #include "proxy/host/recovery/server_restart.h"
@@ -45,10 +38,7 @@
 #include "proxy/host/recovery/start_check.h"
 #include "proxy/host/recovery/starting_point.h"
 #include "proxy/host/status.h"
-#include "proxy/replica/recovery/catch_up.h"
-#include "proxy/replica/recovery/log_keeper.h"
-#include "proxy/replica/recovery/overtaking.h"
-#include "proxy/replica/recovery/run_meter.h"
+#include "proxy/replica/recovery/recovery.h"
 #include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
 
@@ -94,30 +84,31 @@ class Recovery {
   void opened(consensus::Consensus& group);
 
   // --- the log
-  bool holds_log() const noexcept;
+  bool holds_log() const noexcept { return machine_.holds_log() || restart_->holds_log(); }
   // What of it this replica cannot go on with (StartCheck); nullptr: nothing.
   const char* difference(const consensus::EntryView& entry) {
     return member_ ? start_check_.look(entry) : nullptr;
   }
   // An entry, before the server gets it, and after it did.
   void before_server(const consensus::EntryView& entry);
-  void after_server(const consensus::EntryView& entry, std::int64_t now_ns);
+  void after_server(const consensus::EntryView& entry);
   void admitted(Index at) { restart_->admitted(at); }
   // The server put this out while it is on trial (UPGRADE-1): let_in() follows, or nothing.
   bool keeps_back(const OutputHeader& header) { return restart_->keeps_back(header); }
+  // The replica votes without a server, so no server gets any entry.
   bool acceptor_only() const noexcept { return acceptor_only_; }
-  // .. so no server gets this entry.
-  void passed_over(const consensus::EntryView& entry, std::int64_t now_ns);
   // Why, if a checkpoint is there that it cannot begin at; "": there is none.
   std::string why_no_server() const;
   // False: the replica only votes, as it has told, or as this one knows of itself.
   bool has_server(ReplicaId who) const;
   // Up to here it held the log when it began.
-  Index held() const noexcept { return log_end_; }
+  Index held() const noexcept { return machine_.held(); }
   // What other replicas tell.
-  void heard(ReplicaId from, const replica::CommittedMessage& message);
-  void heard(const CheckpointNote& note, std::int64_t now_ns);
-  void heard(const replica::RefusalMessage& note) { tier_.heard(note); }
+  void heard(ReplicaId from, const replica::CommittedMessage& message) {
+    feed(replica::HeardCommitted{from, message});
+  }
+  void heard(const replica::CheckpointNote& note) { feed(replica::HeardCheckpoint{note}); }
+  void heard(const replica::RefusalMessage& note) { feed(replica::HeardRefusal{note}); }
   // A replica came for a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
@@ -135,7 +126,7 @@ class Recovery {
   bool restarts_server() const noexcept { return restart_->under_way(); }
   // It did not start, or took no turn; false: no upgrade is on trial.
   bool server_failed(const std::string& why) { return restart_->failed_to_start(why); }
-  void dump_prepared(std::int64_t now_ns);
+  void dump_prepared();
   void dump_ended(const std::string& why_not, const std::string& refusal);
 
   // --- the loop
@@ -147,25 +138,24 @@ class Recovery {
   void step(const Seen& seen, std::int64_t now_ns);
   // Whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry that its
   // server has not run.
-  void step_catch_up(std::int64_t behind_ns, std::int64_t now_ns);
-  bool catches_up() const noexcept { return catch_up_.active(); }
+  void step_catch_up(std::int64_t behind_ns);
+  bool catches_up() const noexcept { return machine_.catches_up(); }
   // How far the replica is with what it missed.
-  void step_meter(std::int64_t now_ns);
-  const replica::RunMeter& meter() const noexcept { return meter_; }
-  std::int64_t due_ns() const noexcept { return due_ns_; }
+  const replica::RunMeter& meter() const noexcept { return machine_.meter(); }
+  std::int64_t due_ns() const noexcept { return std::min(restart_due_ns_, machine_.due_ns()); }
   // Inputs wait for a checkpoint, because the log since the newest one fills the ring.
-  bool log_is_full() const noexcept { return log_keeper_.full(); }
+  bool log_is_full() const noexcept { return machine_.log_is_full(); }
 
   // --- operators
   std::string ask(const nlohmann::json& request);
   std::string upgrade(const nlohmann::json& request);
-  void ask_if_wanted() { requests_->ask_if_wanted(leadership_.started()); }
+  void ask_if_wanted() { feed(replica::CheckpointHelps{}); }
   // Published ones and those that were given up.
   std::uint64_t checkpoints_tried() const noexcept {
-    return dump_->status().taken + dump_->status().failed;
+    return machine_.checkpoint().taken + machine_.checkpoint().failed;
   }
-  bool takes_checkpoint() const noexcept { return !dump_->idle(); }
-  const std::string& refusal() const noexcept { return tier_.refusal(); }
+  bool takes_checkpoint() const noexcept { return !machine_.idle(); }
+  const std::string& refusal() const noexcept { return machine_.refusal(); }
   void describe(NodeStatus& status);
 
   // This replica diverged somewhere behind entry `verified`, which was found at entry `at`.
@@ -173,28 +163,42 @@ class Recovery {
   void stop();
 
  private:
-  void open_requests();
   void open_restart();
   void open_shipping();
   bool knows(ReplicaId who) const;
   void packed(checkpoint::Tier tier, Index at, const std::string& why_not);
-  void step_dump(std::int64_t now_ns);
   void step_restart(const Seen& seen, std::int64_t now_ns);
-  void look_for_newer(std::int64_t now_ns);
-  void look_for_first(std::int64_t now_ns);
-  void begin_at_distrusted(std::span<const VoterSeen> voters);
-  std::optional<Index> waits_behind(ReplicaId who) const;
-  std::vector<VoterSeen> voters_seen() const;
-  void watch_run_time(std::int64_t now_ns);
-  void hurry_packing();
-  void announce_checkpoints(std::int64_t now_ns);
-  void announce(const CheckpointNote& note, std::int64_t now_ns);
   void rely_on_checkpoints();
-  void keep_log(std::int64_t now_ns);
-  bool followers_stand() const;
   Index trusted() const;
-  Index applied() const;
   bool reaches_beginning() const;
+
+  // --- the machine
+  void feed(replica::Event event);
+  void look_at_group(std::int64_t now_ns);
+  replica::Facts facts(std::int64_t now_ns) const;
+  void carry_out_all();
+  void carry_out(const replica::Say& action);
+  void carry_out(const replica::Tell& action);
+  void carry_out(const replica::ProposeCheckpoint& action);
+  void carry_out(const replica::Answer& action);
+  void carry_out(const replica::Restart& action);
+  void carry_out(const replica::FindCheckpoints& action);
+  void carry_out(const replica::FetchCheckpoint& action);
+  void carry_out(const replica::NoteLogGone&) { start_.log_gone(); }
+  void carry_out(const replica::KeepLog& action);
+  void carry_out(const replica::ReportLag& action) {
+    group_->lags(static_cast<std::uint64_t>(action.ns), action.ran);
+  }
+  void carry_out(const replica::ReportCaughtUp&) { actions_.caught_up(); }
+  void carry_out(const replica::ReportRefusal& action) { actions_.refusal_changed(action.reason); }
+  void carry_out(const replica::HurryPacking&);
+  void carry_out(const replica::Prepare& action);
+  void carry_out(const replica::Look& action) { feed(dump_->look(action.at)); }
+  void carry_out(const replica::Slide&) { feed(replica::Slid{dump_->slide()}); }
+  void carry_out(const replica::Dump&);
+  void carry_out(const replica::ReleaseLog&) { dump_->release_log(); }
+  void carry_out(const replica::Pack&);
+  void carry_out(const replica::Discard&) { dump_->discard(); }
 
   event_base* base_;
   const Config& config_;
@@ -206,29 +210,24 @@ class Recovery {
   std::optional<ServerParts> parts_;
   StartingPoint start_;
   StartCheck start_check_;
-  RecoveryTier tier_;
   std::unique_ptr<CheckpointPacker> packer_;
   std::unique_ptr<ServerDump> dump_;
   std::unique_ptr<ServerRestart> restart_;
-  std::unique_ptr<CheckpointRequests> requests_;
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
-  MissingEntries missing_;
-  replica::LogKeeper log_keeper_;
-  std::uint64_t given_up_ = 0;  // checkpoints that replicas said to have given up
-  checkpoint::Newest newest_;   // of this machine
-  replica::CatchUp catch_up_;
-  replica::Overtaking overtaking_;
+  checkpoint::Newest newest_;           // of this machine
   ServerRunTime run_time_;
-  std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
-  replica::RunMeter meter_;
-  Index log_end_{};  // of the own log, when the node began
   bool acceptor_only_ = false;
-  std::int64_t first_look_ns_ = 0;  // when an acceptor looks for a checkpoint again,
-  std::int64_t began_ns_ = 0;       // since when it is one,
-  std::int64_t known_ns_ = 0;       // and since when it has known one; 0: it knows none
-  bool serves_ = false;             // as of the last step
-  std::int64_t dump_due_ns_;
-  std::int64_t due_ns_;
+  Seen seen_;  // as of the last step
+  std::int64_t restart_due_ns_;
+
+  replica::Recovery machine_;
+  std::deque<replica::Event> events_;  // that the machine has still to be given
+  bool carrying_out_ = false;
+  std::vector<replica::MemberSeen> members_;  // as of the last look
+  Index committed_{};
+  bool needs_checkpoint_ = false;
+  std::int64_t looked_ns_ = 0;
+  std::string answer_;  // to the operator's request that is carried out
 };
 
 }  // namespace crane::node

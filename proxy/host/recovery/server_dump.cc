@@ -30,46 +30,19 @@ bool share_processor(const std::vector<int>& cpus, unsigned a, unsigned b) {
 
 }  // namespace
 
-ServerDump::ServerDump(ServerParts& parts, CheckpointPacker& packer)
-    : parts_(parts), packer_(packer), machine_(actions()) {}
-
-replica::CheckpointActions ServerDump::actions() {
-  replica::CheckpointActions a;
-  a.prepare = [this] { return prepare(); };
-  a.place = [this] { return begin_place(); };
-  a.admitted = [this] { return admitted(); };
-  a.blocker = [this] { return blocker(); };
-  a.slide = [this] { return slide(); };
-  a.dump = [this] { return dump(); };
-  a.release = [this] { release_log(); };
-  a.publish = [this] { return publish(); };
-  a.discard = [this] { discard(); };
-  return a;
-}
-
-void ServerDump::asked(std::int64_t now_ns, Index at) {
-  machine_.asked(now_ns, at);
-  checkpoint::fault_point("take.preparing");
-}
-
-std::int64_t ServerDump::step(std::int64_t now_ns, bool leads_others) {
-  return machine_.step(now_ns, leads_others);
-}
-
 // --- before the server rests --------------------------------------------------------------------
 
-Outcome ServerDump::prepare() {
+Outcome ServerDump::prepare(Index at) {
   if (!parts_.runs()) return Error{Code::kNotFound, 0, "no server runs"};
-  if (const Outcome begun = packer_.begin(machine_.at()); !begun.ok()) {
+  if (const Outcome begun = packer_.begin(at); !begun.ok()) {
     spdlog::error("{}", begun.error().message());
     return begun;
   }
-  return parts_.monitor.prepare_checkpoint(packer_.staging_path());
+  const Outcome begun = parts_.monitor.prepare_checkpoint(packer_.staging_path());
+  checkpoint::fault_point("take.preparing");
+  return begun;
 }
 
-void ServerDump::prepared() { machine_.prepared(monotonic_ns()); }
-
-// Nothing is held yet: what was delivered last is the place.
 Index ServerDump::begin_place() {
   const LogIntake::Position& last = parts_.intake.delivered();
   contents_ = {};
@@ -82,11 +55,18 @@ Index ServerDump::begin_place() {
   return last.at.index;
 }
 
-bool ServerDump::admitted() {
+replica::Looked ServerDump::look(Index at) {
+  replica::Looked seen;
+  seen.admitted = admitted(at);
+  if (seen.admitted) seen.blocker = blocker();
+  return seen;
+}
+
+bool ServerDump::admitted(Index at) {
   parts_.slot0.pump();
   parts_.slot0.admit();
   parts_.drain();
-  return parts_.applied() >= machine_.at();
+  return parts_.applied() >= at;
 }
 
 Index ServerDump::slide() {
@@ -122,7 +102,6 @@ std::string ServerDump::blocker() {
 
 // --- while it rests -----------------------------------------------------------------------------
 
-// REQUIRES: quiescent (TAKE-2).
 Outcome ServerDump::dump() {
   const dmt::SchedulerState& s = parts_.layout.scheduler;
   NodeState& state = contents_.state;
@@ -174,7 +153,7 @@ Outcome ServerDump::copy_shared_state() {
   return Done{};
 }
 
-void ServerDump::dumped(const std::string& why_not) {
+std::string ServerDump::dumped(const std::string& why_not) {
   if (why_not.empty()) {
     checkpoint::fault_point("take.dumped");
     times_.supervisor = parts_.monitor.dump_times();
@@ -185,16 +164,7 @@ void ServerDump::dumped(const std::string& why_not) {
         ms(times_.noting), ms(t.stopping), ms(t.dumping), ms(t.memory), ms(t.copying),
         ms(t.waiting), ms(t.thawing), ms(times_.segment));
   }
-  const bool well = why_not.empty() && no_copies_.empty();
-  machine_.dumped(monotonic_ns(), well || !why_not.empty() ? why_not : no_copies_);
-}
-
-void ServerDump::server_ends(std::int64_t now_ns) {
-  const replica::Checkpointer::State state = machine_.state();
-  if (state != replica::Checkpointer::State::kPreparing &&
-      state != replica::Checkpointer::State::kResting)
-    return;
-  machine_.dumped(now_ns, "the server is ended, and another one takes its place");
+  return why_not.empty() ? no_copies_ : why_not;
 }
 
 // One of what was held may be the next CHECKPOINT.
@@ -205,14 +175,9 @@ void ServerDump::release_log() {
 
 // --- after it -----------------------------------------------------------------------------------
 
-Outcome ServerDump::publish() {
+Outcome ServerDump::pack() {
   checkpoint::fault_point("take.released");
   return packer_.pack(std::move(contents_));
-}
-
-void ServerDump::packed(const std::string& why_not) {
-  if (why_not.empty()) last_times_ = times_;
-  machine_.published(monotonic_ns(), why_not);
 }
 
 void ServerDump::discard() {

@@ -9,7 +9,6 @@
 //                   server was given before the log was held, or that it slid to.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "dmt/base/ids.h"
@@ -24,53 +23,43 @@ namespace crane::node {
 class ServerDump {
  public:
   // The references outlive it.
-  ServerDump(ServerParts& parts, CheckpointPacker& packer);
+  ServerDump(ServerParts& parts, CheckpointPacker& packer) : parts_(parts), packer_(packer) {}
   ServerDump(const ServerDump&) = delete;
   ServerDump& operator=(const ServerDump&) = delete;
 
-  // A CHECKPOINT entry for this replica was handed to the server.
-  void asked(std::int64_t now_ns, Index at);
-  void refuse(Index at, const std::string& why) { machine_.refuse(at, why); }
-  void refuse_for_now(Index at) { machine_.refuse_for_now(at); }
-  // What the guard tells; `why_not` is empty when the dump is there.
-  void prepared();
-  void dumped(const std::string& why_not);
-  // What the packer tells.
-  void packed(const std::string& why_not);
-  // A checkpoint without processes is there (server_restart.h).
-  void restarted(Index at, std::int64_t pack_ns) { machine_.restarted(at, pack_ns); }
-  // The server is ended, and another one takes its place.
-  void server_ends(std::int64_t now_ns);
-
-  // Does what there is to do; when to look again at the latest.  `leads_others`: clients of others
-  // would wait for it.
-  std::int64_t step(std::int64_t now_ns, bool leads_others);
-
-  bool holds_log() const noexcept { return machine_.holds(); }
-  bool idle() const noexcept { return machine_.state() == replica::Checkpointer::State::kIdle; }
-  const replica::CheckpointStatus& status() const noexcept { return machine_.status(); }
-  const DumpTimes& last_times() const noexcept { return last_times_; }
-  // Nothing of it goes on.
-  void discard();
+  // --- the actions of checkpointer.h
+  // A process of CRIU gets ready; the monitor tells when it has.
+  Outcome prepare(Index at);
+  // The log is held from here on: the last entry that was delivered is the place.
+  Index begin_place();
+  replica::Looked look(Index at);
+  // The server gets one more entry of what is held; 0: none is.
+  Index slide();
+  // REQUIRES: quiescent (TAKE-2).  The monitor tells when it has ended.
+  Outcome dump();
   // The log goes on: what was held is delivered in its order.
   void release_log();
+  // The packer tells when it has ended.
+  Outcome pack();
+  // Nothing of it goes on.
+  void discard();
+
+  // What the monitor told: why there is no dump; empty: it is there, with all that was copied.
+  std::string dumped(const std::string& why_not);
+  void packed(const std::string& why_not) {
+    if (why_not.empty()) last_times_ = times_;
+  }
+  const DumpTimes& last_times() const noexcept { return last_times_; }
 
  private:
-  replica::CheckpointActions actions();
-  Outcome prepare();
-  Index begin_place();
-  bool admitted();
+  bool admitted(Index at);
   std::string blocker();
-  Index slide();
   void note_entry(const consensus::EntryView& entry);
-  Outcome dump();
   bool boosts() const;
   Outcome copy_shared_state();
-  Outcome publish();
 
   ServerParts& parts_;
   CheckpointPacker& packer_;
-  replica::Checkpointer machine_;
   CheckpointContents contents_;
   DumpTimes times_;        // of the one under way
   DumpTimes last_times_;   // of the last published one

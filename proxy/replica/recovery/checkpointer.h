@@ -22,40 +22,21 @@
 // refuses, or the lead coming to this replica: the checkpoint is given up, the log goes on, and the
 // reason is told.
 //
-// Threads: the node's one thread.  Pure: no clock, no I/O but the actions.
-// INVARIANT TAKE-1  The log is held exactly from prepared() until release(), which every way out of
-//               kResting and kDumping calls once.
-// INVARIANT TAKE-2  dump() is called only when blocker() was empty, with nothing between the two.
+// Threads: the node's one thread.
+// INVARIANT TAKE-1  The log is held exactly from prepared() until ReleaseLog, which every way out
+// of
+//               kResting and kDumping asks for once.
+// INVARIANT TAKE-2  Dump is asked for only when a Look found no blocker, with nothing between the
+//               two.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "dmt/base/ids.h"
-#include "dmt/base/result.h"
+#include "proxy/replica/deadline.h"
+#include "proxy/replica/step.h"
 
 namespace crane::replica {
-
-struct CheckpointActions {
-  // Begins; prepared() or dumped() follows.
-  std::function<Outcome()> prepare;
-  // The last entry that the server was given: the checkpoint will be as of it.
-  std::function<Index()> place;
-  // The server has admitted the entry: it has caught up.
-  std::function<bool()> admitted;
-  // Why the server, which has admitted the entry, is not quiescent yet; empty: it is.
-  std::function<std::string()> blocker;
-  // Lets the server have one more entry of what is held; its index, 0: nothing is held.
-  std::function<Index()> slide;
-  // Begins; dumped() follows.  An error: it could not even begin.
-  std::function<Outcome()> dump;
-  // The log goes on.
-  std::function<void()> release;
-  // Begins; published() follows.
-  std::function<Outcome()> publish;
-  // Nothing of it goes on, what was written of it is removed.
-  std::function<void()> discard;
-};
 
 // The last one, for the status and the log.
 struct CheckpointStatus {
@@ -76,41 +57,45 @@ class Checkpointer {
  public:
   enum class State : std::uint8_t { kIdle, kPreparing, kResting, kDumping, kPublishing };
 
-  explicit Checkpointer(CheckpointActions actions) : actions_(std::move(actions)) {}
-
   // A CHECKPOINT entry for this replica was handed to the server.
-  void asked(std::int64_t now_ns, Index at);
+  void asked(std::int64_t now_ns, Index at, ActionList& out);
   // It is not even tried.
-  void refuse(Index at, const std::string& why);
+  void refuse(Index at, const std::string& why, ActionList& out);
   // .. since another one is not finished; the status says that it may be asked for again.
-  void refuse_for_now(Index at);
-  void prepared(std::int64_t now_ns);
+  void refuse_for_now(Index at, ActionList& out);
+  void prepared(std::int64_t now_ns, Index place, ActionList& out);
   // One without processes is there (restarter.h), which this machine has no part in.
-  void restarted(Index at, std::int64_t pack_ns);
-  // Does what there is to do; when to look again at the latest, INT64_MAX: after the next event.
-  std::int64_t step(std::int64_t now_ns, bool leads_others);
+  void restarted(Index at, std::int64_t pack_ns, ActionList& out);
+  // Time has passed.  `leads_others`: clients of others would wait for it.
+  void step(bool leads_others, ActionList& out);
+  // What the last Look, the last Slide found.
+  void looked(std::int64_t now_ns, const Looked& seen, ActionList& out);
+  void slid(Index at);
   // In any state from kPreparing to kDumping if there is a `why_not`.
-  void dumped(std::int64_t now_ns, const std::string& why_not);
-  void published(std::int64_t now_ns, const std::string& why_not);
+  void dumped(std::int64_t now_ns, const std::string& why_not, ActionList& out);
+  // The server is ended, and another one takes its place.
+  void server_ends(ActionList& out);
+  void published(std::int64_t now_ns, const std::string& why_not, ActionList& out);
 
   // TAKE-1
   bool holds() const noexcept { return state_ == State::kResting || state_ == State::kDumping; }
   State state() const noexcept { return state_; }
+  // When to step at the latest.
+  std::int64_t due_ns() const noexcept { return state_ == State::kResting ? look_ns_ : kNever; }
   // The entry that is tried, or was.
   Index at() const noexcept { return at_; }
   const CheckpointStatus& status() const noexcept { return status_; }
 
  private:
-  void give_up(const std::string& why);
-  void slide();
+  void give_up(const std::string& why, ActionList& out);
   void enter(State state, std::int64_t now_ns);
   void end();
 
-  const CheckpointActions actions_;
   State state_ = State::kIdle;
   Index at_{};
   std::int64_t since_ns_ = 0;  // of `state_`; of kResting from admission on
   std::int64_t asked_ns_ = 0;  // admission of the first entry that was tried
+  std::int64_t look_ns_ = 0;   // kResting: when the server is looked at again
   bool admitted_ = false;
   std::int64_t prepare_ns_ = 0, rest_ns_ = 0, held_ns_ = 0;
   CheckpointStatus status_;

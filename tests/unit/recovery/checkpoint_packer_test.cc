@@ -2,7 +2,7 @@
 // GOAL    A checkpoint that a replica makes is one that a replica begins at, and only those are
 //         relied on that were compared with the others'.
 // METHOD  Checkpoints without processes in a directory of their own; a real packing process.
-// CHECKS  PACK-1, PACK-2, START-1, START-2, LACK-1; what goes on with a new server, as JSON.
+// CHECKS  PACK-1, PACK-2, START-1, START-2; what goes on with a new server, as JSON.
 #include "proxy/host/recovery/checkpoint_packer.h"
 
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "proxy/host/recovery/missing_entries.h"
 #include "proxy/host/recovery/starting_point.h"
 
 using namespace crane;
@@ -202,8 +201,6 @@ TEST_CASE_METHOD(World, "a checkpoint behind which a replica differs each time i
   CHECK(begins_at() == Index{9});
   CHECK(begins_at() == Index{9});
   CHECK(begins_at() == Index{5});
-  MissingEntries missing(config);
-  CHECK_FALSE(missing.step(Index{5}, nullptr, 1));  // no reason to restart
   CHECK(begins_at() == Index{5});
   SECTION("the log's beginning is next") {
     config.may_begin = true;
@@ -271,18 +268,6 @@ TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
   if (packer == nullptr) return;
   CHECK(packer->idle());
   make(9);
-}
-
-TEST_CASE_METHOD(World, "a replica that lacks entries restarts when there is one behind them",
-                 "[packer][LACK-1]") {
-  make(5);
-  MissingEntries missing(config);
-  CHECK(missing.is_due(1));
-  CHECK_FALSE(missing.is_due(2));
-  CHECK_FALSE(missing.step(Index{5}, nullptr, 1));
-  const auto why = missing.step(Index{4}, nullptr, 1);
-  REQUIRE(why);
-  CHECK(why->find("checkpoint, which is at entry 5") != std::string::npos);
 }
 
 TEST_CASE("what goes on with a new server is what stands in a checkpoint", "[packer]") {

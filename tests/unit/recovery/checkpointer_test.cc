@@ -2,52 +2,101 @@
 // The state machine of a checkpoint: when the log is held, and every way out.
 //
 // CHECKS  TAKE-1, TAKE-2.
-// METHOD  Actions that count and say what the test tells them.
+// METHOD  Actions are counted, and answered as the test says.
 #include "proxy/replica/recovery/checkpointer.h"
 
 #include <catch2/catch.hpp>
-#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
 
 using namespace crane;
-using crane::replica::Checkpointer;
-using State = crane::replica::Checkpointer::State;
+using namespace crane::replica;
+using State = Checkpointer::State;
 
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000, kNoLook = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMs = 1'000'000;
 
+// Carries actions out at once, and gives the machine what comes back.
 struct Fixture {
   bool admitted = true;
   std::string blocker = "slot 3 computes";
-  Outcome can_prepare = Done{}, can_dump = Done{}, can_publish = Done{};
-  std::uint64_t held_until = 0;  // entries up to here can be slid to
+  std::string no_prepare, no_dump, no_publish;  // why these cannot begin; "": they can
+  std::uint64_t held_until = 0;                 // entries up to here can be slid to
   std::uint64_t at = 7;
   int prepares = 0, dumps = 0, releases = 0, publishes = 0, discards = 0;
-  Checkpointer c{{[this] {
-                             ++prepares;
-                             return can_prepare;
-                           },
-                           [this] { return Index{at}; }, [this] { return admitted; },
-                           [this] { return blocker; },
-                           [this] { return at < held_until ? Index{++at} : Index{0}; },
-                           [this] {
-                             REQUIRE(blocker.empty());  // TAKE-2
-                             ++dumps;
-                             return can_dump;
-                           },
-                           [this] { ++releases; },
-                           [this] {
-                             ++publishes;
-                             return can_publish;
-                           },
-                           [this] { ++discards; }}};
+  std::int64_t now = 0;
+  Checkpointer c;
+  ActionList out;
 
+  void asked(std::int64_t ns, Index entry) {
+    now = ns;
+    c.asked(now, entry, out);
+    carry_out();
+  }
+  void prepared(std::int64_t ns) {
+    now = ns;
+    c.prepared(now, Index{at}, out);
+    carry_out();
+  }
+  std::int64_t step(std::int64_t ns, bool leads_others) {
+    now = ns;
+    c.step(leads_others, out);
+    carry_out();
+    return c.due_ns();
+  }
+  void dumped(std::int64_t ns, const std::string& why_not) {
+    now = ns;
+    c.dumped(now, why_not, out);
+    carry_out();
+  }
+  void published(std::int64_t ns, const std::string& why_not) {
+    now = ns;
+    c.published(now, why_not, out);
+    carry_out();
+  }
+  void refuse(Index entry, const std::string& why) {
+    c.refuse(entry, why, out);
+    carry_out();
+  }
   // As if CRIU had been started at once.
-  void hold(std::int64_t now, Index entry) {
-    c.asked(now, entry);
+  void hold(std::int64_t ns, Index entry) {
+    asked(ns, entry);
     REQUIRE(c.state() == State::kPreparing);
     REQUIRE_FALSE(c.holds());
-    c.prepared(now);
+    prepared(ns);
+  }
+
+ private:
+  void carry_out() {
+    while (!out.empty()) {
+      for (const Action& action : std::exchange(out, {})) {
+        std::visit([this](const auto& a) { on(a); }, action);
+      }
+    }
+  }
+  void on(const Prepare&) {
+    ++prepares;
+    if (!no_prepare.empty()) c.dumped(now, no_prepare, out);
+  }
+  void on(const Look&) { c.looked(now, {admitted, blocker}, out); }
+  void on(const Slide&) { c.slid(at < held_until ? Index{++at} : Index{0}); }
+  void on(const Dump&) {
+    REQUIRE(blocker.empty());  // TAKE-2
+    ++dumps;
+    if (!no_dump.empty()) c.dumped(now, no_dump, out);
+  }
+  void on(const ReleaseLog&) { ++releases; }
+  void on(const Pack&) {
+    ++publishes;
+    if (!no_publish.empty()) c.published(now, no_publish, out);
+  }
+  void on(const Discard&) { ++discards; }
+  void on(const Say&) {}
+  template <typename Other>
+  void on(const Other&) {
+    FAIL("no action of this machine");
   }
 };
 
@@ -55,64 +104,64 @@ struct Fixture {
 
 TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[TAKE-1]") {
   Fixture f;
-  f.c.asked(-50 * kMs, Index{7});
+  f.asked(-50 * kMs, Index{7});
   REQUIRE(f.prepares == 1);
   REQUIRE_FALSE(f.c.holds());
-  REQUIRE(f.c.step(-20 * kMs, false) == kNoLook);
-  f.c.prepared(0);
+  REQUIRE(f.step(-20 * kMs, false) == kNever);
+  f.prepared(0);
   REQUIRE(f.c.holds());
-  REQUIRE(f.c.step(1 * kMs, false) != kNoLook);
+  REQUIRE(f.step(1 * kMs, false) != kNever);
   f.blocker.clear();
-  REQUIRE(f.c.step(2 * kMs, false) == kNoLook);
+  REQUIRE(f.step(2 * kMs, false) == kNever);
   REQUIRE(f.c.holds());
   REQUIRE(f.dumps == 1);
-  f.c.dumped(90 * kMs, "");
+  f.dumped(90 * kMs, "");
   REQUIRE_FALSE(f.c.holds());
   REQUIRE(f.releases == 1);
   REQUIRE(f.publishes == 1);
-  f.c.published(200 * kMs, "");
+  f.published(200 * kMs, "");
   REQUIRE(f.c.state() == State::kIdle);
   REQUIRE(f.releases == 1);
   REQUIRE(f.discards == 0);
   REQUIRE(f.c.status().taken == 1);
   REQUIRE(f.c.status().last == Index{7});
   REQUIRE(f.c.status().prepare_ns == 50 * kMs);
-  REQUIRE(f.c.status().rest_ns == 1 * kMs);
+  REQUIRE(f.c.status().rest_ns == 2 * kMs);
   REQUIRE(f.c.status().held_ns == 88 * kMs);
   REQUIRE(f.c.status().pack_ns == 110 * kMs);
 }
 
 TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[TAKE-1]") {
   Fixture f;
-  f.c.asked(0, Index{7});
+  f.asked(0, Index{7});
   f.at = 30;  // the log went on
   f.blocker.clear();
-  f.c.prepared(1 * kMs);
+  f.prepared(1 * kMs);
   REQUIRE(f.c.at() == Index{30});
-  REQUIRE(f.c.step(1 * kMs, false) == kNoLook);
-  f.c.dumped(2 * kMs, "");
-  f.c.published(3 * kMs, "");
+  REQUIRE(f.step(1 * kMs, false) == kNever);
+  f.dumped(2 * kMs, "");
+  f.published(3 * kMs, "");
   REQUIRE(f.c.status().last == Index{30});
 }
 
 TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[TAKE-1]") {
   Fixture f;
   SECTION("it cannot be prepared") {
-    f.can_prepare = Error{Code::kNotFound, 0, "no CRIU"};
-    f.c.asked(0, Index{7});
+    f.no_prepare = "no CRIU";
+    f.asked(0, Index{7});
     REQUIRE(f.c.status().why == "no CRIU");
   }
   SECTION("preparing fails") {
-    f.c.asked(0, Index{7});
-    f.c.dumped(1, "CRIU was killed");
+    f.asked(0, Index{7});
+    f.dumped(1, "CRIU was killed");
     REQUIRE(f.c.status().why == "CRIU was killed");
   }
   REQUIRE(f.c.state() == State::kIdle);
   REQUIRE(f.releases == 0);
   REQUIRE(f.discards == 1);
-  f.c.prepared(2);  // what was on its way
+  f.prepared(2);  // what was on its way
   REQUIRE_FALSE(f.c.holds());
-  f.can_prepare = Done{};
+  f.no_prepare.clear();
   f.at = 8;
   f.hold(3, Index{8});
 }
@@ -123,11 +172,11 @@ TEST_CASE("checkpoint: a server that is far behind is waited for", "[TAKE-1]") {
   f.blocker.clear();
   f.hold(0, Index{7});
   for (std::int64_t now = 0; now < 60'000 * kMs; now += 100 * kMs) {
-    REQUIRE(f.c.step(now, false) != kNoLook);
+    REQUIRE(f.step(now, false) != kNever);
   }
   REQUIRE(f.dumps == 0);
   f.admitted = true;
-  REQUIRE(f.c.step(60'001 * kMs, false) == kNoLook);
+  REQUIRE(f.step(60'001 * kMs, false) == kNever);
   REQUIRE(f.dumps == 1);
 }
 
@@ -136,15 +185,15 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[TAKE-1
   f.held_until = 9;
   f.hold(0, Index{7});
   for (std::int64_t now = 0; now < 1000 * kMs; now += 1 * kMs) {
-    REQUIRE(f.c.step(now, false) != kNoLook);
+    REQUIRE(f.step(now, false) != kNever);
   }
   REQUIRE(f.at == 9);
   REQUIRE(f.c.at() == Index{9});
   REQUIRE(f.c.holds());
   f.blocker.clear();
-  REQUIRE(f.c.step(1001 * kMs, false) == kNoLook);
-  f.c.dumped(1002 * kMs, "");
-  f.c.published(1003 * kMs, "");
+  REQUIRE(f.step(1001 * kMs, false) == kNever);
+  f.dumped(1002 * kMs, "");
+  f.published(1003 * kMs, "");
   REQUIRE(f.c.status().last == Index{9});
 }
 
@@ -153,17 +202,17 @@ TEST_CASE("checkpoint: a place is left only when the server had time, and its en
   Fixture f;
   f.held_until = 9;
   f.hold(0, Index{7});
-  REQUIRE(f.c.step(0, false) != kNoLook);
-  REQUIRE(f.c.step(5 * kMs, false) != kNoLook);
+  REQUIRE(f.step(0, false) != kNever);
+  REQUIRE(f.step(5 * kMs, false) != kNever);
   REQUIRE(f.at == 7);  // it may still become quiescent here
-  REQUIRE(f.c.step(20 * kMs, false) != kNoLook);
+  REQUIRE(f.step(20 * kMs, false) != kNever);
   REQUIRE(f.at == 8);
   f.admitted = false;
   f.blocker.clear();  // behind the entry before: not yet where it is to be dumped
-  REQUIRE(f.c.step(21 * kMs, false) != kNoLook);
+  REQUIRE(f.step(21 * kMs, false) != kNever);
   REQUIRE(f.dumps == 0);
   f.admitted = true;
-  REQUIRE(f.c.step(22 * kMs, false) == kNoLook);
+  REQUIRE(f.step(22 * kMs, false) == kNever);
   REQUIRE(f.dumps == 1);
 }
 
@@ -173,16 +222,15 @@ TEST_CASE("checkpoint: the time for rest is from the first place on, of this che
   f.held_until = 1'000'000;
   for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held behind the second
     f.at = entry;
-    f.admitted = true;
+    f.admitted = false;
     const std::int64_t begin = entry == 7 ? 0 : 60'000 * kMs;
     f.hold(begin, Index{entry});
-    f.admitted = false;
     f.blocker.clear();
-    REQUIRE(f.c.step(begin, false) != kNoLook);  // each waits for admission of its own
+    REQUIRE(f.step(begin, false) != kNever);  // each waits for admission of its own
     f.admitted = true;
     f.blocker = "slot 3 computes";
     std::int64_t now = begin;
-    for (std::int64_t next = begin; next != kNoLook; next = f.c.step(now, false)) {
+    for (std::int64_t next = begin; next != kNever; next = f.step(now, false)) {
       now = next;
       REQUIRE(now < begin + 60'000 * kMs);
     }
@@ -198,47 +246,47 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]")
   f.hold(0, Index{7});
   SECTION("no rest in time") {
     std::int64_t now = 0;
-    for (std::int64_t next = 0; next != kNoLook; now = next) {
+    for (std::int64_t next = 0; next != kNever; now = next) {
       REQUIRE(now < 60'000 * kMs);
-      next = f.c.step(now, false);
+      next = f.step(now, false);
     }
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
   }
   SECTION("the lead comes to this replica") {
-    REQUIRE(f.c.step(1, true) == kNoLook);
+    REQUIRE(f.step(1, true) == kNever);
     REQUIRE(f.c.status().why == "this replica leads now");
   }
   SECTION("what was prepared is gone before it is quiescent") {
-    f.c.dumped(1, "CRIU was killed");
+    f.dumped(1, "CRIU was killed");
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why == "CRIU was killed");
   }
   SECTION("the dump cannot begin") {
     f.blocker.clear();
-    f.can_dump = Error{Code::kUnsupported, 0, "no CRIU"};
-    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.no_dump = "no CRIU";
+    REQUIRE(f.step(1, false) == kNever);
     REQUIRE(f.c.status().why == "no CRIU");
   }
   SECTION("the dump is refused") {
     f.blocker.clear();
-    REQUIRE(f.c.step(1, false) == kNoLook);
-    f.c.dumped(2, "io_uring");
+    REQUIRE(f.step(1, false) == kNever);
+    f.dumped(2, "io_uring");
     REQUIRE(f.publishes == 0);
     REQUIRE(f.c.status().why == "io_uring");
   }
   SECTION("it cannot be packed") {
     f.blocker.clear();
-    REQUIRE(f.c.step(1, false) == kNoLook);
-    f.can_publish = Error{Code::kFull, 0, "the disk is full"};
-    f.c.dumped(2, "");
+    REQUIRE(f.step(1, false) == kNever);
+    f.no_publish = "the disk is full";
+    f.dumped(2, "");
     REQUIRE(f.c.status().why == "the disk is full");
   }
   SECTION("packing fails") {
     f.blocker.clear();
-    REQUIRE(f.c.step(1, false) == kNoLook);
-    f.c.dumped(2, "");
-    f.c.published(3, "the disk is full");
+    REQUIRE(f.step(1, false) == kNever);
+    f.dumped(2, "");
+    f.published(3, "the disk is full");
   }
   REQUIRE(f.c.state() == State::kIdle);
   REQUIRE(f.releases == 1);
@@ -254,30 +302,30 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE
   Fixture f;
   f.hold(0, Index{7});
   f.blocker.clear();
-  (void)f.c.step(1, false);
-  f.c.dumped(2, "");
-  f.c.asked(3, Index{8});
+  (void)f.step(1, false);
+  f.dumped(2, "");
+  f.asked(3, Index{8});
   REQUIRE(f.prepares == 1);
   REQUIRE(f.c.status().why == "the one before was not finished");
   REQUIRE(f.c.status().busy);
   REQUIRE(f.c.status().under_way == Index{7});
   REQUIRE_FALSE(f.c.holds());
   REQUIRE(f.releases == 1);
-  f.c.published(4, "");
+  f.published(4, "");
   REQUIRE(f.c.status().last == Index{7});
   REQUIRE(f.c.status().under_way == Index{0});
-  f.c.refuse(Index{9}, "why not");  // for good
+  f.refuse(Index{9}, "why not");  // for good
   REQUIRE_FALSE(f.c.status().busy);
 }
 
 TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
   Fixture f;
-  f.c.refuse(Index{7}, "why not");
+  f.refuse(Index{7}, "why not");
   REQUIRE_FALSE(f.c.holds());
   REQUIRE(f.releases == 0);
   REQUIRE(f.discards == 0);
   REQUIRE(f.c.status().gave_up == Index{7});
   REQUIRE(f.c.status().why == "why not");
-  f.c.asked(10, Index{9});
+  f.asked(10, Index{9});
   REQUIRE(f.c.state() == Checkpointer::State::kPreparing);
 }

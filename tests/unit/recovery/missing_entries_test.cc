@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Replicas without a server restart at a checkpoint so that the group goes on meanwhile.
-// METHOD  may_restart() alone: a table of what the replica sees.
+// METHOD  may_restart() and MissingEntries alone: a table of what the replica sees.
 // CHECKS  VOTES-1.
-#include "proxy/host/recovery/missing_entries.h"
+#include "proxy/replica/recovery/missing_entries.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 
 constexpr Index kAt{100};
 
+MemberSeen voter(std::uint8_t id) {
+  MemberSeen m;
+  m.id = ReplicaId{id};
+  m.role = consensus::MemberRole::kVoter;
+  m.connected = true;
+  return m;
+}
+void only_votes(MemberSeen& m, Index behind) {
+  m.report = ServerReport{.acceptor_only = true, .waits_behind = behind};
+}
+
 // Of so many voters the first one leads; the others have no server, and their logs held 50.
-std::vector<VoterSeen> bare(std::uint8_t voters) {
-  std::vector<VoterSeen> seen;
-  for (std::uint8_t i = 0; i < voters; ++i) seen.push_back({ReplicaId{i}, true, Index{50}});
-  seen.front().waits_behind.reset();
+std::vector<MemberSeen> bare(std::uint8_t voters) {
+  std::vector<MemberSeen> seen;
+  for (std::uint8_t i = 0; i < voters; ++i) {
+    seen.push_back(voter(i));
+    if (i != 0) only_votes(seen.back(), Index{50});
+  }
   return seen;
 }
 
@@ -33,20 +46,20 @@ TEST_CASE("missing entries: of replicas without a server one restarts after the 
   seen[1].connected = false;                             // it does so: the leader needs this one
   CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kSpareNs - 1));
   CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));  // it does not come
-  seen[1] = {ReplicaId{1}, true, std::nullopt};
+  seen[1] = voter(1);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
 
 TEST_CASE("missing entries: one that this checkpoint does not help is not waited for",
           "[missing][VOTES-1]") {
   auto seen = bare(3);
-  seen[1].waits_behind = kAt;
+  only_votes(seen[1], kAt);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
 
 TEST_CASE("missing entries: where no replica serves none waits", "[missing][VOTES-1]") {
   auto seen = bare(3);
-  SECTION("no other has a server") { seen[0].waits_behind = Index{50}; }
+  SECTION("no other has a server") { only_votes(seen[0], Index{50}); }
   SECTION("the one that has is away") { seen[0].connected = false; }
   CHECK(none_has_server(seen, ReplicaId{2}));
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
@@ -60,4 +73,45 @@ TEST_CASE("missing entries: in larger and smaller groups", "[missing][VOTES-1]")
   CHECK_FALSE(may_restart(five, ReplicaId{1}, kAt, 0));
   auto two = bare(2);
   CHECK(may_restart(two, ReplicaId{1}, kAt, 0));
+}
+
+TEST_CASE("missing entries: a replica restarts only behind all that it has", "[missing][LACK-1]") {
+  MissingEntries missing(ReplicaId{2});
+  auto members = bare(1);
+  members.push_back(voter(1));
+  members.push_back(voter(2));
+  Facts facts;
+  facts.now_ns = 1;
+  facts.members = members;
+  facts.needs_checkpoint = true;
+  facts.taken = Index{80};
+  ActionList out;
+  missing.step(Index{10}, true, facts, out);
+  REQUIRE(std::holds_alternative<FindCheckpoints>(out.back()));
+  out.clear();
+  Found found;
+  found.purpose = Purpose::kMissing;
+  SECTION("what is there is not behind it: another host may have one") {
+    found.checkpoints = {{{{View{1}, Index{80}}, 0}}};
+    missing.found(found, facts, out);
+    REQUIRE(out.size() == 1);
+    CHECK(std::get<FetchCheckpoint>(out[0]).behind == Index{80});
+  }
+  SECTION("a distrusted one is none") {
+    found.checkpoints = {{{{View{1}, Index{90}}, 0}, false, true}};
+    missing.found(found, facts, out);
+    CHECK(std::holds_alternative<FetchCheckpoint>(out.at(0)));
+  }
+  SECTION("one that is still being fetched is waited for") {
+    found.checkpoints = {{{{View{1}, Index{90}}, 0}, true, false}};
+    found.fetching = true;
+    missing.found(found, facts, out);
+    CHECK(out.empty());
+  }
+  SECTION("one that is behind it") {
+    found.checkpoints = {{{{View{1}, Index{81}}, 0}}};
+    missing.found(found, facts, out);
+    REQUIRE(out.size() == 1);
+    CHECK(std::get<Restart>(out[0]).why.find("entry 81") != std::string::npos);
+  }
 }

@@ -17,14 +17,14 @@ struct Fixture {
   bool over = false;
   int ends = 0, begins = 0;
   Restarter r{{[this] { return over; },
-                        [this] {
-                          REQUIRE(over);  // RESTARTER-2
-                          ++ends;
-                        },
-                        [this] {
-                          REQUIRE_FALSE(r.holds());  // RESTARTER-1
-                          ++begins;
-                        }}};
+               [this] {
+                 REQUIRE(over);  // RESTARTER-2
+                 ++ends;
+               },
+               [this] {
+                 REQUIRE_FALSE(r.holds());  // RESTARTER-1
+                 ++begins;
+               }}};
 
   void end_at(std::uint64_t index) {
     REQUIRE(r.end_committed(Index{index}));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/recovery/tier_status.h"
+
+#include "checkpoint/criu.h"
+#include "checkpoint/image.h"
+
+namespace crane::node {
+
+std::string why_no_checkpoints(const Config& config) {
+  if (!config.container) return "the server runs without a container";
+  const auto criu = checkpoint::find_criu();
+  return criu.ok() ? "" : criu.error().message();
+}
+
+RecoveryStatus tier_status(const Config& config, const std::string& refusal,
+                           checkpoint::Newest& newest_seen, bool whole_log) {
+  RecoveryStatus r;
+  r.refused = refusal;
+  if (!config.container) {
+    r.why = "the server runs without a container";
+    return r;
+  }
+  if (config.replicas == 1 && !config.on_disk()) {
+    r.why = "a single replica in memory is all there is";
+    return r;
+  }
+  const std::string digest = checkpoint::digest_of_log(config.group, config.log_id);
+  const checkpoint::Listed* newest = newest_seen.look(config.dir, digest);
+  if (!refusal.empty()) {
+    r.why = refusal;
+  } else if (newest == nullptr) {
+    r.why = "no checkpoint was taken yet";
+  }
+  if (newest != nullptr) {
+    r.tier = checkpoint::name_of(newest->manifest.tier);
+    r.entry = value(newest->manifest.at.index);
+    if (newest->manifest.tier == checkpoint::Tier::kCriu) r.why.clear();
+  } else if (whole_log) {
+    r.tier = "replay";
+  } else {
+    r.why += "; the log does not reach back to its beginning any more";
+  }
+  return r;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/recovery/checkpoint_requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dmt/base/assert.h"
+
+namespace crane::replica {
+namespace {
+
+// How often the leader looks for a replica that lacks what only a checkpoint has.
+constexpr std::int64_t kLookNs = 50'000'000;
+// A checkpoint that was asked for and did not come is asked for again after this long.
+constexpr std::int64_t kAskAgainNs = 5'000'000'000;
+// A replica without a server begins at one within this time, or cannot.
+constexpr std::int64_t kBegunNs = 60'000'000'000;
+// Of a follower's server, in time of the leader's: a checkpoint waits for it.
+constexpr std::int64_t kFarBehindNs = 1'000'000'000;
+
+bool contains(const std::vector<ReplicaId>& some, ReplicaId one) {
+  return std::find(some.begin(), some.end(), one) != some.end();
+}
+
+}  // namespace
+
+bool CheckpointRequests::alone(const Facts& facts) const {
+  return std::none_of(facts.members.begin(), facts.members.end(), [this](const MemberSeen& m) {
+    return m.id != rules_.self && m.connected && !m.only_votes() && m.votes();
+  });
+}
+
+// Ascending.
+std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
+  std::vector<ReplicaId> able;
+  for (const MemberSeen& m : facts.members) {
+    if (!m.votes() || m.id == rules_.self) continue;
+    if (m.connected && m.streaming && !m.only_votes()) able.push_back(m.id);
+  }
+  if (alone(facts)) able.push_back(rules_.self);  // ASK-1
+  return able;
+}
+
+// Of those the ones that can take it at once; all, if none can.
+std::vector<ReplicaId> CheckpointRequests::soonest(const Facts& facts) const {
+  std::vector<ReplicaId> able = this->able(facts);
+  const auto late = std::stable_partition(able.begin(), able.end(), [&](ReplicaId who) {
+    return std::none_of(facts.members.begin(), facts.members.end(), [who](const MemberSeen& m) {
+      return m.id == who && m.lag_ns >= kFarBehindNs;
+    });
+  });
+  if (late == able.begin()) return able;
+  able.erase(late, able.end());
+  return able;
+}
+
+void CheckpointRequests::ask(Reason reason, std::optional<ReplicaId> of, const Facts& facts,
+                             ActionList& out) {
+  CRANE_ASSERT(open_.kind == Reason::kNone);  // REPLICA-S1
+  open_ = reason;
+  if (!facts.started) return refuse("not_leader", "this replica does not lead", facts, out);
+  const std::vector<ReplicaId> able = this->able(facts);
+  if (of && !contains(able, *of)) {
+    return refuse("busy", fmt::format("replica {} is the leader, or does not follow", value(*of)),
+                  facts, out);
+  }
+  if (able.empty()) return refuse("busy", "no other replica follows", facts, out);
+  const std::vector<ReplicaId> soonest = this->soonest(facts);
+  auto chosen = std::upper_bound(soonest.begin(), soonest.end(), last_asked_);  // ASK-2
+  if (chosen == soonest.end()) chosen = soonest.begin();
+  taker_ = of ? *of : *chosen;
+  out.push_back(ProposeCheckpoint{taker_});
+}
+
+// Before it was proposed.
+void CheckpointRequests::refuse(const char* kind, const std::string& text, const Facts& facts,
+                                ActionList& out) {
+  const Reason reason = std::exchange(open_, {});
+  if (reason.kind == Reason::kOperator) out.push_back(Answer{kind, text, {}, {}});
+  if (reason.kind == Reason::kSchedule) schedule_.failed(facts.now_ns, false);
+}
+
+void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, ActionList& out) {
+  if (open_.kind == Reason::kNone) return;
+  if (value(result.at) == 0) return refuse("busy", result.why_not, facts, out);
+  const Reason reason = std::exchange(open_, {});
+  last_asked_ = taker_;
+  asked_ = result.at;
+  if (seen_.now_ns != 0) schedule_.asked(seen_);
+  const std::string text =
+      fmt::format("replica {} takes a checkpoint at entry {}", value(taker_), value(result.at));
+  switch (reason.kind) {
+    case Reason::kOperator:
+      out.push_back(Answer{nullptr, text, taker_, result.at});
+      break;
+    case Reason::kLacks:
+    case Reason::kWaits: {
+      const bool waits = reason.kind == Reason::kWaits;
+      out.push_back(Say{
+          Level::kInfo,
+          fmt::format("replica {} {}: {}", value(reason.of),
+                      waits ? "waits for a checkpoint" : "lacks entries that left the log", text)});
+      look_at_ns_ = facts.now_ns + kAskAgainNs;
+      if (waits) waited_for_ns_ = facts.now_ns;
+      break;
+    }
+    case Reason::kCame:
+      helped_ns_ = facts.now_ns;
+      out.push_back(
+          Say{Level::kInfo, fmt::format("replica {} asks for a checkpoint behind entry {}: {}",
+                                        value(reason.of), value(reason.behind), text)});
+      break;
+    case Reason::kNone:
+    case Reason::kCraneRun:
+    case Reason::kSchedule:
+      break;
+  }
+}
+
+void CheckpointRequests::ask_if_wanted(const Facts& facts, ActionList& out) {
+  if (!rules_.wanted || !rules_.wanted_not.empty() || schedule_.under_way()) return;
+  ask({Reason::kCraneRun}, std::nullopt, facts, out);
+}
+
+void CheckpointRequests::step(bool full, const Facts& facts, ActionList& out) {
+  seen_ = {facts.now_ns, facts.log_end, facts.inputs, facts.low_on_room, full};
+  if (rules_.wanted_not.empty() && schedule_.due(seen_)) {
+    return ask({Reason::kSchedule}, std::nullopt, facts, out);
+  }
+  if (facts.now_ns < look_at_ns_) return;
+  give_up_lost(facts);
+  help_lagging(facts, out);
+}
+
+void CheckpointRequests::heard(const CheckpointNote& note, std::int64_t now_ns) {
+  if (note.came == CheckpointNote::kTaken) {
+    newest_ = std::max(newest_, Index{note.index});
+    return schedule_.taken(note.end, now_ns);
+  }
+  // Of one before, which was given up late.
+  if (!schedule_.under_way() || Index{note.index} < asked_) return;
+  schedule_.failed(now_ns, note.came == CheckpointNote::kRefused);
+}
+
+// The replica that was to take it is gone.
+void CheckpointRequests::give_up_lost(const Facts& facts) {
+  if (schedule_.under_way() && !contains(able(facts), last_asked_)) {
+    schedule_.failed(facts.now_ns, false);
+  }
+}
+
+void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
+  look_at_ns_ = facts.now_ns + kLookNs;
+  for (const MemberSeen& m : facts.members) {
+    // A server in valgrind cannot begin at one.
+    if (m.role == consensus::MemberRole::kAnalysis || m.id == rules_.self) continue;
+    const bool waits = helps(m, facts.now_ns);
+    if (!m.needs_checkpoint && !waits) continue;
+    return ask({waits ? Reason::kWaits : Reason::kLacks, m.id, {}}, std::nullopt, facts, out);
+  }
+}
+
+// A replica without a server waits for one that is not there: or it would have begun by then.
+bool CheckpointRequests::helps(const MemberSeen& member, std::int64_t now_ns) const {
+  if (!member.connected || !member.only_votes() || !rules_.wanted_not.empty()) return false;
+  if (schedule_.under_way() || schedule_.refused(now_ns)) return false;
+  return newest_ <= member.report->waits_behind || now_ns >= waited_for_ns_ + kBegunNs;
+}
+
+void CheckpointRequests::help(ReplicaId who, Index behind, const Facts& facts, ActionList& out) {
+  if (facts.now_ns < helped_ns_ + kAskAgainNs) return;
+  ask({Reason::kCame, who, behind}, std::nullopt, facts, out);
+}
+
+}  // namespace crane::replica

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/recovery/missing_entries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::replica {
+namespace {
+
+constexpr std::int64_t kLookNs = 50'000'000;
+// A replica without a server looks so often for a checkpoint that it did not hear of.
+constexpr std::int64_t kFirstLookNs = 500'000'000;
+// After so long one that could not be used is tried again: the disk may have been full.
+constexpr std::int64_t kUnusableNs = 30'000'000'000;
+
+bool is_other_voter(const MemberSeen& m, ReplicaId self) noexcept {
+  return m.votes() && m.id != self;
+}
+
+}  // namespace
+
+bool none_has_server(std::span<const MemberSeen> members, ReplicaId self) noexcept {
+  return std::none_of(members.begin(), members.end(), [self](const MemberSeen& m) {
+    return is_other_voter(m, self) && m.connected && !m.only_votes();
+  });
+}
+
+bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcept {
+  std::size_t voters = 0, others = 0;
+  for (const MemberSeen& m : members) {
+    voters += m.votes() ? 1 : 0;
+    others += is_other_voter(m, self) && m.connected ? 1 : 0;
+  }
+  return others * 2 > voters;
+}
+
+bool may_restart(std::span<const MemberSeen> members, ReplicaId self, Index at,
+                 std::int64_t known_ns) noexcept {
+  if (none_has_server(members, self)) return true;
+  const bool another_first = std::any_of(members.begin(), members.end(), [&](const MemberSeen& m) {
+    return is_other_voter(m, self) && m.connected && m.id < self && m.only_votes() &&
+           m.report->waits_behind < at;
+  });
+  if (another_first && known_ns < kTurnNs) return false;
+  const auto voters =
+      std::count_if(members.begin(), members.end(), [](const MemberSeen& m) { return m.votes(); });
+  return voters <= 2 || others_suffice(members, self) || known_ns >= kSpareNs;
+}
+
+void MissingEntries::begin_without_server(Index held, Index begins, std::int64_t now_ns) noexcept {
+  held_ = held;
+  begins_ = begins;
+  began_ns_ = now_ns;
+}
+
+// The newest that is here; if none is behind `last`, one is fetched, and this comes again.
+std::optional<Index> MissingEntries::choose(const Found& found, Index last,
+                                            std::span<const Index> unusable,
+                                            ActionList& out) const {
+  for (const CheckpointSeen& one : found.checkpoints) {
+    if (one.distrusted) continue;
+    if (one.at.at.index <= last) break;  // LACK-1
+    if (std::find(unusable.begin(), unusable.end(), one.at.at.index) != unusable.end()) continue;
+    // The process that fetched it has not said so yet, and may not be done.
+    if (one.here && found.fetching) return std::nullopt;
+    return one.at.at.index;
+  }
+  out.push_back(FetchCheckpoint{last});
+  return std::nullopt;
+}
+
+// What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
+void MissingEntries::step(Index begins, bool caught_up, const Facts& facts, ActionList& out) {
+  if (facts.now_ns < look_ns_) return;
+  look_ns_ = facts.now_ns + kLookNs;
+  if (facts.needs_checkpoint) {  // its leader has one more taken for it (checkpoint_requests.h)
+    behind_ = std::max(facts.taken, begins);
+    if (!std::exchange(said_, true)) {
+      out.push_back(Say{Level::kWarning,
+                        fmt::format("entries behind {} have left the logs of the others: this "
+                                    "replica waits for a newer checkpoint",
+                                    value(behind_))});
+    }
+    out.push_back(FindCheckpoints{Purpose::kMissing});
+    return;
+  }
+  if (!overtaking_.active()) return;
+  Overtaking::Seen seen;
+  seen.applied = facts.applied;
+  seen.caught_up = caught_up && facts.applied >= facts.for_server;
+  seen.spared = others_suffice(facts.members, self_);
+  seen.now_ns = facts.now_ns;
+  const auto least = overtaking_.step(seen);  // OVERTAKE-1
+  if (!least) return;
+  behind_ = Index{value(*least) - 1};
+  out.push_back(FindCheckpoints{Purpose::kOvertake});
+}
+
+void MissingEntries::step_first(const Facts& facts, ActionList& out) {
+  if (facts.now_ns < look_first_ns_) return;
+  look_first_ns_ = facts.now_ns + kFirstLookNs;
+  out.push_back(FindCheckpoints{Purpose::kFirst});
+}
+
+void MissingEntries::found(const Found& found, const Facts& facts, ActionList& out) {
+  if (found.purpose == Purpose::kFirst) return found_first(found, facts, out);
+  const auto at = choose(found, behind_, {}, out);
+  if (!at) return;
+  out.push_back(Restart{
+      found.purpose == Purpose::kMissing
+          ? fmt::format("entries behind {} have left the logs of the others; it restarts at a "
+                        "checkpoint, which is at entry {}",
+                        value(behind_), value(*at))
+          : fmt::format("its server is at entry {} and far behind; it restarts at a newer "
+                        "checkpoint, which is at entry {}",
+                        value(facts.applied), value(*at))});
+}
+
+// A checkpoint that a server can begin at here: one behind all that the log held; where no other
+// has a server either, one inside the log as well.
+void MissingEntries::found_first(const Found& found, const Facts& facts, ActionList& out) {
+  const bool none = none_has_server(facts.members, self_);
+  const bool again = facts.now_ns - began_ns_ >= kUnusableNs;
+  const auto unusable = again ? std::span<const Index>() : std::span(found.unusable);
+  const auto at = choose(found, none ? begins_ : held_, unusable, out);
+  if (!at) {
+    known_ns_ = 0;
+    const bool lost = std::all_of(
+        facts.members.begin(), facts.members.end(),
+        [this](const MemberSeen& m) { return !is_other_voter(m, self_) || m.only_votes(); });
+    if (!lost || !found.distrusted_behind) return;
+    // START-3: no replica has a server, and none can take a checkpoint.
+    out.push_back(NoteLogGone{});
+    out.push_back(Restart{
+        "no replica has a server, and the log reaches back to no checkpoint but one behind which "
+        "replicas differed; this one restarts there"});
+    return;
+  }
+  if (known_ns_ == 0) known_ns_ = facts.now_ns;
+  if (!may_restart(facts.members, self_, *at, facts.now_ns - known_ns_)) return;
+  out.push_back(Restart{
+      fmt::format("this replica has no server yet; it restarts at a checkpoint, which is at entry "
+                  "{}",
+                  value(*at))});
+}
+
+}  // namespace crane::replica

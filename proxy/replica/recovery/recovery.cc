@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/recovery/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::replica {
+namespace {
+
+// A server that is so far behind is waited for with no checkpoint.
+constexpr std::int64_t kStandsMs = 2'000;
+
+}  // namespace
+
+Recovery::Recovery(Rules rules)
+    : rules_(std::move(rules)),
+      requests_(rules_.requests),
+      missing_(rules_.requests.self),
+      keeper_(rules_.ring_bytes) {
+  const CheckpointRequests::Rules& r = rules_.requests;
+  if (r.wanted && !r.wanted_not.empty()) {
+    out_.push_back(Say{Level::kWarning, "no checkpoints are taken: " + r.wanted_not});
+  }
+  if (rules_.needs_dumps && !r.wanted_not.empty()) tier_.cannot_dump(r.wanted_not, out_);
+}
+
+void Recovery::step(const Event& event, const Facts& facts) {
+  std::visit([&](const auto& e) { on(e, facts); }, event);
+}
+
+std::int64_t Recovery::due_ns() const noexcept {
+  return acceptor_only_ ? missing_.first_due_ns() : checkpointer_.due_ns();
+}
+
+// --- the beginning ------------------------------------------------------------------------------
+
+void Recovery::on(const Opened& event, const Facts& facts) {
+  log_end_ = event.last;
+  begins_ = event.begins.at.index;
+  if (event.acceptor_only) return begin_without_server(event, facts);
+  begin_to_catch_up(event, facts);
+  keeper_.begin(event.begins);
+  if (!event.at_checkpoint) return;
+  CheckpointNote note;
+  note.came = CheckpointNote::kTaken;
+  note.index = value(begins_);
+  note.end = event.begins.pos;
+  requests_.heard(note, facts.now_ns);
+}
+
+void Recovery::begin_without_server(const Opened& event, const Facts& facts) {
+  acceptor_only_ = true;
+  out_.push_back(Say{
+      Level::kWarning,
+      fmt::format("the log of this replica begins behind {}, so that no server can begin here: it "
+                  "votes, and restarts at the first checkpoint behind entry {}",
+                  event.at_checkpoint ? "the newest checkpoint" : "its first entry",
+                  value(log_end_))});
+  missing_.begin_without_server(log_end_, begins_, facts.now_ns);
+  out_.push_back(KeepLog{});  // the next life keeps it
+  out_.push_back(ReportLag{kRecoversLagNs, Index{}});
+}
+
+void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
+  if (event.restores || value(log_end_) > 0) meter_.recovers(begins_);
+  const bool has_log = rules_.on_disk && value(log_end_) > 0;
+  const bool runs_all_again = event.restores && !event.at_checkpoint;
+  if (!event.at_checkpoint && !runs_all_again && !has_log) return;
+  catch_up_.begin(log_end_, facts.now_ns);
+  out_.push_back(ReportLag{kRecoversLagNs, begins_});
+}
+
+// One that does not begin at checkpoints would run the same again, and again.
+void Recovery::on(const ServerRuns& event, const Facts& facts) {
+  if (!rules_.member || !catch_up_.active() || rules_.skips_checkpoints) return;
+  missing_.server_runs(facts.applied, event.took_ns, facts.now_ns);
+}
+
+// --- the own checkpoint -------------------------------------------------------------------------
+
+void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
+  if (!rules_.member || event.taker != self()) return;
+  if (acceptor_only_) {  // the leader did not know yet that there is no server here
+    CheckpointNote note;
+    note.came = CheckpointNote::kGivenUp;
+    note.index = value(event.at);
+    return announce(note, facts);
+  }
+  // The entry that ended the life before would end this one, too.
+  if (event.at <= catch_up_.missed() || facts.role == consensus::Role::kLearner) {
+    return checkpointer_.refuse(event.at, "this replica recovered after it was asked", out_);
+  }
+  if (facts.restarts || facts.packs) return checkpointer_.refuse_for_now(event.at, out_);
+  checkpointer_.asked(facts.now_ns, event.at, out_);
+}
+
+void Recovery::on(const Prepared& event, const Facts& facts) {
+  checkpointer_.prepared(facts.now_ns, event.place, out_);
+}
+
+void Recovery::on(const Looked& event, const Facts& facts) {
+  checkpointer_.looked(facts.now_ns, event, out_);
+}
+
+void Recovery::on(const Slid& event, const Facts&) { checkpointer_.slid(event.at); }
+
+void Recovery::on(const Dumped& event, const Facts& facts) {
+  tier_.dump_ended(event.why_not.empty(), event.refusal, facts, out_);
+  checkpointer_.dumped(facts.now_ns, event.why_not, out_);
+}
+
+void Recovery::on(const Packed& event, const Facts& facts) {
+  packed_end_ = event.end;
+  packed_by_criu_ = event.by_criu;
+  if (event.by_criu) return checkpointer_.published(facts.now_ns, event.why_not, out_);
+  if (event.why_not.empty()) {
+    checkpointer_.restarted(event.at, event.pack_ns, out_);
+  } else {
+    checkpointer_.refuse(event.at, event.why_not, out_);
+  }
+}
+
+void Recovery::on(const NotTaken& event, const Facts&) {
+  checkpointer_.refuse(event.at, event.why, out_);
+}
+
+void Recovery::on(const ServerEnds&, const Facts&) { checkpointer_.server_ends(out_); }
+
+void Recovery::announce_checkpoints(const Facts& facts) {
+  const CheckpointStatus& status = checkpointer_.status();
+  CheckpointNote note;
+  if (std::exchange(failed_, status.failed) != status.failed) {
+    note.came = status.busy               ? CheckpointNote::kBusy
+                : tier_.refusal().empty() ? CheckpointNote::kGivenUp
+                                          : CheckpointNote::kRefused;
+    note.index = value(status.gave_up);
+    announce(note, facts);
+  }
+  if (std::exchange(taken_, status.taken) != status.taken) {
+    note.came = CheckpointNote::kTaken;
+    note.index = value(status.last);
+    note.end = packed_end_;
+    note.by_criu = packed_by_criu_ ? 1 : 0;
+    announce(note, facts);
+  }
+}
+
+void Recovery::announce(const CheckpointNote& note, const Facts& facts) {
+  for (const MemberSeen& m : facts.members) {
+    if (m.id != self()) out_.push_back(Tell{m.id, note});
+  }
+  hear(note, facts.now_ns);
+}
+
+// A lost replica waits for the checkpoint, or the log must not grow much further.
+void Recovery::hurry_packing(const Facts& facts) {
+  if (!facts.packs) return;
+  const bool lost = std::any_of(
+      facts.members.begin(), facts.members.end(),
+      [](const MemberSeen& m) { return m.votes() && (!m.connected || m.only_votes()); });
+  if (lost || requests_.is_urgent(facts.log_end)) out_.push_back(HurryPacking{});
+}
+
+// --- what is heard ------------------------------------------------------------------------------
+
+void Recovery::on(const HeardCommitted& event, const Facts& facts) {
+  if (event.message.answers != 0) return catch_up_.heard(event.message);
+  if (!facts.leads) return;
+  CommittedMessage answer = event.message;
+  answer.answers = 1;
+  answer.committed = value(facts.committed);
+  out_.push_back(Tell{event.from, answer});
+}
+
+void Recovery::on(const HeardCheckpoint& event, const Facts& facts) {
+  hear(event.note, facts.now_ns);
+}
+
+void Recovery::hear(const CheckpointNote& note, std::int64_t now_ns) {
+  requests_.heard(note, now_ns);
+  if (note.came == CheckpointNote::kTaken) {
+    missing_.heard(Index{note.index}, now_ns);
+    keeper_.heard();
+    tier_.taken(note, requests_.wanted_not().empty(), out_);
+  } else if (note.came != CheckpointNote::kBusy) {
+    ++given_up_;
+  }
+}
+
+void Recovery::on(const HeardRefusal& event, const Facts& facts) {
+  tier_.heard(event.note, facts.leads, out_);
+}
+
+void Recovery::on(const ServerRan& event, const Facts& facts) {
+  if (!rules_.member) return;
+  requests_.ran(facts.log_end, event.run_ns);
+  hurry_packing(facts);
+}
+
+// --- requests -----------------------------------------------------------------------------------
+
+void Recovery::on(const CheckpointWanted& event, const Facts& facts) {
+  requests_.ask(event.of, facts, out_);
+}
+
+void Recovery::on(const CheckpointHelps&, const Facts& facts) {
+  requests_.ask_if_wanted(facts, out_);
+}
+
+void Recovery::on(const Lacked& event, const Facts& facts) {
+  if (facts.serves) requests_.help(event.who, event.behind, facts, out_);
+}
+
+void Recovery::on(const Proposed& event, const Facts& facts) {
+  requests_.proposed(event, facts, out_);
+}
+
+// --- time ---------------------------------------------------------------------------------------
+
+void Recovery::on(const Tick&, const Facts& facts) {
+  const bool leads_others = facts.role != consensus::Role::kFollower && !requests_.alone(facts);
+  if (checkpointer_.holds()) checkpointer_.step(leads_others, out_);
+  announce_checkpoints(facts);
+  if (facts.serves) requests_.step(keeper_.full(), facts, out_);
+  if (!facts.stopping) {
+    if (acceptor_only_) {
+      missing_.step_first(facts, out_);
+    } else if (!facts.leads) {
+      missing_.step(begins_, !catch_up_.active(), facts, out_);
+    }
+  }
+  if (!acceptor_only_) keep_log(nullptr, facts);
+  step_meter(facts);
+}
+
+void Recovery::on(const Found& event, const Facts& facts) {
+  if (event.purpose == Purpose::kKeep) return keep_log(&event, facts);
+  missing_.found(event, facts, out_);
+}
+
+// Of those that a checkpoint can be asked of: they are stopped, or starved.
+bool Recovery::followers_stand(const Facts& facts) const {
+  return std::all_of(facts.members.begin(), facts.members.end(), [&](const MemberSeen& m) {
+    if (!m.votes() || !m.connected || m.id == facts.leader) return true;
+    if (!m.report) return false;
+    const ServerReport& r = *m.report;
+    return r.acceptor_only || (!r.recovers && !r.held && r.lag_ms >= kStandsMs);
+  });
+}
+
+void Recovery::keep_log(const Found* found, const Facts& facts) {
+  if (found == nullptr && keeper_.looks(facts.log_end, facts.now_ns)) {
+    out_.push_back(FindCheckpoints{Purpose::kKeep});
+    return;  // and once more, with what is found
+  }
+  LogKeeper::Seen seen;
+  seen.log_end = facts.log_end;
+  seen.refused = !tier_.refusal().empty();
+  seen.stand = keeper_.full() && followers_stand(facts);
+  seen.given_up = given_up_;
+  seen.compared = facts.trusted;
+  seen.looked = found != nullptr;
+  if (seen.looked && !found->checkpoints.empty()) {
+    const CheckpointSeen& newest = found->checkpoints.front();
+    seen.newest = {newest.at, newest.distrusted};
+  }
+  const LogKeeper::Actions actions = keeper_.step(seen);
+  if (actions.keep) out_.push_back(KeepLog{actions.keep});
+  if (!actions.gives_up) return;
+  out_.push_back(
+      Say{Level::kWarning,
+          fmt::format("the log since the newest checkpoint is not kept whole any more, because {}: "
+                      "until the next checkpoint a replica that is lost depends on the others",
+                      seen.refused ? tier_.refusal()
+                      : seen.stand ? "no follower's server runs on, so none can be dumped"
+                                   : "no newer checkpoint came")});
+  out_.push_back(KeepLog{});
+}
+
+// --- what was missed ----------------------------------------------------------------------------
+
+void Recovery::on(const ServerBehind& event, const Facts& facts) {
+  if (!catch_up_.active()) return;
+  CatchUp::Seen seen;
+  const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
+  seen.leads = facts.leads;
+  seen.follows = led && facts.role == consensus::Role::kFollower;
+  seen.applied = applied(facts);
+  seen.committed = facts.committed;
+  seen.behind_ns = event.behind_ns;
+  if (const auto question = catch_up_.question(seen.follows, facts.now_ns)) {
+    out_.push_back(Tell{facts.leader, *question});
+  }
+  if (!catch_up_.step(seen, facts.now_ns)) return;
+  out_.push_back(Say{Level::kInfo, fmt::format("caught up at entry {}", value(seen.applied))});
+  out_.push_back(ReportCaughtUp{});
+}
+
+// As far as the server has come; what stands before consensus' own entries was run: so were these.
+Index Recovery::applied(const Facts& facts) const {
+  return facts.applied >= facts.for_server ? std::max(facts.applied, facts.taken) : facts.applied;
+}
+
+void Recovery::step_meter(const Facts& facts) {
+  if (!meter_.recovering()) return;
+  const Index target = std::max({log_end_, facts.committed, catch_up_.group(), facts.taken});
+  const bool ran = applied(facts) >= target && !catch_up_.active();
+  meter_.step(applied(facts), target, ran || facts.admitted, facts.now_ns);
+}
+
+}  // namespace crane::replica

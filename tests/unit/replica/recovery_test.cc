@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    The recovery machine as a whole takes every event in every state, and its parts agree.
+// METHOD  A shell that carries out each action as crane-node does, or lets it fail; events in
+// random
+//         order (the seed is printed, and taken from CRANE_SEED), also such as are stale.
+// CHECKS  REPLICA-S1 to REPLICA-S5, RECOVERY-1, TAKE-1, VOTES-1.
+#include "proxy/replica/recovery/recovery.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <deque>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+using namespace crane;
+using namespace crane::replica;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// Of three replicas the one with the number 1.
+class Shell {
+ public:
+  explicit Shell(std::uint64_t seed) : random_(seed), machine_(rules()) {
+    for (std::uint8_t i = 0; i < 3; ++i) {
+      MemberSeen m;
+      m.id = ReplicaId{i};
+      m.role = consensus::MemberRole::kVoter;
+      members_.push_back(m);
+    }
+  }
+
+  void open(bool acceptor_only) {
+    Opened event;
+    event.acceptor_only = acceptor_only;
+    event.last = Index{below(20)};
+    event.at_checkpoint = one_in(2);
+    event.restores = event.at_checkpoint || one_in(2);
+    if (event.at_checkpoint) event.begins = {{View{1}, event.last}, 100};
+    facts_.taken = facts_.for_server = event.last;
+    feed(event);
+  }
+
+  void random_event() {
+    change_facts();
+    switch (below(14)) {
+      case 0:
+        return feed(CheckpointCommitted{commit(), ReplicaId{1}});
+      case 1:
+        return feed(CheckpointCommitted{commit(), ReplicaId{2}});
+      case 2:
+        return feed(stale(Prepared{facts_.taken}));
+      case 3:
+        return feed(stale(Looked{one_in(2), one_in(2) ? "a thread computes" : ""}));
+      case 4:
+        return feed(stale(Slid{Index{0}}));
+      case 5:
+        return feed(HeardCheckpoint{note()});
+      case 6:
+        return feed(CheckpointWanted{});
+      case 7:
+        return feed(CheckpointHelps{});
+      case 8:
+        return feed(Lacked{ReplicaId{2}, facts_.taken});
+      case 9:
+        return feed(ServerRan{facts_.now_ns / 2});
+      case 10:
+        return feed(ServerBehind{static_cast<std::int64_t>(below(200)) * kMs});
+      case 11:
+        return feed(HeardCommitted{ReplicaId{0}, {below(3), below(2), below(100)}});
+      case 12:
+        return come_back();
+      default:
+        return feed(Tick{});
+    }
+  }
+
+  // Nothing fails and the server comes to rest: what is under way ends.
+  void calm() {
+    fails_ = false;
+    facts_.role = consensus::Role::kFollower;
+    facts_.leads = facts_.started = facts_.serves = facts_.restarts = facts_.stopping = false;
+    for (int i = 0; i < 50; ++i) {
+      facts_.now_ns += 100 * kMs;
+      come_back();
+      feed(Tick{});
+    }
+  }
+
+  const Recovery& machine() const { return machine_; }
+  int held() const { return held_; }
+  bool packs() const { return packing_; }
+  const std::vector<std::string>& restarts() const { return restarts_; }
+
+ private:
+  static Recovery::Rules rules() {
+    Recovery::Rules r;
+    r.requests.self = ReplicaId{1};
+    r.requests.wanted = true;
+    r.requests.limits.every_ns = 500 * kMs;
+    r.requests.limits.ring_bytes = r.ring_bytes = 1 << 16;
+    return r;
+  }
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  // What answers nothing that was asked is legal only where nothing is open (REPLICA-S3).
+  Event stale(Event event) const { return machine_.holds_log() || prepares_ ? Tick{} : event; }
+  Index commit() {
+    facts_.log_end += 100 + below(4000);
+    facts_.taken = facts_.for_server = facts_.committed = Index{value(facts_.taken) + 1};
+    return facts_.taken;
+  }
+  CheckpointNote note() {
+    CheckpointNote n;
+    n.came = 1 + below(4);
+    n.index = below(value(facts_.taken) + 1);
+    n.end = below(facts_.log_end + 1);
+    return n;
+  }
+  void change_facts() {
+    facts_.now_ns += static_cast<std::int64_t>(below(300)) * kMs;
+    facts_.applied = Index{below(value(facts_.taken) + 1)};
+    facts_.leads = one_in(3);
+    facts_.role = facts_.leads ? consensus::Role::kLeader : consensus::Role::kFollower;
+    facts_.started = facts_.leads && !one_in(4);
+    facts_.serves = facts_.started && !one_in(4);
+    facts_.needs_checkpoint = !facts_.leads && one_in(8);
+    facts_.restarts = one_in(8);
+    facts_.view = View{256 * (1 + below(3))};
+    facts_.leader = ReplicaId{static_cast<std::uint8_t>(below(3))};
+    for (MemberSeen& m : members_) {
+      m.connected = m.id == ReplicaId{1} || !one_in(3);
+      m.streaming = m.connected && !one_in(4);
+      m.report.reset();
+      if (!one_in(4)) m.report = ServerReport{one_in(3), Index{below(30)}, one_in(3), one_in(3), 0};
+    }
+  }
+  // Of what was begun, one thing ends.
+  void come_back() {
+    if (prepares_ && (calm_or() || one_in(2))) {
+      prepares_ = false;
+      return feed(well() ? Event(Prepared{facts_.taken}) : Event(Dumped{"CRIU was killed", ""}));
+    }
+    if (dumps_) {
+      dumps_ = false;
+      return feed(well() ? Dumped{} : Dumped{"io_uring", one_in(2) ? "io_uring" : ""});
+    }
+    if (packing_) {
+      packing_ = false;
+      return feed(well() ? Packed{facts_.taken, facts_.log_end, true, 0, ""}
+                         : Packed{facts_.taken, 0, true, 0, "the disk is full"});
+    }
+  }
+  bool calm_or() const { return !fails_; }
+  bool well() { return !fails_ || !one_in(3); }
+
+  void feed(const Event& event) {
+    events_.push_back(event);
+    if (carries_out_) return;  // REPLICA-S1
+    carries_out_ = true;
+    while (!events_.empty()) {
+      facts_.members = members_;
+      facts_.packs = packing_ || prepares_ || dumps_;
+      machine_.step(events_.front(), facts_);
+      events_.pop_front();
+      for (const Action& action : machine_.take_actions()) {
+        std::visit([this](const auto& a) { on(a); }, action);
+      }
+      CHECK(held_ == (machine_.holds_log() ? 1 : 0));  // TAKE-1
+    }
+    carries_out_ = false;
+  }
+  template <typename Other>
+  void on(const Other&) {}
+  void on(const ProposeCheckpoint&) {
+    feed(well() ? Proposed{commit(), ""} : Proposed{Index{}, "the log is full"});
+  }
+  void on(const FindCheckpoints& a) {
+    Found found;
+    found.purpose = a.purpose;
+    if (one_in(2)) {
+      found.checkpoints.push_back({{{View{1}, Index{below(value(facts_.taken) + 5)}}, 0}});
+      found.checkpoints.back().distrusted = one_in(4);
+    }
+    feed(found);
+  }
+  void on(const Prepare&) {
+    CHECK_FALSE((prepares_ || packing_));
+    CHECK_FALSE(machine_.acceptor_only());
+    CHECK_FALSE(facts_.restarts);  // RECOVERY-1
+    if (well()) {
+      prepares_ = true;
+    } else {
+      feed(Dumped{"no server runs", ""});  // REPLICA-S5
+    }
+  }
+  void on(const Look&) {
+    if (held_ == 0) held_ = 1;  // the first one follows Prepared
+    feed(Looked{calm_or() || one_in(2), calm_or() || one_in(2) ? "" : "a thread computes"});
+  }
+  void on(const Slide&) { feed(Slid{one_in(2) ? commit() : Index{0}}); }
+  void on(const Dump&) { dumps_ = true; }
+  void on(const ReleaseLog&) { held_ = 0; }
+  void on(const Pack&) { packing_ = true; }
+  void on(const Discard&) { prepares_ = dumps_ = packing_ = false; }
+  void on(const Restart& a) { restarts_.push_back(a.why); }
+
+  std::mt19937_64 random_;
+  Recovery machine_;
+  std::vector<MemberSeen> members_;
+  Facts facts_;
+  std::deque<Event> events_;
+  bool carries_out_ = false, fails_ = true;
+  int held_ = 0;
+  bool prepares_ = false, dumps_ = false, packing_ = false;
+  std::vector<std::string> restarts_;
+};
+
+std::uint64_t seed() {
+  const char* given = std::getenv("CRANE_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+}
+
+}  // namespace
+
+TEST_CASE("recovery: every event is legal in every state, and what is begun ends",
+          "[replica][REPLICA-S1][REPLICA-S2][REPLICA-S3][REPLICA-S4][REPLICA-S5][RECOVERY-1]") {
+  const std::uint64_t first = seed();
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    INFO("CRANE_SEED=" << first + n);
+    Shell shell(first + n);
+    shell.open(n % 4 == 0);
+    for (int i = 0; i < 300; ++i) shell.random_event();
+    shell.calm();
+    REQUIRE(shell.machine().idle());
+    REQUIRE(shell.held() == 0);
+    REQUIRE_FALSE(shell.packs());
+    CHECK((n % 4 == 0) == shell.machine().acceptor_only());
+  }
+}
