@@ -253,8 +253,7 @@ std::int64_t Node::watch_lead() {
   }
   if (leads && (no_server || seen.behind_ns >= replica::LeadWatch::kAskAfterNs)) {
     for (const consensus::MemberStatus& m : consensus_->members()) {
-      const bool other = m.connected && value(m.id) != config_.replica;
-      if (other && m.role == consensus::MemberRole::kVoter) voters.push_back(m.id);
+      if (replica::LeadWatch::may_take_lead(m, ReplicaId{config_.replica})) voters.push_back(m.id);
     }
   }
   const replica::LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);

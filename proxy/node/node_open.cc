@@ -79,9 +79,9 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
   options.checkpoint = recovery.start().log_position();
   const Index behind = recovery.start().state().at.index;
   auto opened = mode.open_log(options, behind, reader);
-  // The next start does not skip them; and a group of one has none to wait for.
-  const bool ends = config.skip_checkpoints || config.replicas == 1 || !mode.member();
-  if (opened.ok() || opened.error().code != Code::kGone || ends) return opened;
+  const bool votes =
+      replica::may_only_vote(recovery.start().rules(), config.replicas, mode.member());
+  if (opened.ok() || opened.error().code != Code::kGone || !votes) return opened;
   options.acceptor_only = true;
   recovery.be_acceptor_only();
   return mode.open_log(std::move(options), behind, reader);

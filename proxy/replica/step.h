@@ -40,6 +40,7 @@ namespace crane::replica {
 struct ServerReport {
   bool acceptor_only = false;  // it has none, and votes (VOTES-1);
   Index waits_behind{};        // its log held so much when it began
+  bool lacks = false;          // it lacks entries that left the others' logs
   bool recovers = false;       // the server runs what the replica missed
   bool held = false;           // it is where the leader's was last known to be: not late
   std::int64_t lag_ms = 0;     // age of the oldest entry that the server has not taken
@@ -190,7 +191,7 @@ struct Found {
   bool fetching = false;                    // another one is on its way from another host
   bool distrusted_behind = false;  // kFirst: a distrusted one that can be unpacked is behind the
                                    // place where this replica was to begin
-  std::vector<Index> unusable;     // kFirst: could not be unpacked
+  std::vector<Index> unusable;     // could not be unpacked when this replica began
 };
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,

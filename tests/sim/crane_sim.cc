@@ -10,12 +10,14 @@
 #include "proxy/sim/group.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/version.h"
+#include "tests/sim/replica_worlds.h"
 #include "tests/sim/soak.h"
 
 namespace {
 
 namespace sim = crane::consensus::sim;
 namespace core = crane::consensus::core;
+namespace replicas = crane::replica::sim;
 using core::Mutant;
 using crane::proxy::sim::kConnectionWorlds;
 using crane::setup::CommandLine;
@@ -35,6 +37,9 @@ struct Arguments {
   bool shrink = false;
   bool mutants = false;
   bool connections = false;
+  bool replicas = false;
+  bool search = false;
+  std::uint64_t stride = 1;
 };
 
 std::vector<Word> words_of(Arguments& a) {
@@ -42,6 +47,9 @@ std::vector<Word> words_of(Arguments& a) {
   for (int i = 0; i < core::kMutants; ++i) mutants.push_back(sim::name(static_cast<Mutant>(i)));
   for (int i = 1; i < kConnectionWorlds.mutants; ++i) {
     mutants.push_back(kConnectionWorlds.mutant_name(i));
+  }
+  for (int i = 1; i < crane::replica::kMutants; ++i) {
+    mutants.push_back(replicas::name(static_cast<crane::replica::Mutant>(i)));
   }
   sim::Options& world = a.soak.world;
   return {
@@ -73,6 +81,13 @@ std::vector<Word> words_of(Arguments& a) {
        Word::Flag{&a.connections},
        "worlds with clients whose connections outlive the leader (proxy/sim)",
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks"}}},
+      {"--replicas",
+       Word::Flag{&a.replicas},
+       "worlds of whole replicas: what they and crane-run decide (proxy/sim/replicas)",
+       {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks",
+                     "--connections"}}},
+      {"--search", Word::Flag{&a.search}, "with --replicas: every small world with two faults"},
+      {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
       {"--trace", Word::Flag{&a.trace}, "print the trace of the world"},
       {"--all", Word::Flag{&world.all}, "with --trace: every operation"},
@@ -140,6 +155,33 @@ int tell(const Arguments& a) {
   return ok ? 0 : 1;
 }
 
+int run_replica_worlds(const Arguments& a) {
+  auto mutant = crane::replica::Mutant::kNone;
+  for (int i = 1; i < crane::replica::kMutants; ++i) {
+    const auto one = static_cast<crane::replica::Mutant>(i);
+    if (a.mutant == replicas::name(one)) mutant = one;
+  }
+  if (a.mutants) return replicas::list_mutants(std::max<std::uint64_t>(a.soak.count, 400'000));
+  if (a.search) {
+    replicas::SearchOptions options;
+    options.mutant = mutant;
+    options.first_stride = options.second_stride = std::max<std::uint64_t>(a.stride, 1);
+    return replicas::search_all(options, a.soak.jobs);
+  }
+  if (a.trace) {
+    replicas::Settings settings;
+    settings.mutant = mutant;
+    settings.trace = stdout;
+    const replicas::Result r = replicas::run_replicas(a.soak.first, settings);
+    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(a.soak.first),
+                r.violation.empty() ? "every property held" : r.violation.c_str());
+    return r.violation.empty() ? 0 : 1;
+  }
+  const replicas::Totals t = replicas::run_many(a.soak.first, a.soak.count, mutant, a.soak.jobs);
+  replicas::print(t);
+  return t.violations == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -175,6 +217,10 @@ int main(int argc, char** argv) {
       a.connections = true;
     }
   }
+  for (int i = 1; i < crane::replica::kMutants; ++i) {
+    a.replicas = a.replicas || a.mutant == replicas::name(static_cast<crane::replica::Mutant>(i));
+  }
+  if (a.replicas) return run_replica_worlds(a);
   if (a.connections) a.soak.world.application = &kConnectionWorlds;
   a.soak.world.without = a.without;
   a.soak.world.until_ns = a.until_ms * 1'000'000;

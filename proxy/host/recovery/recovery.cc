@@ -50,7 +50,14 @@ replica::Recovery::Rules rules_of(const Config& config, bool member) {
 }
 
 replica::ServerReport report_of(const control::Readiness& told) {
-  return {told.acceptor_only, Index{told.progress.of}, told.recovers, told.held, told.lag_ms};
+  replica::ServerReport r;
+  r.acceptor_only = told.acceptor_only;
+  r.waits_behind = Index{told.progress.of};
+  r.lacks = told.needs_checkpoint;
+  r.recovers = told.recovers;
+  r.held = told.held;
+  r.lag_ms = told.lag_ms;
+  return r;
 }
 
 }  // namespace
@@ -365,10 +372,8 @@ void Recovery::carry_out(const replica::FindCheckpoints& action) {
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     if (one.belongs_to(digest)) add(one, replica);
   }
-  if (action.purpose == replica::Purpose::kFirst) {
-    found.unusable.assign(start_.unusable().begin(), start_.unusable().end());
-    found.distrusted_behind = start_.left_one_out();
-  }
+  found.unusable.assign(start_.unusable().begin(), start_.unusable().end());
+  if (action.purpose == replica::Purpose::kFirst) found.distrusted_behind = start_.left_one_out();
   feed(std::move(found));
 }
 

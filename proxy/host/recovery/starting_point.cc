@@ -84,12 +84,13 @@ Outcome StartingPoint::find() {
   const std::optional<Index> gone = take_gone();
   bool any = false;
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
-    if (config_.skip_checkpoints || (!name.empty() && one.name != name)) continue;
-    if (gone && one.manifest.at.index <= *gone) continue;
+    if (!name.empty() && one.name != name) continue;
+    const auto tries =
+        replica::try_checkpoint(rules(), one.manifest.at.index, one.distrusted, gone);
+    if (tries == replica::Try::kNo) continue;
     any = true;
-    if (one.distrusted && name.empty()) {  // START-3
-      // Without `restore` the log's beginning is next.
-      const bool left_out = (config_.may_begin || !config_.restore) && !gone;
+    if (tries != replica::Try::kYes) {
+      const bool left_out = tries == replica::Try::kLeftOut;
       spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
                    one.path, left_out ? "; it is left out" : ", and there is no other");
       if (left_out) continue;
@@ -108,8 +109,9 @@ Outcome StartingPoint::find() {
                  one.path);
     return Done{};
   }
-  if (!config_.restore) return Done{};  // consensus knows whether one is needed
-  if (config_.may_begin) {
+  const replica::Otherwise next = replica::otherwise(rules());
+  if (next == replica::Otherwise::kLogDecides) return Done{};
+  if (next == replica::Otherwise::kFromBeginning) {
     spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
     replays_log();
     cut_server_log();

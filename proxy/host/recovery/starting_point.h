@@ -10,9 +10,6 @@
 //                    behind no gap: what CRIU or the files bring back is as of the entry from which
 //                    it asks consensus for the rest.
 // INVARIANT START-2  A server that recovers is the one that the group's configuration names.
-// INVARIANT START-3  A replica begins at a distrusted checkpoint only where it cannot begin at
-//                    another one, nor at the log's beginning: there is none, or the life before
-//                    found that the log does not reach back there (log_gone()).
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -34,6 +31,7 @@
 #include "proxy/host/recovery/node_state.h"
 #include "proxy/host/recovery/recovery_status.h"
 #include "proxy/host/server_monitor.h"
+#include "proxy/replica/recovery/beginning.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -88,6 +86,10 @@ class StartingPoint {
   Outcome resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why);
   // True until resume().
   bool resumes() const noexcept { return !json_.empty(); }
+  replica::BeginRules rules() const noexcept {
+    return {config_.restore, config_.may_begin, config_.skip_checkpoints,
+            !config_.checkpoint.empty()};
+  }
 
   const ReturnTimes& times() const noexcept { return times_; }
   std::int64_t since_begin_ns() const { return monotonic_ns() - began_ns_; }

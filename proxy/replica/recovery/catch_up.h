@@ -23,11 +23,14 @@
 
 #include "dmt/base/ids.h"
 #include "proxy/replica/messages.h"
+#include "proxy/replica/mutant.h"
 
 namespace crane::replica {
 
 class CatchUp {
  public:
+  explicit CatchUp(Mutant mutant = Mutant::kNone) noexcept : mutant_(mutant) {}
+
   struct Seen {
     bool leads = false;
     bool follows = false;        // a leader that is known
@@ -65,10 +68,14 @@ class CatchUp {
   // True once, when it has caught up.
   bool step(const Seen& seen, std::int64_t now_ns) noexcept {
     if (!active()) return false;
+    if (mutant_ == Mutant::kCaughtUpAtOnce) return !(active_ = false);
     // When all have died together none leads before one of them is elected.
     const bool alone = !seen.follows && now_ns >= began_ns_ + kHearNs;
-    if (!goal_ && (seen.leads || answered_ || alone)) goal_ = std::max(seen.committed, group_);
-    if (!goal_ || seen.applied < *goal_ || seen.behind_ns > kNearNs) return false;
+    if (!has_goal_ && (seen.leads || answered_ || alone)) {
+      has_goal_ = true;
+      goal_ = std::max(seen.committed, group_);
+    }
+    if (!has_goal_ || seen.applied < goal_ || seen.behind_ns > kNearNs) return false;
     active_ = false;
     return true;
   }
@@ -79,14 +86,16 @@ class CatchUp {
   static constexpr std::int64_t kNearNs = 100'000'000;
 
  private:
+  Mutant mutant_;
   Index missing_until_{};
   bool active_ = false;
   std::int64_t began_ns_ = 0;
   std::uint64_t life_ = 0;
   std::int64_t ask_ns_ = 0;
   bool answered_ = false;
-  Index group_{};              // as the leader has said
-  std::optional<Index> goal_;  // known once it has, or there is none to ask
+  Index group_{};          // as the leader has said
+  bool has_goal_ = false;  // known once it has, or there is none to ask
+  Index goal_{};
 };
 
 }  // namespace crane::replica

@@ -28,7 +28,8 @@ bool contains(const std::vector<ReplicaId>& some, ReplicaId one) {
 
 bool CheckpointRequests::alone(const Facts& facts) const {
   return std::none_of(facts.members.begin(), facts.members.end(), [this](const MemberSeen& m) {
-    return m.id != rules_.self && m.connected && !m.only_votes() && m.votes();
+    return m.id != rules_.self && m.connected && m.votes() && !m.only_votes() &&
+           (!m.needs_checkpoint || mutant(Mutant::kLackingServes));
   });
 }
 
@@ -37,7 +38,8 @@ std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
   std::vector<ReplicaId> able;
   for (const MemberSeen& m : facts.members) {
     if (!m.votes() || m.id == rules_.self) continue;
-    if (m.connected && m.streaming && !m.only_votes()) able.push_back(m.id);
+    const bool there = (m.connected && m.streaming) || mutant(Mutant::kAskAbsent);
+    if (there && !m.only_votes()) able.push_back(m.id);
   }
   if (alone(facts)) able.push_back(rules_.self);  // ASK-1
   return able;
@@ -153,6 +155,7 @@ void CheckpointRequests::give_up_lost(const Facts& facts) {
 
 void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
   look_at_ns_ = facts.now_ns + kLookNs;
+  if (mutant(Mutant::kForgetWaiting)) return;
   for (const MemberSeen& m : facts.members) {
     // A server in valgrind cannot begin at one.
     if (m.role == consensus::MemberRole::kAnalysis || m.id == rules_.self) continue;

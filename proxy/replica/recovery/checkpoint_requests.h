@@ -7,7 +7,7 @@
 //
 // Threads: the node's one thread.
 // INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
-//                  that votes is there and has a server.
+//                  that votes is there and has a server that gets the log.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
 //                  below; but not one whose server is far behind, which would take it only when
 //                  it has caught up, while another's is not.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dmt/base/ids.h"
+#include "proxy/replica/mutant.h"
 #include "proxy/replica/recovery/checkpoint_schedule.h"
 #include "proxy/replica/step.h"
 
@@ -30,8 +31,10 @@ class CheckpointRequests {
     CheckpointSchedule::Limits limits;
     bool wanted = false;     // by the configuration, without an operator's word
     std::string wanted_not;  // why no checkpoints are taken on this machine; empty: they are
+    Mutant test_only_mutant = Mutant::kNone;
   };
-  explicit CheckpointRequests(Rules rules) : rules_(std::move(rules)), schedule_(rules_.limits) {}
+  explicit CheckpointRequests(Rules rules)
+      : rules_(std::move(rules)), schedule_(rules_.limits, rules_.test_only_mutant) {}
 
   // An operator asks; Answer follows.
   void ask(std::optional<ReplicaId> of, const Facts& facts, ActionList& out) {
@@ -52,7 +55,7 @@ class CheckpointRequests {
   // A replica on another host that cannot begin without one came for it.
   void help(ReplicaId who, Index behind, const Facts& facts, ActionList& out);
 
-  // No other replica that votes is there and has a server.
+  // No other replica that votes is there and has a server that gets the log.
   bool alone(const Facts& facts) const;
   const std::string& wanted_not() const noexcept { return rules_.wanted_not; }
 
@@ -70,6 +73,7 @@ class CheckpointRequests {
   void give_up_lost(const Facts& facts);
   void help_lagging(const Facts& facts, ActionList& out);
   bool helps(const MemberSeen& member, std::int64_t now_ns) const;
+  bool mutant(Mutant m) const noexcept { return rules_.test_only_mutant == m; }
 
   const Rules rules_;
   CheckpointSchedule schedule_;

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "proxy/replica/mutant.h"
 #include "proxy/replica/recovery/run_trail.h"
 
 namespace crane::replica {
@@ -61,7 +62,8 @@ class CheckpointSchedule {
     bool full = false;          // inputs wait, as the ring is full behind the newest
   };
 
-  explicit CheckpointSchedule(const Limits& limits) noexcept : limits_(limits) {}
+  explicit CheckpointSchedule(const Limits& limits, Mutant mutant = Mutant::kNone) noexcept
+      : limits_(limits), mutant_(mutant) {}
 
   // The server has run for so long in all when the log ended there.
   void ran(std::uint64_t log_pos, std::int64_t run_ns) noexcept { trail_.at(log_pos, run_ns); }
@@ -75,11 +77,12 @@ class CheckpointSchedule {
       const bool other =
           full_ns_ != 0 && seen.now_ns - std::max(full_ns_, asked_ns_) >= kAnswerFullNs;
       const bool late = seen.now_ns >= asked_ns_ + (urgent ? kAnswerSoonNs : kAnswerNs);
-      if (!late && !other) return false;
+      if ((!late && !other) || mutant_ == Mutant::kForgetFailure) return false;
       failed(seen.now_ns, false);
       return true;
     }
     if (failures_ != 0) {
+      if (mutant_ == Mutant::kForgetFailure) return false;
       const std::int64_t most = urgent ? kAgainSoonNs : seen.low ? kLowSpacingNs : kAgainMostNs;
       return seen.now_ns >= failed_ns_ + std::min(most, kAgainNs << std::min(failures_ - 1, 10));
     }
@@ -156,6 +159,7 @@ class CheckpointSchedule {
   }
 
   Limits limits_;
+  Mutant mutant_;
   RunTrail trail_;
   std::uint64_t newest_pos_ = 0;  // of the newest checkpoint; 0: there is none
   std::int64_t took_ns_ = 0;      // the last one, from its request on,

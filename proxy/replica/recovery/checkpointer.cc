@@ -79,7 +79,7 @@ void Checkpointer::give_up(const std::string& why, ActionList& out) {
   const bool held = holds();
   end();
   out.push_back(Discard{});
-  if (held) out.push_back(ReleaseLog{});  // TAKE-1
+  if (held && mutant_ != Mutant::kHoldForever) out.push_back(ReleaseLog{});  // TAKE-1
 }
 
 void Checkpointer::step(bool leads_others, ActionList& out) {
@@ -92,7 +92,7 @@ void Checkpointer::looked(std::int64_t now_ns, const Looked& seen, ActionList& o
   if (state_ != State::kResting) return;
   look_ns_ = now_ns + kLookNs;
   if (!admitted_) {  // however far behind it is: it would come no further without the hold
-    admitted_ = seen.admitted;
+    admitted_ = seen.admitted || mutant_ == Mutant::kDumpEarly;
     since_ns_ = now_ns;
     if (!admitted_) return;
     if (asked_ns_ == 0) asked_ns_ = now_ns;

@@ -34,6 +34,7 @@
 
 #include "dmt/base/ids.h"
 #include "proxy/replica/deadline.h"
+#include "proxy/replica/mutant.h"
 #include "proxy/replica/step.h"
 
 namespace crane::replica {
@@ -56,6 +57,8 @@ struct CheckpointStatus {
 class Checkpointer {
  public:
   enum class State : std::uint8_t { kIdle, kPreparing, kResting, kDumping, kPublishing };
+
+  explicit Checkpointer(Mutant mutant = Mutant::kNone) : mutant_(mutant) {}
 
   // A CHECKPOINT entry for this replica was handed to the server.
   void asked(std::int64_t now_ns, Index at, ActionList& out);
@@ -91,6 +94,7 @@ class Checkpointer {
   void enter(State state, std::int64_t now_ns);
   void end();
 
+  const Mutant mutant_;
   State state_ = State::kIdle;
   Index at_{};
   std::int64_t since_ns_ = 0;  // of `state_`; of kResting from admission on

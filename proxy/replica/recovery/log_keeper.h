@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "consensus/consensus.h"
+#include "proxy/replica/mutant.h"
 
 namespace crane::replica {
 
@@ -52,7 +53,8 @@ class LogKeeper {
   };
 
   // 0: the log is not kept.
-  explicit LogKeeper(std::uint64_t ring_bytes) noexcept : ring_bytes_(ring_bytes) {}
+  explicit LogKeeper(std::uint64_t ring_bytes, Mutant mutant = Mutant::kNone) noexcept
+      : ring_bytes_(ring_bytes), mutant_(mutant) {}
 
   // The replica begins there.
   void begin(const consensus::LogPlace& at) noexcept { kept_ = at; }
@@ -74,7 +76,7 @@ class LogKeeper {
     if (seen.looked) newest_ = seen.newest;
     const bool newer = newest_ && newest_->at.at.index > kept_.at.index;
     const bool trusted = newer && !newest_->distrusted && newest_->at.at.index <= seen.compared;
-    if (newer && (trusted || full_)) {
+    if (newer && (trusted || full_) && mutant_ != Mutant::kKeepOldPlace) {
       kept_ = newest_->at;
       // One that the ring does not reach back to is of no use.
       keeps_ = parts(seen.log_end) < kFullParts;
@@ -92,7 +94,7 @@ class LogKeeper {
     return actions;
   }
   // Inputs wait (KEEP-1).
-  bool full() const noexcept { return full_; }
+  bool full() const noexcept { return full_ && mutant_ != Mutant::kNeverFull; }
   // A replica that is lost can begin with what this machine has.
   bool keeps() const noexcept { return keeps_; }
 
@@ -106,6 +108,7 @@ class LogKeeper {
   }
 
   const std::uint64_t ring_bytes_;
+  const Mutant mutant_;
   consensus::LogPlace kept_;
   std::optional<Checkpoint> newest_;  // when it was looked for last
   bool keeps_ = true;

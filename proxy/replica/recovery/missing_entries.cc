@@ -31,7 +31,8 @@ bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcep
   std::size_t voters = 0, others = 0;
   for (const MemberSeen& m : members) {
     voters += m.votes() ? 1 : 0;
-    others += is_other_voter(m, self) && m.connected ? 1 : 0;
+    const bool gets_log = m.connected && !(m.report && m.report->lacks);
+    others += is_other_voter(m, self) && gets_log ? 1 : 0;
   }
   return others * 2 > voters;
 }
@@ -49,19 +50,21 @@ bool may_restart(std::span<const MemberSeen> members, ReplicaId self, Index at,
   return voters <= 2 || others_suffice(members, self) || known_ns >= kSpareNs;
 }
 
-void MissingEntries::begin_without_server(Index held, Index begins, std::int64_t now_ns) noexcept {
+void MissingEntries::begin(Index held, Index begins, std::int64_t now_ns) noexcept {
   held_ = held;
   begins_ = begins;
   began_ns_ = now_ns;
 }
 
 // The newest that is here; if none is behind `last`, one is fetched, and this comes again.
-std::optional<Index> MissingEntries::choose(const Found& found, Index last,
-                                            std::span<const Index> unusable,
+std::optional<Index> MissingEntries::choose(const Found& found, Index last, std::int64_t now_ns,
                                             ActionList& out) const {
+  const bool again =
+      now_ns - began_ns_ >= kUnusableNs || mutant_ == Mutant::kRetryUnusable;  // LACK-2
+  const auto unusable = again ? std::span<const Index>() : std::span(found.unusable);
   for (const CheckpointSeen& one : found.checkpoints) {
     if (one.distrusted) continue;
-    if (one.at.at.index <= last) break;  // LACK-1
+    if (one.at.at.index <= last && mutant_ != Mutant::kRestartAnywhere) break;  // LACK-1
     if (std::find(unusable.begin(), unusable.end(), one.at.at.index) != unusable.end()) continue;
     // The process that fetched it has not said so yet, and may not be done.
     if (one.here && found.fetching) return std::nullopt;
@@ -72,11 +75,11 @@ std::optional<Index> MissingEntries::choose(const Found& found, Index last,
 }
 
 // What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
-void MissingEntries::step(Index begins, bool caught_up, const Facts& facts, ActionList& out) {
+void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
   if (facts.now_ns < look_ns_) return;
   look_ns_ = facts.now_ns + kLookNs;
   if (facts.needs_checkpoint) {  // its leader has one more taken for it (checkpoint_requests.h)
-    behind_ = std::max(facts.taken, begins);
+    behind_ = std::max(facts.taken, begins_);
     if (!std::exchange(said_, true)) {
       out.push_back(Say{Level::kWarning,
                         fmt::format("entries behind {} have left the logs of the others: this "
@@ -86,27 +89,28 @@ void MissingEntries::step(Index begins, bool caught_up, const Facts& facts, Acti
     out.push_back(FindCheckpoints{Purpose::kMissing});
     return;
   }
-  if (!overtaking_.active()) return;
+  if (!overtaking_.active() && mutant_ != Mutant::kOvertakeAlways) return;
   Overtaking::Seen seen;
   seen.applied = facts.applied;
   seen.caught_up = caught_up && facts.applied >= facts.for_server;
   seen.spared = others_suffice(facts.members, self_);
   seen.now_ns = facts.now_ns;
-  const auto least = overtaking_.step(seen);  // OVERTAKE-1
+  auto least = overtaking_.step(seen);  // OVERTAKE-1
+  if (mutant_ == Mutant::kOvertakeAlways) least = Index{value(facts.applied) + 1};
   if (!least) return;
   behind_ = Index{value(*least) - 1};
   out.push_back(FindCheckpoints{Purpose::kOvertake});
 }
 
 void MissingEntries::step_first(const Facts& facts, ActionList& out) {
-  if (facts.now_ns < look_first_ns_) return;
+  if (facts.now_ns < look_first_ns_ || mutant_ == Mutant::kNeverLook) return;
   look_first_ns_ = facts.now_ns + kFirstLookNs;
   out.push_back(FindCheckpoints{Purpose::kFirst});
 }
 
 void MissingEntries::found(const Found& found, const Facts& facts, ActionList& out) {
   if (found.purpose == Purpose::kFirst) return found_first(found, facts, out);
-  const auto at = choose(found, behind_, {}, out);
+  const auto at = choose(found, behind_, facts.now_ns, out);
   if (!at) return;
   out.push_back(Restart{
       found.purpose == Purpose::kMissing
@@ -122,9 +126,7 @@ void MissingEntries::found(const Found& found, const Facts& facts, ActionList& o
 // has a server either, one inside the log as well.
 void MissingEntries::found_first(const Found& found, const Facts& facts, ActionList& out) {
   const bool none = none_has_server(facts.members, self_);
-  const bool again = facts.now_ns - began_ns_ >= kUnusableNs;
-  const auto unusable = again ? std::span<const Index>() : std::span(found.unusable);
-  const auto at = choose(found, none ? begins_ : held_, unusable, out);
+  const auto at = choose(found, none ? begins_ : held_, facts.now_ns, out);
   if (!at) {
     known_ns_ = 0;
     const bool lost = std::all_of(
@@ -139,7 +141,8 @@ void MissingEntries::found_first(const Found& found, const Facts& facts, ActionL
     return;
   }
   if (known_ns_ == 0) known_ns_ = facts.now_ns;
-  if (!may_restart(facts.members, self_, *at, facts.now_ns - known_ns_)) return;
+  const bool may = may_restart(facts.members, self_, *at, facts.now_ns - known_ns_);
+  if (!may && mutant_ != Mutant::kRestartAtOnce) return;
   out.push_back(Restart{
       fmt::format("this replica has no server yet; it restarts at a checkpoint, which is at entry "
                   "{}",

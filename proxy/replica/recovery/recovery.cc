@@ -16,9 +16,11 @@ constexpr std::int64_t kStandsMs = 2'000;
 
 Recovery::Recovery(Rules rules)
     : rules_(std::move(rules)),
+      checkpointer_(mutant()),
       requests_(rules_.requests),
-      missing_(rules_.requests.self),
-      keeper_(rules_.ring_bytes) {
+      missing_(self(), mutant()),
+      keeper_(rules_.ring_bytes, mutant()),
+      catch_up_(mutant()) {
   const CheckpointRequests::Rules& r = rules_.requests;
   if (r.wanted && !r.wanted_not.empty()) {
     out_.push_back(Say{Level::kWarning, "no checkpoints are taken: " + r.wanted_not});
@@ -39,7 +41,8 @@ std::int64_t Recovery::due_ns() const noexcept {
 void Recovery::on(const Opened& event, const Facts& facts) {
   log_end_ = event.last;
   begins_ = event.begins.at.index;
-  if (event.acceptor_only) return begin_without_server(event, facts);
+  missing_.begin(log_end_, begins_, facts.now_ns);
+  if (event.acceptor_only) return begin_without_server(event);
   begin_to_catch_up(event, facts);
   keeper_.begin(event.begins);
   if (!event.at_checkpoint) return;
@@ -50,7 +53,7 @@ void Recovery::on(const Opened& event, const Facts& facts) {
   requests_.heard(note, facts.now_ns);
 }
 
-void Recovery::begin_without_server(const Opened& event, const Facts& facts) {
+void Recovery::begin_without_server(const Opened& event) {
   acceptor_only_ = true;
   out_.push_back(Say{
       Level::kWarning,
@@ -58,7 +61,6 @@ void Recovery::begin_without_server(const Opened& event, const Facts& facts) {
                   "votes, and restarts at the first checkpoint behind entry {}",
                   event.at_checkpoint ? "the newest checkpoint" : "its first entry",
                   value(log_end_))});
-  missing_.begin_without_server(log_end_, begins_, facts.now_ns);
   out_.push_back(KeepLog{});  // the next life keeps it
   out_.push_back(ReportLag{kRecoversLagNs, Index{}});
 }
@@ -228,7 +230,7 @@ void Recovery::on(const Tick&, const Facts& facts) {
     if (acceptor_only_) {
       missing_.step_first(facts, out_);
     } else if (!facts.leads) {
-      missing_.step(begins_, !catch_up_.active(), facts, out_);
+      missing_.step(!catch_up_.active(), facts, out_);
     }
   }
   if (!acceptor_only_) keep_log(nullptr, facts);

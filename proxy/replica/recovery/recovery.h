@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "proxy/replica/mutant.h"
 #include "proxy/replica/recovery/catch_up.h"
 #include "proxy/replica/recovery/checkpoint_requests.h"
 #include "proxy/replica/recovery/checkpointer.h"
@@ -82,6 +83,7 @@ class Recovery {
 
  private:
   ReplicaId self() const noexcept { return rules_.requests.self; }
+  Mutant mutant() const noexcept { return rules_.requests.test_only_mutant; }
   void on(const Opened& event, const Facts& facts);
   void on(const Tick&, const Facts& facts);
   void on(const CheckpointCommitted& event, const Facts& facts);
@@ -104,7 +106,7 @@ class Recovery {
   void on(const Proposed& event, const Facts& facts);
   void on(const Found& event, const Facts& facts);
 
-  void begin_without_server(const Opened& event, const Facts& facts);
+  void begin_without_server(const Opened& event);
   void begin_to_catch_up(const Opened& event, const Facts& facts);
   void hurry_packing(const Facts& facts);
   void announce_checkpoints(const Facts& facts);

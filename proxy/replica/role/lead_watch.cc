@@ -19,7 +19,7 @@ LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> 
   if (handed_over_ns_ != 0 && now_ns - handed_over_ns_ > kForgiveNs) power_ = 0;
   Actions actions;
   const std::int64_t behind_ns = seen.has_server ? seen.behind_ns : kAskAfterNs;
-  if (!seen.leads || behind_ns == 0) {
+  if (!seen.leads || behind_ns == 0 || mutant_ == Mutant::kKeepLead) {
     ahead_ = {};
     return actions;
   }

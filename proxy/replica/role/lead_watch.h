@@ -16,6 +16,8 @@
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
 //                  what the own server has not run for the patience since then.
+// INVARIANT LAG-2  A voter that lacks entries which left the log is not chosen: it could not lead,
+//                  and would keep the lead from one that can.
 
 #include <algorithm>
 #include <array>
@@ -23,14 +25,18 @@
 #include <optional>
 #include <span>
 
+#include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "proxy/replica/deadline.h"
 #include "proxy/replica/messages.h"
+#include "proxy/replica/mutant.h"
 
 namespace crane::replica {
 
 class LeadWatch {
  public:
+  explicit LeadWatch(Mutant mutant = Mutant::kNone) noexcept : mutant_(mutant) {}
+
   static constexpr std::int64_t kAskAfterNs = 50'000'000;
   static constexpr std::int64_t kAskNs = 25'000'000;  // between two questions
   static constexpr std::int64_t kPatienceNs = 100'000'000;
@@ -45,13 +51,18 @@ class LeadWatch {
     std::uint64_t clock = 0;     // its logical clock
     bool has_server = true;      // else any other server is further
   };
+  // Another voter could be handed the lead: it is there, and the leader writes to its log.
+  static bool may_take_lead(const consensus::MemberStatus& member, ReplicaId self) noexcept {
+    return member.id != self && member.role == consensus::MemberRole::kVoter && member.connected &&
+           member.streaming;
+  }
   struct Actions {
     bool asks = false;                   // all voters
     std::optional<ReplicaId> successor;  // the lead goes there
     std::int64_t due_ns = kNever;
   };
 
-  // `voters`: the other ones that are connected; not needed before an entry is kAskAfterNs old.
+  // `voters`: may_take_lead(); not needed before an entry is kAskAfterNs old.
   Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
   // The group hands the lead over, as step() said.
@@ -71,6 +82,7 @@ class LeadWatch {
     return kPatienceNs << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
   }
 
+  Mutant mutant_;
   std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
   Seen seen_;                  // as of the last step
   std::int64_t moved_ns_ = 0;  // when the own server had last run an entry

@@ -142,6 +142,19 @@ TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG
   CHECK(successor == ReplicaId{2});
 }
 
+TEST_CASE("lead: only a voter that gets the log could take it", "[LAG-2]") {
+  consensus::MemberStatus m{};
+  m.id = ReplicaId{2};
+  m.role = consensus::MemberRole::kVoter;
+  m.connected = m.streaming = true;
+  CHECK(LeadWatch::may_take_lead(m, ReplicaId{0}));
+  SECTION("itself") { m.id = ReplicaId{0}; }
+  SECTION("a learner") { m.role = consensus::MemberRole::kLearner; }
+  SECTION("one that is away") { m.connected = false; }
+  SECTION("one that lacks what left the log") { m.streaming = false; }
+  CHECK_FALSE(LeadWatch::may_take_lead(m, ReplicaId{0}));
+}
+
 TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {
   LeadWatch watch;
   (void)watch.step(seen(10, 60), kOthers, kNow);

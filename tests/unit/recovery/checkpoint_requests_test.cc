@@ -50,8 +50,9 @@ struct World {
   const Facts& look(std::int64_t now_ns) {
     for (MemberSeen& m : members) {
       m.lag_ns = value(m.id) == late ? kSecond : 0;
-      m.report =
-          ServerReport{.acceptor_only = value(m.id) >= with_servers, .waits_behind = Index{50}};
+      m.report.emplace();
+      m.report->acceptor_only = value(m.id) >= with_servers;
+      m.report->waits_behind = Index{50};
     }
     facts.now_ns = now_ns;
     facts.members = members;
@@ -170,6 +171,11 @@ TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one of 
 TEST_CASE_METHOD(World, "the leader's own is paused where no other has a server",
                  "[requests][ASK-1][VOTES-1]") {
   SECTION("they only vote") { with_servers = 1; }
+  SECTION("one only votes, and one lacks what left the log") {
+    with_servers = 2;
+    members[1].streaming = false;
+    members[1].needs_checkpoint = true;
+  }
   SECTION("one only votes, and one is away") {
     with_servers = 2;
     members[1].connected = members[1].streaming = false;

@@ -22,7 +22,9 @@ MemberSeen voter(std::uint8_t id) {
   return m;
 }
 void only_votes(MemberSeen& m, Index behind) {
-  m.report = ServerReport{.acceptor_only = true, .waits_behind = behind};
+  m.report.emplace();
+  m.report->acceptor_only = true;
+  m.report->waits_behind = behind;
 }
 
 // Of so many voters the first one leads; the others have no server, and their logs held 50.
@@ -57,6 +59,17 @@ TEST_CASE("missing entries: one that this checkpoint does not help is not waited
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
 
+TEST_CASE("missing entries: one that lacks entries is no part of a majority",
+          "[missing][VOTES-1]") {
+  auto seen = bare(3);
+  seen[1] = voter(1);
+  CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
+  seen[1].report.emplace();
+  seen[1].report->lacks = true;
+  CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kSpareNs - 1));
+  CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));
+}
+
 TEST_CASE("missing entries: where no replica serves none waits", "[missing][VOTES-1]") {
   auto seen = bare(3);
   SECTION("no other has a server") { only_votes(seen[0], Index{50}); }
@@ -86,7 +99,8 @@ TEST_CASE("missing entries: a replica restarts only behind all that it has", "[m
   facts.needs_checkpoint = true;
   facts.taken = Index{80};
   ActionList out;
-  missing.step(Index{10}, true, facts, out);
+  missing.begin(Index{80}, Index{10}, 1);
+  missing.step(true, facts, out);
   REQUIRE(std::holds_alternative<FindCheckpoints>(out.back()));
   out.clear();
   Found found;
@@ -107,6 +121,15 @@ TEST_CASE("missing entries: a replica restarts only behind all that it has", "[m
     found.fetching = true;
     missing.found(found, facts, out);
     CHECK(out.empty());
+  }
+  SECTION("one that could not be unpacked is tried again after a while") {
+    found.checkpoints = {{{{View{1}, Index{90}}, 0}}};
+    found.unusable = {Index{90}};
+    missing.found(found, facts, out);  // LACK-2
+    CHECK(std::holds_alternative<FetchCheckpoint>(out.at(0)));
+    facts.now_ns = 40'000'000'000;
+    missing.found(found, facts, out);
+    CHECK(std::holds_alternative<Restart>(out.back()));
   }
   SECTION("one that is behind it") {
     found.checkpoints = {{{{View{1}, Index{81}}, 0}}};

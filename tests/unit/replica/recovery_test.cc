@@ -135,8 +135,17 @@ class Shell {
       m.connected = m.id == ReplicaId{1} || !one_in(3);
       m.streaming = m.connected && !one_in(4);
       m.report.reset();
-      if (!one_in(4)) m.report = ServerReport{one_in(3), Index{below(30)}, one_in(3), one_in(3), 0};
+      if (!one_in(4)) m.report = report();
     }
+  }
+  ServerReport report() {
+    ServerReport r;
+    r.acceptor_only = one_in(3);
+    r.waits_behind = Index{below(30)};
+    r.lacks = one_in(4);
+    r.recovers = one_in(3);
+    r.held = one_in(3);
+    return r;
   }
   // Of what was begun, one thing ends.
   void come_back() {

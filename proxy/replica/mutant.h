@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A rule removed, for the tests which prove that worlds of replicas would notice
+// (proxy/sim/replicas; the table stands in proxy/replica/README.md).
+
+#include <cstdint>
+
+namespace crane::replica {
+
+enum class Mutant : std::uint8_t {
+  kNone,
+  kHoldForever,      // TAKE-1: a dump that is given up keeps the log
+  kDumpEarly,        // TAKE-2: the server is dumped before it has come to the place
+  kRestartAnywhere,  // LACK-1: any checkpoint is one to restart at
+  kRetryUnusable,    // LACK-2: so is one that could not be unpacked
+  kLackingServes,    // ASK-1: a replica that lacks entries counts as one that takes checkpoints
+  kAskAbsent,        // ASK-2: a replica that is away is asked as well
+  kForgetWaiting,    // the leader has no checkpoint taken for replicas that wait for one
+  kNeverLook,        // VOTES-1: a replica without a server looks for no checkpoint
+  kRestartAtOnce,    // VOTES-1: replicas without a server restart whatever the others do
+  kNeverVoteOnly,    // VOTES-1: a replica whose log begins too late ends
+  kNeverFull,        // KEEP-1: inputs do not wait for a checkpoint
+  kKeepOldPlace,     // KEEP-1: a newer checkpoint makes no room
+  kForgetFailure,    // SCHEDULE-1: a checkpoint that failed is not followed by another
+  kCaughtUpAtOnce,   // CATCHUP-1: a replica has caught up as soon as it begins
+  kOvertakeAlways,   // OVERTAKE-1: every newer checkpoint is worth a restart
+  kKeepLead,         // LAG-1: a leader whose server lags goes on leading
+  kLeadLacking,      // LAG-2: a voter that lacks entries is handed the lead
+};
+inline constexpr int kMutants = static_cast<int>(Mutant::kLeadLacking) + 1;
+
+}  // namespace crane::replica

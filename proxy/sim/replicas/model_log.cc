@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/sim/replicas/model_log.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <tuple>
+
+namespace crane::replica::sim {
+namespace {
+
+// A leader that died is missed at once, one that is stopped after a few heartbeats.
+constexpr std::int64_t kElectNs = 20'000'000;
+
+}  // namespace
+
+std::uint64_t ModelLog::gap_behind(unsigned id, std::uint64_t behind) const {
+  const Acceptor& a = acceptors_[id];
+  return a.last > behind && a.first > behind + 1 ? a.first : 0;
+}
+
+void ModelLog::join(unsigned id, std::optional<std::uint64_t> behind) {
+  Acceptor& a = acceptors_[id];
+  a.process = a.runs = true;
+  a.streaming = a.lacks = false;
+  a.kept = behind ? *behind : a.first - 1;  // until the node says what it keeps
+  if (behind && *behind > a.last) {         // what it held is older than the checkpoint
+    a.first = *behind + 1;
+    a.last = *behind;
+  }
+  a.lag_ns = 0;
+  a.ran = behind.value_or(0);
+}
+
+void ModelLog::leave(unsigned id) {
+  Acceptor& a = acceptors_[id];
+  a.process = a.runs = a.streaming = a.lacks = false;
+  if (leader_ == id) depose();
+}
+
+void ModelLog::depose() { leader_ = kNone; }
+
+unsigned ModelLog::running() const {
+  return static_cast<unsigned>(std::count_if(acceptors_.begin(), acceptors_.end(),
+                                             [](const Acceptor& a) { return a.runs; }));
+}
+
+// Who holds all that was committed, servers that are further first (consensus/DESIGN.md, C6).
+unsigned ModelLog::best_candidate() const {
+  unsigned best = kNone;
+  const auto rank = [this](unsigned id) {
+    const Acceptor& a = acceptors_[id];
+    return std::tuple(a.lag_ns == 0, a.lag_ns == 0 ? 0 : a.ran, replicas() - id);
+  };
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const Acceptor& a = acceptors_[id];
+    if (!a.runs || a.last < committed_) continue;
+    if (best == kNone || rank(id) > rank(best)) best = id;
+  }
+  return best;
+}
+
+void ModelLog::lead(unsigned id) {
+  leader_ = id;
+  view_ = View{++reign_ * 256 + id};
+  const std::uint64_t last = acceptors_[id].last;
+  lost_committed_ = lost_committed_ || last < committed_;
+  entries_.resize(last);
+  for (Acceptor& a : acceptors_) {
+    a.last = std::min(a.last, last);
+    a.streaming = false;
+  }
+  acceptors_[id].streaming = true;
+  acceptors_[id].lacks = false;
+}
+
+void ModelLog::step(std::int64_t now_ns) {
+  const bool led = leader_ != kNone && acceptors_[leader_].runs && running() * 2 > replicas();
+  if (led) {
+    missed_ns_ = now_ns;
+  } else if (running() * 2 > replicas() && now_ns - missed_ns_ >= kElectNs) {
+    if (const unsigned next = best_candidate(); next != kNone) {
+      lead(next);
+      missed_ns_ = now_ns;
+    }
+  } else if (leader_ != kNone && running() * 2 <= replicas()) {
+    depose();  // it sees no majority's processes
+  }
+  if (leader_ == kNone) return;
+  stream();
+  commit();
+}
+
+bool ModelLog::transfer(unsigned to) {
+  if (leader_ == kNone || to == leader_ || !acceptors_[to].runs || !acceptors_[to].streaming ||
+      acceptors_[to].last < acceptors_[leader_].last) {
+    return false;
+  }
+  lead(to);
+  return true;
+}
+
+// One more entry would overwrite nothing that is kept, or not committed.
+bool ModelLog::has_room(const Acceptor& a) const {
+  return a.last < committed_ + ring_ && (!a.kept || a.last < *a.kept + ring_);
+}
+
+void ModelLog::write(Acceptor& a, std::uint64_t upto) {
+  while (a.last < upto && has_room(a)) ++a.last;
+  if (a.last >= ring_) a.first = std::max(a.first, a.last - ring_ + 1);
+}
+
+// A process that is stopped keeps the permission that it gave.
+void ModelLog::stream() {
+  const Acceptor& from = acceptors_[leader_];
+  for (unsigned id = 0; id < replicas(); ++id) {
+    Acceptor& to = acceptors_[id];
+    if (id == leader_ || !to.process) continue;
+    if (!to.streaming) {
+      if (!to.runs) continue;
+      to.lacks = from.last > to.last && from.first > to.last + 1;
+      if (to.lacks) continue;
+      to.streaming = true;
+    }
+    write(to, from.last);
+  }
+}
+
+void ModelLog::commit() {
+  std::array<std::uint64_t, kReplicasMost> held{};
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const Acceptor& a = acceptors_[id];
+    held[id] = a.process && a.streaming ? a.last : 0;
+  }
+  std::sort(held.begin(), held.begin() + replicas(), std::greater<>());
+  committed_ = std::max(committed_, held[replicas() / 2]);
+}
+
+std::uint64_t ModelLog::propose(unsigned id, LogEntry entry) {
+  if (leader_ != id || !acceptors_[id].runs || !has_room(acceptors_[id])) return 0;
+  entry.view = view_;
+  entries_.push_back(entry);
+  write(acceptors_[id], entries_.size());
+  stream();
+  commit();
+  return entries_.size();
+}
+
+}  // namespace crane::replica::sim

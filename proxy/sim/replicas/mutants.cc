@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <utility>
+
+#include "proxy/sim/replicas/world.h"
+
+namespace crane::replica::sim {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::pair<const char*, const char*>, kMutants> kNames{{
+    {"none", ""},
+    {"hold-forever", "TAKE-1: a dump that is given up keeps the log"},
+    {"dump-early", "TAKE-2: the server is dumped before it has come to the place"},
+    {"restart-anywhere", "LACK-1: any checkpoint is one to restart at"},
+    {"retry-unusable", "LACK-2: .. and so is one that could not be unpacked"},
+    {"lacking-serves", "ASK-1: a replica that lacks entries counts as one that takes checkpoints"},
+    {"ask-absent", "ASK-2: a replica that is away is asked as well"},
+    {"forget-waiting", "the leader has no checkpoint taken for replicas that wait for one"},
+    {"never-look", "VOTES-1: a replica without a server looks for no checkpoint"},
+    {"restart-at-once", "VOTES-1: replicas without a server restart whatever the others do"},
+    {"never-vote-only", "VOTES-1: a replica whose log begins too late ends"},
+    {"never-full", "KEEP-1: inputs do not wait for a checkpoint"},
+    {"keep-old-place", "KEEP-1: a newer checkpoint makes no room"},
+    {"forget-failure", "SCHEDULE-1: a checkpoint that failed is not followed by another"},
+    {"caught-up-at-once", "CATCHUP-1: a replica has caught up as soon as it begins"},
+    {"overtake-always", "OVERTAKE-1: every newer checkpoint is worth a restart"},
+    {"keep-lead", "LAG-1: a leader whose server lags goes on leading"},
+    {"lead-lacking", "LAG-2: a voter that lacks entries is handed the lead"},
+}};
+
+}  // namespace
+
+const char* name(Mutant mutant) { return kNames[static_cast<std::size_t>(mutant)].first; }
+const char* rule(Mutant mutant) { return kNames[static_cast<std::size_t>(mutant)].second; }
+
+}  // namespace crane::replica::sim

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Every small world: three replicas, a ring that wraps, and each pair of faults at each pair of
+// moments, between any two actions and at each moment of time.  What is found stuck is so whatever
+// the timers say: nothing is under way there, and a client waits.
+//
+// Threads: one; parts of the search are independent.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proxy/sim/replicas/world.h"
+
+namespace crane::replica::sim {
+
+struct SearchOptions {
+  Mutant mutant = Mutant::kNone;
+  // Every so many moments of the first fault, and of the second; 1: all.
+  std::uint64_t first_stride = 1, second_stride = 1;
+  unsigned part = 0, parts = 1;  // of the first fault's moments
+};
+struct SearchResult {
+  std::uint64_t points = 0;  // moments of the world without a fault
+  std::uint64_t worlds = 0, given_up = 0;
+  std::vector<std::vector<Fault>> violating;  // at most a few
+  std::vector<std::string> violations;
+};
+SearchResult search(const SearchOptions& options);
+
+// The world that search() runs, with these faults.
+Result run_small(std::vector<Fault> faults, Mutant mutant, std::FILE* trace);
+// "kill r1 at 120, stop r0 at 131": as run_small() takes them.
+std::string text_of(const std::vector<Fault>& faults);
+
+}  // namespace crane::replica::sim

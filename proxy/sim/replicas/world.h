@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Worlds of whole replicas on one host: what replicas and crane-run decide is the production code,
+// all else is a model on simulated time.  Faults come at any moment, also between two actions.
+//
+//   KEPT      what a client was answered is in the log, and every server has run the same inputs
+//   HONEST    a checkpoint holds what it says it holds
+//   SPARE     no replica that restarts by itself takes the majority away
+//   CAUGHT    a replica that says that it has caught up has run what was committed when it began
+//   LOOP      replicas do not restart over and over when no fault comes
+//   LEADER    after the last fault there is soon a leader
+//   SERVED    .. and a client is answered
+//   WHOLE     .. and all replicas have servers that have run what was missed
+//
+// The last three find stuck states: nothing is deliverable there, and a client waits.
+//
+// REPLAY  crane-sim --replicas --seed N --trace
+// Threads: one.
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "consensus/sim/world.h"
+#include "proxy/sim/replicas/model_log.h"
+#include "proxy/sim/replicas/model_replica.h"
+#include "proxy/sim/replicas/model_supervisor.h"
+
+namespace crane::replica::sim {
+
+inline constexpr std::int64_t kMs = 1'000'000;
+
+// Of a mutant: how crane-sim calls it, and the rule that it removes.
+const char* name(Mutant mutant);
+const char* rule(Mutant mutant);
+
+enum class FaultKind : std::uint8_t {
+  kKill,         // of a node, and its server with it
+  kKillAll,      // of all nodes at once
+  kStop,         // of a node's processes, for a while
+  kPackFails,    // the process that packs is killed
+  kDamage,       // of the newest checkpoint
+  kFullDisk,     // no checkpoint can be written for a while
+  kSlow,         // a server's processor is taken for a while
+  kTransfer,     // an operator wants another leader
+  kNoSupervisor  // crane-run is stopped for a while
+};
+inline constexpr unsigned kFaultKinds = static_cast<unsigned>(FaultKind::kNoSupervisor) + 1;
+const char* name(FaultKind kind);
+
+struct Fault {
+  std::uint64_t point = 0;  // how many actions and moments have passed
+  FaultKind kind{};
+  unsigned replica = 0;
+  std::int64_t lasts_ns = 0;
+};
+
+struct Settings {
+  unsigned replicas = 3;
+  std::uint64_t ring_entries = 96;
+  std::int64_t every_ns = 0;             // checkpoints by the clock; 0: for the log's length alone
+  unsigned inputs_per_s = 20;            // of clients
+  std::int64_t busy_ns = 1'500'000'000;  // so long there are inputs; then a few only
+  Mutant mutant = Mutant::kNone;
+  std::FILE* trace = nullptr;
+};
+
+struct Result {
+  std::string violation;  // empty: every property held
+  bool given_up = false;  // what was damaged, or not kept, was all that there was
+  std::uint64_t points = 0;
+  std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
+  std::int64_t whole_ns = 0;  // from the last fault until all was whole
+};
+
+class ReplicaWorld {
+ public:
+  // `faults` ascend by point.
+  ReplicaWorld(std::uint64_t seed, const Settings& settings, std::vector<Fault> faults);
+  Result run();
+
+  // --- for replicas and crane-run
+  std::int64_t now_ns() const { return now_ns_; }
+  ModelLog& log() { return log_; }
+  const ModelLog& log() const { return log_; }
+  consensus::sim::Random& random() { return random_; }
+  const Settings& settings() const { return settings_; }
+  ModelReplica& replica(unsigned id) { return *replicas_[id]; }
+  const ModelReplica& replica(unsigned id) const { return *replicas_[id]; }
+  unsigned replicas() const { return settings_.replicas; }
+  std::vector<StoredCheckpoint>& checkpoints() { return checkpoints_; }
+  bool disk_full() const { return now_ns_ < disk_full_until_ns_; }
+  bool slow(unsigned id) const { return id == slow_ && now_ns_ < slow_until_ns_; }
+  bool supervised() const { return now_ns_ >= unsupervised_until_ns_; }
+  // One action is about to be carried out by that replica; false: it dies first.
+  bool passes_point(unsigned id);
+  void node_ended(unsigned id, ModelReplica::End how);
+  // What a server that has run all up to this committed entry has seen.
+  std::uint64_t hash_at(std::uint64_t index);
+  void published(const StoredCheckpoint& one);
+  void answered(std::uint64_t index);
+  // When there was no leader, last.
+  std::int64_t unled_ns() const { return unled_ns_; }
+  void violate(const std::string& what);
+  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  // A replica said that its log is not kept whole any more.
+  void log_given_up() { log_given_up_ = true; }
+  void began_without_server() { ++result_.acceptors; }
+
+ private:
+  void step();
+  void inject(const Fault& fault);
+  void client_sends();
+  void check();
+  void check_calm();
+  bool all_whole() const;
+  bool beyond_repair() const;
+  std::string describe() const;
+
+  const Settings settings_;
+  consensus::sim::Random random_;
+  std::vector<Fault> faults_;
+  std::size_t next_fault_ = 0;
+  std::uint64_t points_ = 0;
+  std::int64_t now_ns_ = 0;
+  ModelLog log_;
+  std::vector<std::unique_ptr<ModelReplica>> replicas_;
+  ModelSupervisor supervisor_;
+  std::vector<StoredCheckpoint> checkpoints_;
+  std::vector<std::uint64_t> hashes_{0};  // by index
+  struct Proceeds {
+    std::int64_t at_ns = 0;
+    unsigned id = 0;
+  };
+  std::vector<Proceeds> proceeds_;
+  std::int64_t disk_full_until_ns_ = 0, slow_until_ns_ = 0, unsupervised_until_ns_ = 0;
+  unsigned slow_ = kNone;
+  bool log_given_up_ = false;
+  std::uint32_t next_request_ = 1;
+  std::int64_t next_input_ns_ = 0;
+  std::uint64_t last_answered_ = 0;  // an entry
+  std::int64_t calm_ns_ = 0;         // since when no fault is left; 0: one is
+  std::int64_t answered_ns_ = 0;     // a client, last
+  unsigned calm_restarts_ = 0;       // of replicas by themselves, since then
+  std::int64_t unled_ns_ = 0;
+  std::int64_t led_ns_ = 0;  // there was a leader, or no majority, last
+  Result result_;
+};
+
+// A world whose faults are drawn from the seed.
+Result run_replicas(std::uint64_t seed, Settings settings);
+
+}  // namespace crane::replica::sim

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/replica_worlds.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace crane::replica::sim {
+namespace {
+
+// What a process hands on to the one that forked it.
+template <typename Part>
+std::vector<Part> in_processes(unsigned jobs,
+                               void (*run)(unsigned job, unsigned jobs, Part& part,
+                                           const void* with),
+                               const void* with) {
+  const std::size_t bytes = sizeof(Part) * jobs;
+  void* shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* parts = static_cast<Part*>(shared);
+  for (unsigned job = 0; job < jobs; ++job) new (&parts[job]) Part();
+  std::fflush(stdout);
+  std::vector<pid_t> children;
+  for (unsigned job = 0; job < jobs; ++job) {
+    const pid_t child = jobs == 1 ? 0 : ::fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    run(job, jobs, parts[job], with);
+    if (jobs != 1) ::_exit(0);
+  }
+  bool well = true;
+  for (const pid_t child : children) {
+    int status = 0;
+    well = ::waitpid(child, &status, 0) == child && status == 0 && well;
+  }
+  std::vector<Part> all(parts, parts + jobs);
+  ::munmap(shared, bytes);
+  if (!well) all.clear();
+  return all;
+}
+
+struct Many {
+  std::uint64_t first = 0, count = 0;
+  Mutant mutant{};
+};
+struct ManyPart {
+  std::uint64_t counts[7] = {};
+  std::int64_t whole_most_ns = 0;
+  std::uint64_t first_seed = 0;
+  char first[400] = {};
+};
+
+void run_part(unsigned job, unsigned jobs, ManyPart& part, const void* with) {
+  const auto& many = *static_cast<const Many*>(with);
+  Settings settings;
+  settings.mutant = many.mutant;
+  for (std::uint64_t n = job; n < many.count; n += jobs) {
+    const Result r = run_replicas(many.first + n, settings);
+    const std::uint64_t more[7] = {r.violation.empty() ? 0U : 1U,
+                                   r.given_up ? 1U : 0U,
+                                   r.answered,
+                                   r.restarts,
+                                   r.checkpoints,
+                                   r.acceptors,
+                                   r.views};
+    for (std::size_t i = 0; i < 7; ++i) part.counts[i] += more[i];
+    part.whole_most_ns = std::max(part.whole_most_ns, r.whole_ns);
+    if (r.violation.empty() || part.first[0] != 0) continue;
+    part.first_seed = many.first + n;
+    std::strncpy(part.first, r.violation.c_str(), sizeof part.first - 1);
+  }
+}
+
+struct SearchPart {
+  std::uint64_t points = 0, worlds = 0, given_up = 0, violations = 0;
+};
+
+void search_part(unsigned job, unsigned jobs, SearchPart& part, const void* with) {
+  SearchOptions options = *static_cast<const SearchOptions*>(with);
+  options.part = job;
+  options.parts = jobs;
+  const SearchResult found = search(options);
+  part = {found.points, found.worlds, found.given_up, found.violations.size()};
+  for (std::size_t i = 0; i < found.violations.size(); ++i) {
+    std::printf("%s: %s\n", text_of(found.violating[i]).c_str(), found.violations[i].c_str());
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs) {
+  const Many many{first, count, mutant};
+  Totals t;
+  t.worlds = count;
+  const auto parts = in_processes<ManyPart>(jobs, run_part, &many);
+  if (parts.empty()) {
+    t.violations = 1;
+    t.first = "a process of the run died; --jobs 1 shows where";
+  }
+  for (const ManyPart& p : parts) {
+    std::uint64_t* sums[7] = {&t.violations,  &t.given_up,  &t.answered, &t.restarts,
+                              &t.checkpoints, &t.acceptors, &t.views};
+    for (std::size_t i = 0; i < 7; ++i) *sums[i] += p.counts[i];
+    t.whole_most_ns = std::max(t.whole_most_ns, p.whole_most_ns);
+    if (p.first[0] == 0 || (!t.first.empty() && t.first_seed <= p.first_seed)) continue;
+    t.first_seed = p.first_seed;
+    t.first = p.first;
+  }
+  return t;
+}
+
+void print(const Totals& t) {
+  const auto n = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
+  if (t.violations != 0) std::printf("seed %llu: %s\n", n(t.first_seed), t.first.c_str());
+  std::printf(
+      "%llu worlds, %llu violations, %llu given up; %llu inputs answered, %llu nodes lost or "
+      "restarted, %llu checkpoints, %llu replicas without a server, %llu views; whole again after "
+      "%.1f s at most\n",
+      n(t.worlds), n(t.violations), n(t.given_up), n(t.answered), n(t.restarts), n(t.checkpoints),
+      n(t.acceptors), n(t.views), static_cast<double>(t.whole_most_ns) / 1e9);
+}
+
+int search_all(const SearchOptions& options, unsigned jobs) {
+  SearchPart sum;
+  const auto parts = in_processes<SearchPart>(jobs, search_part, &options);
+  for (const SearchPart& p : parts) {
+    sum.points = p.points;
+    sum.worlds += p.worlds;
+    sum.given_up += p.given_up;
+    sum.violations += p.violations;
+  }
+  std::printf("%llu moments, %llu worlds of one or two faults, %llu of them given up, %llu stuck\n",
+              static_cast<unsigned long long>(sum.points),
+              static_cast<unsigned long long>(sum.worlds),
+              static_cast<unsigned long long>(sum.given_up),
+              static_cast<unsigned long long>(sum.violations));
+  return parts.empty() || sum.violations != 0 ? 1 : 0;
+}
+
+std::uint64_t hunt(Mutant mutant, std::uint64_t count, std::string& violation) {
+  Settings settings;
+  settings.mutant = mutant;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    violation = run_replicas(seed, settings).violation;
+    if (!violation.empty()) return seed;
+  }
+  return 0;
+}
+
+int list_mutants(std::uint64_t count) {
+  int missed = 0;
+  for (int i = 1; i < kMutants; ++i) {
+    const auto mutant = static_cast<Mutant>(i);
+    std::string violation;
+    const std::uint64_t seed = hunt(mutant, count, violation);
+    missed += seed == 0 ? 1 : 0;
+    std::printf("| %s | %s | %llu | %s |\n", rule(mutant), name(mutant),
+                static_cast<unsigned long long>(seed),
+                seed == 0 ? "NOT NOTICED" : violation.substr(0, violation.find(':')).c_str());
+    std::fflush(stdout);
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+}  // namespace crane::replica::sim

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-sim --replicas: worlds of whole replicas, many at random or every small one.
+
+#include <cstdint>
+#include <string>
+
+#include "proxy/sim/replicas/search.h"
+#include "proxy/sim/replicas/world.h"
+
+namespace crane::replica::sim {
+
+// Of many worlds.
+struct Totals {
+  std::uint64_t worlds = 0, violations = 0, given_up = 0;
+  std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
+  std::int64_t whole_most_ns = 0;  // from the last fault until all was whole
+  std::uint64_t first_seed = 0;    // that broke a property
+  std::string first;               // and which
+};
+// In so many processes; 1: in this one.
+Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs);
+void print(const Totals& totals);
+// Every small world with two faults, or a part of them (SearchOptions); prints what is stuck.
+// Returns the exit status.
+int search_all(const SearchOptions& options, unsigned jobs);
+// The table of mutants: rule, name, the first seed that notices, the property.
+int list_mutants(std::uint64_t count);
+// The first seed below `count` whose world notices; 0: none.
+std::uint64_t hunt(Mutant mutant, std::uint64_t count, std::string& violation);
+
+}  // namespace crane::replica::sim
