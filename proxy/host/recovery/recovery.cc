@@ -77,7 +77,7 @@ void Recovery::open_requests() {
   actions.propose = [this](std::span<const std::byte> body) {
     return actions_.propose(EntryType::kCheckpoint, 0, body);
   };
-  actions.restart = [this] { return restart_->ask(monotonic_ns()); };
+  actions.restart = [this] { return restart_->ask(); };
   const std::string wanted_not = RecoveryTier::why_no_checkpoints(config_);
   requests_ = std::make_unique<CheckpointRequests>(config_, wanted_not, std::move(actions));
   const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
@@ -89,23 +89,9 @@ void Recovery::open(ServerParts parts) {
   parts_.emplace(std::move(parts));
   if (!start_.state().command.empty()) parts_->monitor.set_command(start_.state().command);
   dump_ = std::make_unique<ServerDump>(*parts_, *packer_);
-  open_restart();
+  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, *dump_, actions_, start_.upper(),
+                                             start_.carried());
   if (ships(config_)) open_shipping();
-}
-
-void Recovery::open_restart() {
-  ServerRestartActions actions;
-  actions.propose = [this](GrantTurns grant, std::span<const std::byte> body) {
-    return actions_.propose(EntryType::kRestart, grant, body);
-  };
-  actions.input_grant = actions_.input_grant;
-  actions.put_out = actions_.put_out;
-  actions.let_in = actions_.let_in;
-  actions.release_log = [this] { dump_->release_log(); };
-  actions.failed = actions_.failed;
-  actions.refused = [this](Index at, const std::string& why) { dump_->refuse(at, why); };
-  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, start_.upper(), start_.carried(),
-                                             std::move(actions));
 }
 
 void Recovery::open_shipping() {
@@ -242,13 +228,7 @@ void Recovery::dump_ended(const std::string& why_not, const std::string& refusal
 
 void Recovery::packed(checkpoint::Tier tier, Index at, const std::string& why_not) {
   if (tier == checkpoint::Tier::kCriu) return dump_->packed(why_not);
-  const std::int64_t took_ns = restart_->packed(monotonic_ns());
-  if (why_not.empty()) {
-    dump_->restarted(at, took_ns);
-  } else {
-    dump_->refuse(at, why_not);
-  }
-  restart_->end_handed_over(why_not);
+  restart_->packed(at, why_not);
 }
 
 // --- the loop -----------------------------------------------------------------------------------
@@ -280,14 +260,14 @@ void Recovery::step_dump(std::int64_t now_ns) {
 
 void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   if (restart_->under_way()) dump_->server_ends(now_ns);
-  ServerRestart::Seen s;
+  replica::change::Tick s;
   s.serves = seen.serves;
   s.may_lead = seen.admitted && !seen.stopping;
   s.done = seen.done;
   s.publishes = packer_->idle() && dump_->idle();
   s.member = member_ && leadership_.role() != consensus::Role::kLearner;
   s.missed = catch_up_.missed();
-  s.refusal = tier_.refusal();
+  s.refused = !tier_.refusal().empty();
   due_ns_ = std::min(restart_->step(s, now_ns), dump_due_ns_);
   if (acceptor_only_ && !seen.stopping) due_ns_ = std::min(due_ns_, first_look_ns_);
 }

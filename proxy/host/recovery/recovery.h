@@ -174,7 +174,6 @@ class Recovery {
 
  private:
   void open_requests();
-  void open_restart();
   void open_shipping();
   bool knows(ReplicaId who) const;
   void packed(checkpoint::Tier tier, Index at, const std::string& why_not);
