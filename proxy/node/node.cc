@@ -109,7 +109,9 @@ bool Node::round() {
   const auto look_for_stalls = [this] {
     // Also when the own server has ended: the others' get to their end by what this one has passed.
     const bool admitted = leadership_.admitted(server_->applied());
-    due_.stalls = stalls_->step(now_ns_, {leadership_.started(), admitted});
+    const StallWatch::Next next = stalls_->step(now_ns_, {leadership_.started(), admitted});
+    due_.stalls = next.due_ns;
+    if (next.diverged != nullptr) fail(ExitStatus::kFenced, next.diverged);
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
   // Also when the lead is gone and the proxy has not heard of it.

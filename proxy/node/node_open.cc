@@ -256,15 +256,8 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
 
 void Node::open_checks() {
   dmt::Layout& layout = server_->layout();
-  StallActions stalls;
-  stalls.probe = [this](std::uint16_t process) { server_->monitor().probe(process); };
-  stalls.propose = [this](EntryType type, std::span<const std::byte> body) {
-    const bool grants = type == EntryType::kAttach;
-    const GrantTurns grant = grants ? proposals_->input_grant() : 0;
-    return leadership_.propose(type, grant, body, now_ns_).ok();
-  };
-  stalls.diverged = [this](const char* why) { fail(ExitStatus::kFenced, why); };
-  stalls_ = std::make_unique<StallWatch>(layout, config_.replicas, std::move(stalls));
+  stalls_ =
+      std::make_unique<StallWatch>(layout, config_.replicas, *server_, leadership_, *proposals_);
 
   LiveCheckActions check;
   check.propose = [this](std::span<const std::byte> payload) {
