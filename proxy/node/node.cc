@@ -132,7 +132,7 @@ bool Node::round() {
                                 !intake_->empty(), [this] { return server_->rest_point(); }};
   if (!end_.done() && mode_.step(now_ns_, layout, progress)) end_.leave_now();
   const bool serves = leadership_.leads() && goes_on() && proxy_->leading();
-  due_.check = live_check_->step({serves, intake_->counts()}, now_ns_);
+  due_.check = live_check_->step(serves, intake_->counts(), now_ns_);
   recovery_->step({proxy_->leading(), admitted, end_.stopping(), end_.done()}, now_ns_);
   due_.consensus = soonest(consensus_->poll(static_cast<std::uint64_t>(now_ns_)));
   if (mode_.member() && !end_.stopping()) {

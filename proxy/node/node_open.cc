@@ -259,26 +259,7 @@ void Node::open_checks() {
   stalls_ =
       std::make_unique<StallWatch>(layout, config_.replicas, *server_, leadership_, *proposals_);
 
-  LiveCheckActions check;
-  check.propose = [this](std::span<const std::byte> payload) {
-    return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
-  };
-  check.send = [this](ReplicaId to, const proxy::Digest& digest) {
-    (void)send(*consensus_, to, digest);
-  };
-  check.members = [this] { return consensus_->members(); };
-  check.maps = [this] { return maps_of(server_->pid()); };
-  check.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
-    mode_.digest(ReplicaId{config_.replica}, own, logged);
-  };
-  check.diverged = [this](const std::string& alarm, Index at) {
-    recovery_->distrust(live_check_->alarms().unbroken(), at);
-    fail(ExitStatus::kDiverged, alarm +
-                                    "; this replica is fenced, start the group again; "
-                                    "crane-run --record DIR --trace keeps every turn");
-  };
-  live_check_ = std::make_unique<LiveCheck>(config_, layout, server_->outputs(), leadership_,
-                                            mode_.member(), std::move(check));
+  live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 
   const StartingPoint& start = recovery_->start();
   if (start.at_checkpoint()) {
@@ -369,6 +350,7 @@ bool Node::open_group() {
   if (config_.restore || consensus_->status().last != Index{0}) {
     progress_->recovers(static_cast<std::uint64_t>(monotonic_ns()));
   }
+  live_check_->opened(*consensus_);
   recovery_->opened(*consensus_);
   open_operators();
   open_http();
