@@ -127,7 +127,7 @@ bool Node::round() {
   }
   if (mode_.watches_stalls()) look_for_stalls();
   const bool admitted = leadership_.admitted(server_->applied());
-  listeners_->step(admitted && !exit.exited());
+  listeners_->step(admitted && !exit.exited(), now_ns_);
   const ServerProgress progress{server_->applied(), exit.exited(), exit.reported(),
                                 !intake_->empty(), [this] { return server_->rest_point(); }};
   if (!end_.done() && mode_.step(now_ns_, layout, progress)) end_.leave_now();

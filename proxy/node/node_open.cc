@@ -16,13 +16,11 @@
 #include "dmt/base/path_below.h"
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
-#include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/host/backlog_room.h"
 #include "proxy/host/consensus_options.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/recovered_clients.h"
-#include "proxy/host/server_maps.h"
 #include "proxy/node/node.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/preflight.h"
@@ -246,12 +244,8 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.supervised = [this] { return supervisor_.present(); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        std::move(service));
-  listeners_ = std::make_unique<Listeners>(
-      layout, *proxy_, host_.get(), supervisor_, [this](const PortBody& body) {
-        return leadership_
-            .propose(EntryType::kPort, proposals_->input_grant(), proxy::bytes_of(body), now_ns_)
-            .ok();
-      });
+  listeners_ = std::make_unique<Listeners>(layout, *proxy_, host_.get(), supervisor_, leadership_,
+                                           *proposals_);
 }
 
 void Node::open_checks() {
