@@ -3,17 +3,18 @@
 
 #include <utility>
 
+#include "proxy/clients/encode.h"
+
 namespace crane::node {
 
 Listeners::Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host,
-                     Supervisor& supervisor, Propose propose)
+                     Supervisor& supervisor, Leadership& leadership, const Proposals& proposals)
     : layout_(layout),
       proxy_(proxy),
       host_(host),
       supervisor_(supervisor),
-      questions_(layout, {[this](std::uint16_t port) { return proxy_.has_listener(port); },
-                          [this](std::uint16_t port) { return open_for_bind(port); },
-                          std::move(propose)}) {}
+      leadership_(leadership),
+      proposals_(proposals) {}
 
 void Listeners::open(std::uint16_t port, std::uint64_t backlog) {
   if (host_ != nullptr) {
@@ -32,6 +33,60 @@ void Listeners::open_all(bool tell_proxy) {
     if (!tell_proxy) continue;
     proxy_.output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
   }
+}
+
+// --- binds that wait ----------------------------------------------------------------------------
+
+void Listeners::recover() {
+  for (std::uint32_t file = 1; file <= layout_.scheduler.files_used; ++file) {
+    const dmt::FileRecord& f = layout_.files[file];
+    if (f.kind != dmt::FileKind::kSocket || f.listener.question == 0) continue;
+    wanted(f.listener.bound.port, f.listener.question);
+  }
+}
+
+void Listeners::step(bool leads, std::int64_t now_ns) {
+  if (questions_.waiting().empty()) return;
+  now_ns_ = now_ns;
+  seen_.clear();
+  for (const auto& [number, question] : questions_.waiting()) {
+    seen_.push_back({number, socket_of(number), proxy_.has_listener(question.port)});
+  }
+  step(replica::ports::Tick{leads, seen_});
+}
+
+// What comes while actions are carried out waits for its turn.
+void Listeners::step(const replica::ports::Event& event) {
+  questions_.step(event);
+  if (std::exchange(carries_out_, true)) return;
+  while (questions_.take_actions(list_)) {
+    for (const replica::ports::Action& action : list_) {
+      std::visit([this](const auto& a) { carry_out(a); }, action);
+    }
+  }
+  carries_out_ = false;
+}
+
+void Listeners::carry_out(const replica::ports::Open& open) {
+  step(replica::ports::Opened{open.question, open_for_bind(open.port)});
+}
+
+void Listeners::carry_out(const replica::ports::Propose& proposal) {
+  const Result<Index> index = leadership_.propose(EntryType::kPort, proposals_.input_grant(),
+                                                  proxy::bytes_of(proposal.body), now_ns_);
+  step(replica::ports::Proposed{proposal.body.question, index.ok()});
+}
+
+// The socket whose bind waits; 0: none does.  The server runs meanwhile: a record that changes
+// under our eyes has no such number.
+std::uint32_t Listeners::socket_of(std::uint64_t question) const noexcept {
+  const std::uint32_t used = __atomic_load_n(&layout_.scheduler.files_used, __ATOMIC_ACQUIRE);
+  for (std::uint32_t file = 1; file <= used; ++file) {
+    const dmt::FileRecord& f = layout_.files[file];
+    if (__atomic_load_n(&f.kind, __ATOMIC_RELAXED) != dmt::FileKind::kSocket) continue;
+    if (__atomic_load_n(&f.listener.question, __ATOMIC_RELAXED) == question) return file;
+  }
+  return 0;
 }
 
 // Without a crane-run the server gets its port, and the next one opens it.

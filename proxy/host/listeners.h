@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where clients reach the server's ports on this machine: the host's own listeners, or those that
-// crane-run opens; and binds of the server that wait to know whether their port is free there
-// (port_questions.h).
+// crane-run opens; and binds of the server that wait to know whether their port is free there,
+// which a machine answers (proxy/replica/clients/port_questions.h).
 //
 // Threads: the node's one thread.
 // INVARIANT LISTEN-1  Each port at which the server listens is asked for until a listener is there:
 //                     again by each crane-run that takes this node over.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
+#include <vector>
 
-#include "dmt/base/result.h"
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
 #include "proxy/host/host_role.h"
-#include "proxy/host/port_questions.h"
+#include "proxy/host/leadership.h"
+#include "proxy/host/proposals.h"
 #include "proxy/host/supervisor.h"
+#include "proxy/replica/clients/port_questions.h"
 
 namespace crane::node {
 
 class Listeners {
  public:
-  // Proposes PORT; false: not now.
-  using Propose = std::function<bool(const PortBody& body)>;
-
   // `host`: nullptr when a crane-run has started this node.  All outlive it.
   Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host, Supervisor& supervisor,
-            Propose propose);
+            Leadership& leadership, const Proposals& proposals);
 
   // The server listens there.
   void open(std::uint16_t port, std::uint64_t backlog);
@@ -37,24 +34,36 @@ class Listeners {
   void open_all(bool tell_proxy);
 
   // --- binds that wait
-  void wanted(std::uint16_t port, std::uint64_t question) { questions_.wanted(port, question); }
+  void wanted(std::uint16_t port, std::uint64_t question) {
+    step(replica::ports::Wanted{port, question});
+  }
   // No listener for a port that was asked for: errno, or 0 when clients are not to reach it.
-  void settled(std::uint16_t port, int error) { questions_.settled(port, error); }
+  void settled(std::uint16_t port, int error) { step(replica::ports::Settled{port, error}); }
   // The crane-run that was asked is gone.
-  void ask_again() { questions_.ask_again(); }
+  void ask_again() { step(replica::ports::AskAgain{}); }
   // The server comes from a checkpoint.  REQUIRES the turn.
-  void recover() { questions_.recover(); }
+  void recover();
   // `leads`: this replica may answer for the group.
-  void step(bool leads) { questions_.step(leads); }
+  void step(bool leads, std::int64_t now_ns);
 
  private:
+  void step(const replica::ports::Event& event);
+  void carry_out(const replica::ports::Open& open);
+  void carry_out(const replica::ports::Propose& proposal);
   std::optional<int> open_for_bind(std::uint16_t port);
+  std::uint32_t socket_of(std::uint64_t question) const noexcept;
 
   dmt::Layout& layout_;
   proxy::Proxy& proxy_;
   HostRole* const host_;
   Supervisor& supervisor_;
-  PortQuestions questions_;
+  Leadership& leadership_;
+  const Proposals& proposals_;
+  replica::PortQuestions questions_;
+  replica::ports::ActionList list_;  // being carried out
+  bool carries_out_ = false;
+  std::vector<replica::ports::Seen> seen_;
+  std::int64_t now_ns_ = 0;  // of the last step
 };
 
 }  // namespace crane::node

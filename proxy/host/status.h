@@ -66,7 +66,7 @@ struct NodeStatus {
   bool settled = false;             // no thread had the turn while clock and hash were read
   bool spins = false;               // the stall rule is in force
   std::uint64_t preempted = 0;      // how often a thread gave way here
-  Standing standing;
+  replica::Standing standing;
   // Live checking: the last cut at which this replica and a majority were equal, and what the last
   // judgement was: "equal", "different", "unknown".
   std::uint64_t verified = 0;

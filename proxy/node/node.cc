@@ -108,7 +108,9 @@ bool Node::round() {
   const auto look_for_stalls = [this] {
     // Also when the own server has ended: the others' get to their end by what this one has passed.
     const bool admitted = leadership_.admitted(server_->applied());
-    due_.stalls = stalls_->step(now_ns_, {leadership_.started(), admitted});
+    const StallWatch::Next next = stalls_->step(now_ns_, {leadership_.started(), admitted});
+    due_.stalls = next.due_ns;
+    if (next.diverged != nullptr) fail(ExitStatus::kFenced, next.diverged);
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
   // Also when the lead is gone and the proxy has not heard of it.
@@ -124,12 +126,12 @@ bool Node::round() {
   }
   if (mode_.watches_stalls()) look_for_stalls();
   const bool admitted = leadership_.admitted(server_->applied());
-  listeners_->step(admitted && !exit.exited());
+  listeners_->step(admitted && !exit.exited(), now_ns_);
   const ServerProgress progress{server_->applied(), exit.exited(), exit.reported(),
                                 !intake_->empty(), [this] { return server_->rest_point(); }};
   if (!end_.done() && mode_.step(now_ns_, layout, progress)) end_.leave_now();
   const bool serves = leadership_.leads() && goes_on() && proxy_->leading();
-  due_.check = live_check_->step({serves, intake_->counts()}, now_ns_);
+  due_.check = live_check_->step(serves, intake_->counts(), now_ns_);
   recovery_->step({proxy_->leading(), admitted, end_.stopping(), end_.done()}, now_ns_);
   due_.consensus = soonest(consensus_->poll(static_cast<std::uint64_t>(now_ns_)));
   if (mode_.member() && !end_.stopping()) {

@@ -139,7 +139,13 @@ void Node::on_output(const OutputHeader& header, proxy::Pieces pieces, bool last
       break;
     case OutputType::kAdmitted:
       recovery_->admitted(Index{header.conn});
-      return live_check_->admitted(header, !end_.done(), now_ns_);
+      if (const auto alarm = live_check_->admitted(header, !end_.done(), now_ns_)) {
+        recovery_->distrust(live_check_->alarms().unbroken(), alarm->at);
+        fail(ExitStatus::kDiverged, alarm->alarm +
+                                        "; this replica is fenced, start the group again; "
+                                        "crane-run --record DIR --trace keeps every turn");
+      }
+      return;
     case OutputType::kTurns:
       return;  // no client's
     default:

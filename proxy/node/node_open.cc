@@ -16,13 +16,11 @@
 #include "dmt/base/path_below.h"
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
-#include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/host/backlog_room.h"
 #include "proxy/host/consensus_options.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/recovered_clients.h"
-#include "proxy/host/server_maps.h"
 #include "proxy/node/node.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/preflight.h"
@@ -246,46 +244,16 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.supervised = [this] { return supervisor_.present(); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        std::move(service));
-  listeners_ = std::make_unique<Listeners>(
-      layout, *proxy_, host_.get(), supervisor_, [this](const PortBody& body) {
-        return leadership_
-            .propose(EntryType::kPort, proposals_->input_grant(), proxy::bytes_of(body), now_ns_)
-            .ok();
-      });
+  listeners_ = std::make_unique<Listeners>(layout, *proxy_, host_.get(), supervisor_, leadership_,
+                                           *proposals_);
 }
 
 void Node::open_checks() {
   dmt::Layout& layout = server_->layout();
-  StallActions stalls;
-  stalls.probe = [this](std::uint16_t process) { server_->monitor().probe(process); };
-  stalls.propose = [this](EntryType type, std::span<const std::byte> body) {
-    const bool grants = type == EntryType::kAttach;
-    const GrantTurns grant = grants ? proposals_->input_grant() : 0;
-    return leadership_.propose(type, grant, body, now_ns_).ok();
-  };
-  stalls.diverged = [this](const char* why) { fail(ExitStatus::kFenced, why); };
-  stalls_ = std::make_unique<StallWatch>(layout, config_.replicas, std::move(stalls));
+  stalls_ =
+      std::make_unique<StallWatch>(layout, config_.replicas, *server_, leadership_, *proposals_);
 
-  LiveCheckActions check;
-  check.propose = [this](std::span<const std::byte> payload) {
-    return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
-  };
-  check.send = [this](ReplicaId to, const proxy::Digest& digest) {
-    (void)send(*consensus_, to, digest);
-  };
-  check.members = [this] { return consensus_->members(); };
-  check.maps = [this] { return maps_of(server_->pid()); };
-  check.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
-    mode_.digest(ReplicaId{config_.replica}, own, logged);
-  };
-  check.diverged = [this](const std::string& alarm, Index at) {
-    recovery_->distrust(live_check_->alarms().unbroken(), at);
-    fail(ExitStatus::kDiverged, alarm +
-                                    "; this replica is fenced, start the group again; "
-                                    "crane-run --record DIR --trace keeps every turn");
-  };
-  live_check_ = std::make_unique<LiveCheck>(config_, layout, server_->outputs(), leadership_,
-                                            mode_.member(), std::move(check));
+  live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 
   const StartingPoint& start = recovery_->start();
   if (start.at_checkpoint()) {
@@ -376,6 +344,7 @@ bool Node::open_group() {
   if (config_.restore || consensus_->status().last != Index{0}) {
     progress_->recovers(static_cast<std::uint64_t>(monotonic_ns()));
   }
+  live_check_->opened(*consensus_);
   recovery_->opened(*consensus_);
   open_operators();
   open_http();

@@ -94,23 +94,9 @@ void Recovery::open(ServerParts parts) {
   parts_.emplace(std::move(parts));
   if (!start_.state().command.empty()) parts_->monitor.set_command(start_.state().command);
   dump_ = std::make_unique<ServerDump>(*parts_, *packer_);
-  open_restart();
+  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, *dump_, *this, actions_,
+                                             start_.upper(), start_.carried());
   if (ships(config_)) open_shipping();
-}
-
-void Recovery::open_restart() {
-  ServerRestartActions actions;
-  actions.propose = [this](GrantTurns grant, std::span<const std::byte> body) {
-    return actions_.propose(EntryType::kRestart, grant, body);
-  };
-  actions.input_grant = actions_.input_grant;
-  actions.put_out = actions_.put_out;
-  actions.let_in = actions_.let_in;
-  actions.release_log = [this] { dump_->release_log(); };
-  actions.failed = actions_.failed;
-  actions.refused = [this](Index at, const std::string& why) { feed(replica::NotTaken{at, why}); };
-  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, start_.upper(), start_.carried(),
-                                             std::move(actions));
 }
 
 void Recovery::open_shipping() {
@@ -192,11 +178,9 @@ void Recovery::dump_ended(const std::string& why_not, const std::string& refusal
 }
 
 void Recovery::packed(checkpoint::Tier tier, Index at, const std::string& why_not) {
-  const bool by_criu = tier == checkpoint::Tier::kCriu;
-  if (by_criu) dump_->packed(why_not);
-  const std::int64_t took_ns = by_criu ? 0 : restart_->packed(monotonic_ns());
-  feed(replica::Packed{at, packer_->end(), by_criu, took_ns, why_not});
-  if (!by_criu) restart_->end_handed_over(why_not);
+  if (tier != checkpoint::Tier::kCriu) return restart_->packed(at, why_not);
+  dump_->packed(why_not);
+  feed(replica::Packed{at, packer_->end(), true, 0, why_not});
 }
 
 // --- the loop -----------------------------------------------------------------------------------
@@ -214,14 +198,14 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
 
 void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   if (restart_->under_way() && !machine_.idle()) feed(replica::ServerEnds{});
-  ServerRestart::Seen s;
+  replica::change::Tick s;
   s.serves = seen.serves;
   s.may_lead = seen.admitted && !seen.stopping;
   s.done = seen.done;
   s.publishes = packer_->idle() && machine_.idle();
   s.member = member_ && leadership_.role() != consensus::Role::kLearner;
   s.missed = machine_.missed();
-  s.refusal = machine_.refusal();
+  s.refused = !machine_.refusal().empty();
   restart_due_ns_ = restart_->step(s, now_ns);
 }
 
@@ -411,7 +395,7 @@ void Recovery::carry_out(const replica::Pack&) {
 std::string Recovery::ask(const nlohmann::json& request) {
   if (request.value("tier", "") == "restart") {
     if (!leadership_.started()) return refused("not_leader", "this replica does not lead");
-    return restart_->ask(monotonic_ns());
+    return restart_->ask();
   }
   const int named = request.value("replica", -1);
   replica::CheckpointWanted event;

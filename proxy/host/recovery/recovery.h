@@ -65,7 +65,7 @@ struct RecoveryActions {
   std::function<void(ExitStatus status, const std::string& why)> failed;
 };
 
-class Recovery {
+class Recovery final : public EventSink {
  public:
   // `member`: a replay takes no checkpoints.  The references outlive it.
   Recovery(event_base* base, const Config& config, const Leadership& leadership,
@@ -163,7 +163,6 @@ class Recovery {
   void stop();
 
  private:
-  void open_restart();
   void open_shipping();
   bool knows(ReplicaId who) const;
   void packed(checkpoint::Tier tier, Index at, const std::string& why_not);
@@ -173,7 +172,7 @@ class Recovery {
   bool reaches_beginning() const;
 
   // --- the machine
-  void feed(replica::Event event);
+  void feed(replica::Event event) override;
   void look_at_group(std::int64_t now_ns);
   replica::Facts facts(std::int64_t now_ns) const;
   void carry_out_all();

@@ -19,8 +19,18 @@
 #include "proxy/host/server_monitor.h"
 #include "proxy/host/slot0.h"
 #include "proxy/host/stall_watch.h"
+#include "proxy/replica/step.h"
 
 namespace crane::node {
+
+// Takes what happened to the server's checkpoints, for the machine that decides (recovery.h).
+class EventSink {
+ public:
+  virtual void feed(replica::Event event) = 0;
+
+ protected:
+  ~EventSink() = default;
+};
 
 struct ServerParts {
   const Config& config;

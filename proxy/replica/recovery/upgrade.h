@@ -55,12 +55,16 @@ class Upgrade {
     dead_ = false;
     return &before_;
   }
-  // kKeep was committed, and an entry was admitted; true: the server on trial stays.
+  // kKeep was committed.
   void keep_committed(Index at) {
     if (state_ == State::kTrial) keep_at_ = at;
   }
+  // Whether the server on trial stays when it admits this entry, and when it did: true.
+  bool awaits(Index at) const noexcept {
+    return state_ == State::kTrial && value(keep_at_) != 0 && at == keep_at_;
+  }
   bool admitted(Index at) {
-    if (state_ != State::kTrial || value(keep_at_) == 0 || at != keep_at_) return false;
+    if (!awaits(at)) return false;
     state_ = State::kKept;
     return true;
   }

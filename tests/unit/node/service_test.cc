@@ -232,7 +232,7 @@ TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
   Supervisor supervisor(ends[0]);
-  Listeners listeners(w, proxy, nullptr, supervisor, [](const PortBody&) { return true; });
+  Listeners listeners(w, proxy, nullptr, supervisor, leadership, proposals);
   w.files[1].kind = dmt::FileKind::kListener;
   w.files[1].listener.port = 6379;
   w.files[1].listener.backlog = 511;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What live checking (proxy/record/verification.h) has a node decide: when the leader proposes a
+// HASH entry and what it says, the judgement that all replicas make of it alike, and what a replica
+// does that differs.
+//
+//   leader: Tick -> LookAtMembers, Propose          every replica: Committed, Admitted ->
+//   TakeDigest Taken -> SendDigest .. the leader: Heard .. the next Propose carries it back to all
+//
+// The contract with the shell (proxy/host/live_check.h) is that of consensus/core/step.h: actions
+// are carried out in order and completely before those of a later step, every event is legal in
+// every state.  Members answers LookAtMembers, Proposed Propose, Taken TakeDigest, Raised Raise.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT CHECK-1  A digest is taken at the admission of its cut, the same moment of the schedule
+//                    on every replica; entries that the server has not admitted yet wait.
+// INVARIANT CHECK-2  The leader counts only digests of its own view and of the last cut that it
+//                    proposed.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "proxy/record/alarms.h"
+#include "proxy/record/verification.h"
+#include "proxy/replica/deadline.h"
+
+namespace crane::replica {
+
+namespace cuts {
+
+// --- events
+
+// The replica begins at a checkpoint, at `at`, of this state of the alarms.
+struct Restored {
+  Index at{};
+  std::uint64_t verified = 0;
+  std::uint64_t restarted_from = 0;
+};
+// A HASH entry of the log, in its order.
+struct Committed {
+  Viewstamp at;
+  proxy::HashBody body;
+};
+// The own server admitted it; what it put out before was hashed.
+struct Admitted {
+  proxy::SchedulePoint here{};
+  bool takes_digests = false;  // the replica has not come to its end
+  std::size_t voters = 0;
+};
+// What this node knows of its role, with the events that need it.
+struct Reign {
+  bool leads = false;
+  View view{};
+};
+struct Taken {
+  proxy::Digest digest{};
+  Reign reign;
+};
+// A replica's digest.
+struct Heard {
+  ReplicaId from{};
+  proxy::Digest digest{};
+  Reign reign;
+};
+// This replica begins to lead.
+struct Led {};
+struct Tick {
+  bool serves = false;                     // it leads, takes clients, and goes on
+  bool busy = false;                       // nothing can be proposed now
+  std::span<const std::uint64_t> entries;  // committed, by EntryType; valid during the step
+  std::uint64_t output_bytes = 0;
+};
+struct Members {
+  std::span<const consensus::MemberStatus> members;  // valid during the step
+};
+struct Proposed {
+  bool ok = false;
+  bool cut = false;
+  Index index{};
+};
+struct Raised {
+  std::string alarm;
+  Index at{};
+  bool accused = false;
+  std::string when;  // the wall clock's time as text
+};
+
+using Event =
+    std::variant<Tick, Restored, Committed, Admitted, Taken, Heard, Led, Members, Proposed, Raised>;
+
+// --- actions
+
+struct LookAtMembers {};
+// A HASH entry; `with_evidence`: of the last cut.
+struct Propose {
+  proxy::HashBody body;
+  bool with_evidence = false;
+};
+// And the evidence for it.
+struct TakeDigest {
+  View view{};
+  proxy::SchedulePoint here{};
+};
+// Out of band: it may be lost, and counts as unknown then.
+struct SendDigest {
+  ReplicaId to{};
+  proxy::Digest digest{};
+};
+// The own digest at a cut, and what the log tells of all replicas' there.
+struct Compared {
+  proxy::Digest own{};
+  proxy::Digests logged;
+};
+// All were equal where the evidence was taken.
+struct Verified {};
+// Nothing before is compared any more.
+struct BeginAnew {
+  proxy::SchedulePoint here{};
+};
+// Replicas differ: what is said of it, with the differences from what the leader did.
+struct Raise {
+  std::string what;
+  Index at{};
+  ReplicaId leader{};
+  std::optional<proxy::Evidence> theirs;  // nullopt: there is none to compare the own with
+  bool says = false;                      // the log has not said so yet
+  bool keeps_evidence = false;
+  bool accused = false;
+};
+// This replica is in the minority: it must not go on.
+struct Diverged {
+  std::string alarm;
+  Index at{};
+};
+
+using Action = std::variant<LookAtMembers, Propose, TakeDigest, SendDigest, Compared, Verified,
+                            BeginAnew, Raise, Diverged>;
+using ActionList = std::vector<Action>;
+
+struct Options {
+  ReplicaId self{};
+  std::uint8_t replicas = 1;
+  bool judges = true;  // as a member of the group; a replay only compares
+};
+
+}  // namespace cuts
+
+class Cuts {
+ public:
+  explicit Cuts(const cuts::Options& options) noexcept : options_(options) {}
+
+  void step(const cuts::Event& event, std::int64_t now_ns);
+  // Gives the actions since the last call by swapping buffers; false when there are none.
+  bool take_actions(cuts::ActionList& out);
+  // When the next Tick is due; kNever: after the next event.
+  std::int64_t deadline_ns() const noexcept { return due_ns_; }
+  // Whether Admitted with this entry changes anything (CHECK-1).
+  bool awaits(std::uint64_t index) const noexcept {
+    return !hashes_.empty() && value(hashes_.front().at.index) == index;
+  }
+
+  const proxy::Alarms& alarms() const noexcept { return alarms_; }
+  proxy::Verdict verdict() const noexcept { return verdict_; }
+  // CLOCK_MONOTONIC at the last cut at which this replica and a majority were equal; 0: never.
+  std::int64_t verified_ns() const noexcept { return verified_ns_; }
+
+ private:
+  void on(const cuts::Restored& restored);
+  void on(const cuts::Committed& entry) { hashes_.push_back(entry); }
+  void on(const cuts::Admitted& entry);
+  void on(const cuts::Taken& taken);
+  void on(const cuts::Heard& heard);
+  void on(const cuts::Led&);
+  void on(const cuts::Tick& tick);
+  void on(const cuts::Members& group);
+  void on(const cuts::Proposed& proposed);
+  void on(const cuts::Raised& raised);
+
+  proxy::VerifyPolicy::Work work_done(const cuts::Tick& tick) const noexcept;
+  bool all_digests_there(std::span<const consensus::MemberStatus> members) const;
+  void propose(std::span<const consensus::MemberStatus> members);
+  void judge(proxy::HashBody& body, ReplicaId proposer, std::size_t voters);
+  void replace_own_digest(proxy::Digests& digests) const;
+
+  const cuts::Options options_;
+  cuts::ActionList actions_;
+  std::int64_t now_ns_ = 0;
+  std::int64_t due_ns_ = kNever;
+  Index began_at_{};                    // the checkpoint's entry; 0: none
+  std::deque<cuts::Committed> hashes_;  // not yet admitted by the own server
+  proxy::VerifyPolicy policy_;
+  proxy::VerifyPolicy::Work done_{};         // as of the last Tick
+  bool looks_ = false;                       // at the members
+  std::uint64_t cut_ = 0;                    // the last one proposed here
+  proxy::Digests digests_;                   // leader: of that cut; empty: it was none
+  std::optional<proxy::Digest> own_digest_;  // at the last cut
+  std::uint64_t evidence_cut_ = 0;           // where the evidence ends
+  std::int64_t verified_ns_ = 0;
+  proxy::Verdict verdict_ = proxy::Verdict::kUnknown;
+  proxy::Alarms alarms_;
+};
+
+// At least 1.
+std::size_t voters_of(std::span<const consensus::MemberStatus> members);
+
+}  // namespace crane::replica

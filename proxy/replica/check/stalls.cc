@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/check/stalls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::replica {
+
+using namespace stalls;
+
+namespace {
+
+// Probes of a thread, and of one that was stalled before: some are needed before it is caught.
+constexpr std::int64_t kProbeNs = 2'500'000;
+constexpr std::int64_t kProbeKnownNs = 60'000;
+// Without START admitted: only a thread that is stalled for so long is preempted (STALL-1).
+constexpr std::int64_t kLongNs = 2'000'000'000;
+// When a thread is said to be stalled.
+constexpr std::int64_t kReportNs = 5'000'000'000;
+// PASSED entries are at least so far apart, for a server that waits and for one that works.
+constexpr std::int64_t kTellIdleNs = 200'000;
+constexpr std::int64_t kTellBusyNs = 1'000'000;
+
+}  // namespace
+
+void Stalls::step(const Event& event, std::int64_t now_ns) {
+  now_ns_ = now_ns;
+  std::visit([this](const auto& e) { on(e); }, event);
+}
+
+bool Stalls::take_actions(ActionList& out) {
+  out.clear();
+  std::swap(out, actions_);
+  return !out.empty();
+}
+
+// --- the log ------------------------------------------------------------------------------------
+
+void Stalls::on(const Passed& entry) {
+  if (!options_.on || closed_) return;
+  passed_ = std::max(passed_, entry.clock);
+  news_ = true;
+}
+
+void Stalls::on(const Preempt& entry) {
+  if (!options_.on || closed_) return;
+  passed_ = std::max(passed_, entry.body.clock);
+  if (entry.body.clock >= restored_) orders_.push_back(entry.body);
+  news_ = true;
+}
+
+void Stalls::on(const Restored& restored) {
+  passed_ = passed_proposed_ = restored.passed;
+  restored_ = restored.clock;
+  obeyed_ = restored.obeyed;
+}
+
+// --- the server ---------------------------------------------------------------------------------
+
+void Stalls::on(const Tick& tick) {
+  news_ = false;
+  if (!tick.leads) {  // what was proposed under this leader may be lost: the next time, again
+    proposed_clock_ = kNoClock;
+    passed_proposed_ = passed_;
+  }
+  if (options_.on) {
+    hand_out_orders(tick);
+    settle_held(tick);
+  }
+  bring_back(tick);
+  due_ns_ = look(tick);
+  if (options_.on && tick.leads && !options_.alone) {
+    due_ns_ = std::min(due_ns_, tell_progress(tick));
+  }
+}
+
+void Stalls::hand_out_orders(const Tick& tick) {
+  if (tick.obeyed != obeyed_) {
+    obeyed_ = tick.obeyed;
+    published_ = false;
+    orders_.pop_front();
+  }
+  // A server that is past an order can never obey it: an earlier leader's that went on while this
+  // was decided.
+  if (!orders_.empty() && tick.clock > orders_.front().clock && !published_) {
+    actions_.emplace_back(
+        Diverged{"the server is past a turn at which the group preempts a thread"});
+    return;
+  }
+  std::uint64_t limit = tick.leads ? kNoClock : passed_;
+  // DMT-W2; the held slot obeys where it is held, and what follows need not wait for us.
+  const bool obeys_held =
+      tick.leads && tick.held && !orders_.empty() && tick.held->clock == orders_.front().clock;
+  if (!orders_.empty() && !obeys_held) limit = std::min(limit, orders_.front().clock);
+  if (limit != tick.told) actions_.emplace_back(TellClock{limit});
+  if (!orders_.empty() && !published_) {
+    published_ = true;
+    actions_.emplace_back(Order{orders_.front()});
+  }
+}
+
+void Stalls::settle_held(const Tick& tick) {
+  if (!tick.held) return;
+  if (!tick.leads) {
+    actions_.emplace_back(LetGo{});
+  } else if (proposed_clock_ != tick.held->clock) {
+    actions_.emplace_back(Propose{*tick.held});
+  }
+}
+
+std::int64_t Stalls::look(const Tick& tick) {
+  if (!tick.holder) {
+    standing_ = {};
+    return kNever;
+  }
+  const Holder& now = *tick.holder;
+  if (now.in_operation || now.slot != standing_.slot || now.clock != standing_.clock) {
+    standing_ = {now.slot, now.clock, now_ns_};
+    probed_at_ns_ = now_ns_;
+    reported_ = false;
+  }
+  const std::int64_t lasts = now_ns_ - standing_.since_ns;
+  if (lasts >= kReportNs && !reported_) {
+    reported_ = true;
+    actions_.emplace_back(Warn{fmt::format(
+        "slot {} has had the turn at clock {} for {} s without an operation: a long computation, "
+        "or a loop that waits for another thread (then the group needs --spins)",
+        now.slot, now.clock, lasts / 1'000'000'000)});
+  }
+  if (!options_.on) return kNever;
+  const bool ordered = published_ && orders_.front().clock == now.clock;
+  // STALL-1.  A server that is behind what an earlier leader has passed may not decide what that
+  // one did not.
+  const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
+  const bool may_catch = tick.leads && (tick.decides || stood_there);
+  if (!ordered && !tick.leads) return kNever;
+  const std::int64_t period = ordered                        ? kProbeKnownNs
+                              : options_.computation_ns != 0 ? options_.computation_ns
+                              : now.known                    ? kProbeKnownNs
+                                                             : kProbeNs;
+  if (now_ns_ - probed_at_ns_ >= period) {
+    probed_at_ns_ = now_ns_;
+    const bool wanted = ordered || (may_catch && now.helps && !tick.held);
+    if (wanted) actions_.emplace_back(Probe{now.slot});
+  }
+  return probed_at_ns_ + period;
+}
+
+// A new leader asks for all who are there: what the one before proposed may be lost, and an ATTACH
+// that comes twice has no effect.
+void Stalls::bring_back(const Tick& tick) {
+  const bool fresh = tick.leads && !led_;
+  led_ = tick.leads;
+  if (tick.arrivals == seen_arrivals_ && !fresh) return;
+  seen_arrivals_ = tick.arrivals;
+  if (!tick.leads) return;
+  if (fresh) attach_proposed_.clear();
+  actions_.emplace_back(LookForArrived{});
+}
+
+void Stalls::on(const Arrived& arrived) {
+  const auto in = [](const auto& list, const auto& is) {
+    return std::any_of(list.begin(), list.end(), is);
+  };
+  std::erase_if(attach_proposed_, [&](const AttachBody& a) {
+    return !in(arrived.slots, [&a](const AttachBody& b) { return a.slot == b.slot; });
+  });
+  for (const AttachBody& body : arrived.slots) {
+    const bool proposed = in(attach_proposed_, [&body](const AttachBody& a) {
+      return a.slot == body.slot && a.number == body.number;
+    });
+    if (!proposed) actions_.emplace_back(Propose{body});
+  }
+}
+
+std::int64_t Stalls::tell_progress(const Tick& tick) {
+  passed_proposed_ = std::max(passed_proposed_, passed_);
+  if (tick.clock <= passed_proposed_) return kNever;
+  const std::int64_t due = told_at_ns_ + (tick.idle ? kTellIdleNs : kTellBusyNs);
+  if (now_ns_ < due) return due;
+  actions_.emplace_back(Propose{PassedBody{tick.clock}});
+  return kNever;
+}
+
+void Stalls::on(const Proposed& proposed) {
+  if (const auto* preempt = std::get_if<PreemptBody>(&proposed.entry)) {
+    if (proposed.ok) proposed_clock_ = preempt->clock;
+  } else if (const auto* passed = std::get_if<PassedBody>(&proposed.entry)) {
+    if (!proposed.ok) return;
+    passed_proposed_ = passed->clock;
+    told_at_ns_ = now_ns_;
+  } else if (proposed.ok) {
+    attach_proposed_.push_back(std::get<AttachBody>(proposed.entry));
+  } else {
+    led_ = false;  // the next step tries again
+  }
+}
+
+}  // namespace crane::replica

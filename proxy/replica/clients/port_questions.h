@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The leader's answers to binds of its server that wait to know whether the outside can have a port
+// (OutputType::kPortWanted): asks whatever opens ports for clients, and proposes PORT.
+//
+// Every replica remembers what its server asked, so that a new leader can answer; whether a bind
+// still waits comes with each Tick.
+//
+// The contract with the shell (proxy/host/listeners.h) is that of consensus/core/step.h: actions
+// are carried out in order and completely before those of a later step, every event is legal in
+// every state.  Opened answers Open, Proposed answers Propose.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT PORT-1  A leader proposes at most one answer to a question; two leaders may, and
+//                   admission obeys the first.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+
+namespace crane::replica {
+
+namespace ports {
+
+// --- events
+
+// The server asks.
+struct Wanted {
+  std::uint16_t port = 0;
+  std::uint64_t question = 0;
+};
+// The answer to Open: errno or 0; nothing when it comes later, as Seen::has or Settled.
+struct Opened {
+  std::uint64_t question = 0;
+  std::optional<int> error;
+};
+// The later answer: errno, or 0 for a port that needs no listening socket.
+struct Settled {
+  std::uint16_t port = 0;
+  int error = 0;
+};
+// What was asked is gone.
+struct AskAgain {};
+struct Proposed {
+  std::uint64_t question = 0;
+  bool ok = false;
+};
+// Of a question: the socket whose bind waits, 0: none does; the group has a listening socket.
+struct Seen {
+  std::uint64_t question = 0;
+  std::uint32_t file = 0;
+  bool has = false;
+};
+struct Tick {
+  bool leads = false;  // this replica's server has admitted its leader's START, and it may propose
+  std::span<const Seen> seen;  // of each question of waiting(); valid during the step
+};
+
+using Event = std::variant<Tick, Wanted, Opened, Settled, AskAgain, Proposed>;
+
+// --- actions
+
+// Tries to.
+struct Open {
+  std::uint64_t question = 0;
+  std::uint16_t port = 0;
+};
+struct Propose {
+  PortBody body{};
+};
+
+using Action = std::variant<Open, Propose>;
+using ActionList = std::vector<Action>;
+
+}  // namespace ports
+
+class PortQuestions {
+ public:
+  enum class State : std::uint8_t { kNew, kAsked, kAnswered };  // in this reign
+  struct Question {
+    std::uint16_t port = 0;
+    std::uint32_t file = 0;  // as of the last Tick
+    State state = State::kNew;
+  };
+
+  void step(const ports::Event& event) {
+    std::visit([this](const auto& e) { on(e); }, event);
+  }
+  // Gives the actions since the last call by swapping buffers; false when there are none.
+  bool take_actions(ports::ActionList& out) {
+    out.clear();
+    std::swap(out, actions_);
+    return !out.empty();
+  }
+  // By number.  Empty: a Tick does nothing.
+  const std::map<std::uint64_t, Question>& waiting() const noexcept { return waiting_; }
+
+ private:
+  void on(const ports::Tick& tick);
+  void on(const ports::Wanted& wanted) { waiting_[wanted.question] = {wanted.port}; }
+  void on(const ports::Opened& opened);
+  void on(const ports::Settled& settled) { settled_[settled.port] = settled.error; }
+  void on(const ports::AskAgain&);
+  void on(const ports::Proposed& proposed);
+  void look(std::uint64_t number, Question& question, bool has);
+
+  ports::ActionList actions_;
+  std::map<std::uint64_t, Question> waiting_;
+  std::map<std::uint16_t, int> settled_;  // ports, while they are asked for
+};
+
+}  // namespace crane::replica

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A machine of server_change.h with a shell that notes its actions, and answers as the test says.
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/replica/recovery/server_change.h"
+
+namespace crane::replica::change {
+
+inline constexpr std::int64_t kMs = 1'000'000, kS = 1000 * kMs;
+inline constexpr View kView{256};
+inline const Upgrade::Words kOld{"/bin/old"}, kNew{"/bin/new", "-x"};
+
+inline Options options() {
+  Options o;
+  o.container = o.restarts = true;
+  return o;
+}
+
+struct ServerChangeTest {
+  explicit ServerChangeTest(const Options& o = options()) : machine(o) {
+    tick.view = kView;
+    tick.serves = tick.may_lead = tick.publishes = tick.runs = true;
+  }
+
+  // The actions that follow from an event, by name; what an action asks for is answered.
+  std::vector<std::string> step(const Event& event) {
+    machine.step(event, now_ns);
+    std::vector<std::string> names;
+    ActionList list;
+    while (machine.take_actions(list)) {
+      for (const Action& a : list) {
+        std::visit([&](const auto& action) { names.emplace_back(carry_out(action)); }, a);
+      }
+    }
+    std::erase(names, "");
+    return names;
+  }
+  std::vector<std::string> look(std::int64_t after_ns = 0) {
+    now_ns += after_ns;
+    return step(tick);
+  }
+  std::vector<std::string> commit(std::uint32_t what, std::uint64_t index,
+                                  const std::optional<Next>& next = {}, unsigned patience_s = 0) {
+    Committed entry;
+    entry.body = {what, patience_s};
+    entry.place.at.at.index = Index{index};
+    entry.next = next;
+    return step(entry);
+  }
+  std::vector<std::string> admit(std::uint64_t index) {
+    tick.applied = Index{index};
+    return step(Admitted{Index{index}});
+  }
+  // A RESTART that this server has been told of, and has ended at.
+  void end_at(std::uint64_t index, const std::optional<Next>& next = {}, unsigned patience_s = 30) {
+    REQUIRE(commit(RestartBody::kEnd, index, next, patience_s) == Names{"KeepFiles"});
+    admit(index);
+    REQUIRE(machine.expects_end());
+    REQUIRE(step(EndedAtTurn{}).empty());
+  }
+  // The second entry, and the end of it for the kernel: the next server begins.
+  std::vector<std::string> begin_at(std::uint64_t index) {
+    REQUIRE(commit(RestartBody::kBegin, index) == Names{"NotePlace"});
+    tick.applied = Index{index};
+    REQUIRE(look() == Names{"LookWhetherOver", "NoteServer"});
+    REQUIRE(machine.expects_gone());
+    REQUIRE(step(Gone{}).empty());
+    return look();
+  }
+  // A server of another command line takes the place of the first one.
+  void on_trial() {
+    end_at(10, Next{"", kNew, kOld, true});
+    REQUIRE(look() == Names{"Propose"});
+    REQUIRE(begin_at(15) == Names{"BeginServer", "ReleaseLog"});
+    REQUIRE(begun.command == kNew);
+    REQUIRE(machine.upgrade().on_trial());
+  }
+  static OutputHeader listen() {
+    OutputHeader header{};
+    header.type = OutputType::kListen;
+    header.conn = 80;
+    return header;
+  }
+
+  using Names = std::vector<std::string>;
+  ServerChange machine;
+  Tick tick;
+  std::int64_t now_ns = kS;
+  bool over = true;  // what a look finds
+  std::string busy;  // why nothing can be proposed
+  std::string cannot_end, cannot_begin, cannot_pack;
+  std::vector<Purpose> proposed;
+  Propose last;
+  BeginServer begun;
+  Answer answer;
+  Fail failure;
+  std::vector<Index> published, not_published;
+  std::vector<std::uint64_t> let_in;
+  std::string said, end;
+  bool dead = false;
+
+ private:
+  const char* carry_out(const Answer& a) {
+    answer = a;
+    return "Answer";
+  }
+  const char* carry_out(const Propose& p) {
+    last = p;
+    if (busy.empty()) proposed.push_back(p.purpose);
+    machine.step(Proposed{p.purpose, Index{7}, busy}, now_ns);
+    return "Propose";
+  }
+  const char* carry_out(const KeepFiles&) { return "KeepFiles"; }
+  const char* carry_out(const LeaveFiles&) { return "LeaveFiles"; }
+  const char* carry_out(const NotePlace&) { return "NotePlace"; }
+  const char* carry_out(const LookWhetherOver&) {
+    machine.step(Looked{over}, now_ns);
+    return "LookWhetherOver";
+  }
+  const char* carry_out(const NoteServer& n) {
+    REQUIRE((over || n.dead));  // RESTARTER-2
+    dead = n.dead;
+    return "NoteServer";
+  }
+  const char* carry_out(const EndServer&) {
+    if (!cannot_end.empty()) machine.step(EndRefused{cannot_end}, now_ns);
+    return "EndServer";
+  }
+  const char* carry_out(const BeginServer& b) {
+    begun = b;
+    machine.step(Begun{cannot_begin}, now_ns);
+    return "BeginServer";
+  }
+  const char* carry_out(const HandOver&) { return "HandOver"; }
+  const char* carry_out(const LetIn& l) {
+    let_in.push_back(l.header.conn);
+    return "LetIn";
+  }
+  const char* carry_out(const ReleaseLog&) {
+    REQUIRE_FALSE(machine.holds_log());  // RESTARTER-1
+    return "ReleaseLog";
+  }
+  const char* carry_out(const Publish& p) {
+    if (!cannot_pack.empty()) machine.step(Packed{p.at, cannot_pack, false}, now_ns);
+    return "Publish";
+  }
+  const char* carry_out(const AbandonPacking&) { return "AbandonPacking"; }
+  const char* carry_out(const Published& p) {
+    published.push_back(p.at);
+    return "Published";
+  }
+  const char* carry_out(const NotPublished& p) {
+    not_published.push_back(p.at);
+    return "NotPublished";
+  }
+  const char* carry_out(const Fail& f) {
+    failure = f;
+    return "Fail";
+  }
+  const char* carry_out(const EndHandedOver& e) {
+    end = e.text;
+    return "EndHandedOver";
+  }
+  const char* carry_out(const Say& s) {
+    said = s.text;
+    return "";
+  }
+};
+
+using Names = ServerChangeTest::Names;
+
+}  // namespace crane::replica::change

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a replica decides while its server is ended and another one begins on its files.
+// METHOD  The machine with a shell that notes its actions, and answers as the test tells it.
+// CHECKS  RESTART-1, RESTART-2, RESTARTER-1, RESTARTER-2.
+#include "tests/unit/recovery/server_change_shell.h"
+
+using namespace crane;
+using namespace crane::replica;
+using namespace crane::replica::change;
+using Fixture = ServerChangeTest;
+
+TEST_CASE("change: a server that has ended is followed by another one, which is published",
+          "[RESTARTER-1][RESTART-2]") {
+  Fixture f;
+  CHECK(f.look().empty());
+  CHECK(f.machine.deadline_ns() == kNever);
+  f.end_at(10);
+  CHECK(f.machine.under_way());
+  CHECK_FALSE(f.machine.holds_log());
+  CHECK(f.look() == Names{"Propose"});
+  CHECK(f.machine.deadline_ns() == f.now_ns + ServerChange::kWaitNs);
+  CHECK(f.begin_at(15) == Names{"BeginServer", "ReleaseLog"});
+  CHECK_FALSE(f.begun.command);
+  CHECK_FALSE(f.begun.on_files_before);
+  CHECK(f.machine.busy());  // until it is published
+  f.tick.runs = false;
+  CHECK(f.look().empty());
+  f.tick.runs = true;
+  f.tick.publishes = false;
+  CHECK(f.look().empty());
+  f.tick.publishes = true;
+  CHECK(f.look() == Names{"Publish"});
+  CHECK_FALSE(f.machine.busy());
+  CHECK(f.step(Packed{Index{15}, ""}) == Names{"Published"});
+  CHECK(f.published == std::vector{Index{15}});
+  CHECK(f.look().empty());
+}
+
+TEST_CASE("change: nothing is published that is of an earlier life, or of no member", "[change]") {
+  Fixture f;
+  SECTION("of an earlier life") { f.tick.missed = Index{15}; }
+  SECTION("of no member") { f.tick.member = false; }
+  f.end_at(10);
+  CHECK(f.begin_at(15) == Names{"BeginServer", "ReleaseLog"});
+  CHECK(f.look().empty());
+  CHECK_FALSE(f.machine.busy());
+}
+
+TEST_CASE("change: a checkpoint that cannot be packed is told", "[change]") {
+  Fixture f;
+  f.end_at(10);
+  f.begin_at(15);
+  SECTION("at once") {
+    f.cannot_pack = "no room";
+    CHECK(f.look() == Names{"Publish", "NotPublished", "AbandonPacking"});
+  }
+  SECTION("later") {
+    CHECK(f.look() == Names{"Publish"});
+    CHECK(f.step(Packed{Index{15}, "no room"}) == Names{"NotPublished"});
+  }
+  CHECK(f.not_published == std::vector{Index{15}});
+}
+
+TEST_CASE("change: a server that does not end is ended where nothing of it is half done",
+          "[RESTARTER-2]") {
+  Fixture f;
+  f.commit(RestartBody::kEnd, 10);
+  f.admit(10);
+  CHECK(f.look().empty());
+  CHECK(f.look(ServerChange::kEndNs - 1).empty());
+  CHECK(f.look(1) == Names{"Propose"});
+  CHECK(f.said == "the server does not end: it is killed");
+  f.commit(RestartBody::kBegin, 15);
+  CHECK(f.look().empty());  // it has not come to the entry
+  CHECK(f.machine.deadline_ns() == f.now_ns + ServerChange::kLookNs);
+  f.tick.applied = Index{15};
+  f.over = false;
+  for (int i = 0; i < 10; ++i) CHECK(f.look() == Names{"LookWhetherOver"});
+  f.over = true;
+  SECTION("and another one begins") {
+    CHECK(f.look() == Names{"LookWhetherOver", "NoteServer", "EndServer"});
+    CHECK(f.look().empty());
+    CHECK(f.machine.expects_gone());
+    CHECK(f.step(Gone{}).empty());
+    CHECK(f.look() == Names{"BeginServer", "ReleaseLog"});
+  }
+  SECTION("or cannot be ended") {
+    f.cannot_end = "no pipe";
+    CHECK(f.look() == Names{"LookWhetherOver", "NoteServer", "EndServer", "Fail"});
+    CHECK(f.failure.why == "the server cannot be ended: no pipe");
+  }
+}
+
+TEST_CASE("change: a replica whose server cannot go on fails", "[change]") {
+  Fixture f;
+  f.end_at(10);
+  f.commit(RestartBody::kBegin, 15);
+  f.tick.applied = Index{15};
+  f.look();
+  SECTION("its files are not kept") {
+    f.step(Gone{"no room"});
+    CHECK(f.look() == Names{"Fail"});
+    CHECK(f.failure.cause == Fail::Cause::kServerNotStarted);
+  }
+  SECTION("there is no segment") {
+    f.cannot_begin = "no room";
+    f.step(Gone{});
+    CHECK(f.look() == Names{"BeginServer", "Fail"});
+    CHECK(f.failure.cause == Fail::Cause::kNoSegment);
+  }
+  SECTION("the replica has come to its end") {
+    f.tick.done = true;
+    f.look();
+    f.step(Gone{});
+    CHECK(f.look().empty());
+  }
+}
+
+TEST_CASE("change: an end that was not asked for means nothing here", "[change]") {
+  Fixture f;
+  CHECK_FALSE(f.machine.expects_end());
+  CHECK_FALSE(f.machine.expects_gone());
+  f.step(EndedAtTurn{});
+  f.step(Gone{});
+  f.step(FailedToStart{"no library"});
+  f.step(Looked{true});
+  f.step(PutOut{f.listen()});
+  CHECK(f.commit(RestartBody::kKeep, 3).empty());
+  CHECK(f.commit(RestartBody::kBegin, 4).empty());
+  CHECK(f.look().empty());
+  CHECK_FALSE(f.machine.busy());
+  f.end_at(10);  // and that one is not gone
+  f.commit(RestartBody::kBegin, 15);
+  f.tick.applied = Index{15};
+  CHECK(f.look() == Names{"LookWhetherOver", "NoteServer"});
+  CHECK(f.machine.holds_log());
+}
+
+TEST_CASE("change: a server's end is asked for once per view, by a leader", "[RESTART-1]") {
+  Fixture f;
+  f.tick.may_lead = false;
+  f.end_at(10);
+  CHECK(f.look().empty());
+  f.tick.may_lead = true;
+  f.busy = "not now";
+  CHECK(f.look() == Names{"Propose"});
+  f.busy.clear();
+  CHECK(f.look() == Names{"Propose"});
+  CHECK(f.look().empty());
+  f.tick.view = View{512};
+  CHECK(f.look() == Names{"Propose"});
+  CHECK(f.look().empty());
+  CHECK(f.proposed == std::vector{Purpose::kBegin, Purpose::kBegin});
+  CHECK_FALSE(f.last.as_input);
+  f.begin_at(15);
+  f.look();
+  f.end_at(20);  // another server, in the same view
+  CHECK(f.look() == Names{"Propose"});
+}
+
+TEST_CASE("change: what an operator asks is answered", "[change]") {
+  Fixture f;
+  CHECK(f.step(Asked{Asked::For::kRestart}) == Names{"Propose", "Answer"});
+  CHECK(f.answer.refusal == nullptr);
+  CHECK(f.answer.text ==
+        "the server of every replica ends at entry 7, and starts again on its files");
+  CHECK(f.last.as_input);
+  CHECK(f.last.body.step == RestartBody::kEnd);
+  CHECK(f.step(Asked{Asked::For::kUpgrade, "", "next", 5}) == Names{"Propose", "Answer"});
+  CHECK(f.answer.text == "the server of every replica ends at entry 7");
+  CHECK(f.last.next == "next");
+  CHECK(f.last.body.patience_s == 5);
+  f.busy = "not the leader";
+  f.step(Asked{Asked::For::kHandOver, "", "next"});
+  CHECK(std::string(f.answer.refusal) == "busy");
+  CHECK(f.answer.text == "not the leader");
+}
+
+TEST_CASE("change: what cannot be done is refused, and not proposed", "[change]") {
+  Options o = options();
+  Asked asked{Asked::For::kRestart};
+  std::string refusal = "unsupported";
+  bool busy = false;
+  SECTION("restarts are not allowed") { o.restarts = false; }
+  SECTION("an upgrade without a container") {
+    o.container = false;
+    asked.wants = Asked::For::kUpgrade;
+  }
+  SECTION("a hand-over without a container") {
+    o.container = false;
+    asked.wants = Asked::For::kHandOver;
+  }
+  SECTION("a hand-over of a log that ends") {
+    o.log_ends = true;
+    asked.wants = Asked::For::kHandOver;
+  }
+  SECTION("a bad request") {
+    asked = {Asked::For::kUpgrade, "no words"};
+    refusal = "bad_argument";
+  }
+  SECTION("a long one") {
+    asked = {Asked::For::kUpgrade, "", std::string(kDataBytesMax, 'x')};
+    refusal = "bad_argument";
+  }
+  SECTION("during another one") {
+    busy = true;
+    refusal = "busy";
+  }
+  Fixture f(o);
+  if (busy) f.commit(RestartBody::kEnd, 10);
+  CHECK(f.step(asked) == Names{"Answer"});
+  REQUIRE(f.answer.refusal != nullptr);
+  CHECK(f.answer.refusal == refusal);
+}
+
+TEST_CASE("change: nothing is asked for while a checkpoint is packed", "[change]") {
+  Fixture f;
+  f.end_at(10);
+  f.begin_at(15);
+  f.look();
+  CHECK(f.step(Asked{}) == Names{"Answer"});
+  f.step(Packed{Index{15}, ""});
+  CHECK(f.step(Asked{}) == Names{"Propose", "Answer"});
+}
+
+TEST_CASE("change: the schedule asks where CRIU refuses and clients did something", "[change]") {
+  Options o = options();
+  o.every_ns = 10 * kS;
+  Fixture f(o);
+  f.tick.refused = true;
+  f.tick.inputs = 3;
+  CHECK(f.look().empty());
+  CHECK(f.look(10 * kS - 1).empty());
+  CHECK(f.look(1) == Names{"Propose"});
+  CHECK(f.said.find("a checkpoint is due, and CRIU refuses: the server of every") == 0);
+  CHECK(f.proposed == std::vector{Purpose::kScheduled});
+  CHECK(f.look(10 * kS).empty());  // no input since
+  f.tick.inputs = 4;
+  CHECK(f.look(9 * kS).empty());
+  CHECK(f.look(kS) == Names{"Propose"});
+  f.tick.inputs = 5;
+  SECTION("CRIU does not refuse") { f.tick.refused = false; }
+  SECTION("it does not lead") { f.tick.serves = false; }
+  CHECK(f.look(20 * kS).empty());
+}
+
+TEST_CASE("change: the schedule counts from what an operator asked for", "[change]") {
+  Options o = options();
+  o.every_ns = 10 * kS;
+  Fixture f(o);
+  f.tick.refused = true;
+  f.tick.inputs = 3;
+  f.look();
+  f.now_ns += 9 * kS;
+  f.step(Asked{Asked::For::kRestart});
+  CHECK(f.look(9 * kS).empty());
+  CHECK(f.look(kS) == Names{"Propose"});
+}
+
+TEST_CASE("change: a place that was not published in time is given up for the next one",
+          "[RESTART-2]") {
+  Fixture f;
+  f.tick.publishes = false;
+  f.end_at(10);
+  f.begin_at(15);
+  f.end_at(20);
+  f.commit(RestartBody::kBegin, 25);
+  f.tick.publishes = true;
+  CHECK(f.look().empty());
+  f.tick.applied = Index{25};
+  CHECK(f.look() == Names{"LookWhetherOver", "NoteServer"});
+}

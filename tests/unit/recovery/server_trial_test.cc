@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a replica decides while its server is upgraded, or handed over to another build.
+// METHOD  The machine with a shell that notes its actions, and answers as the test tells it.
+// CHECKS  HANDOVER-1, UPGRADE-1, UPGRADE-2.
+#include "tests/unit/recovery/server_change_shell.h"
+
+using namespace crane;
+using namespace crane::replica;
+using namespace crane::replica::change;
+using Fixture = ServerChangeTest;
+
+TEST_CASE("change: an upgraded server that listens stays, and only then clients come",
+          "[UPGRADE-1]") {
+  Fixture f;
+  f.on_trial();
+  CHECK(f.look().empty());  // nothing is published of a server on trial
+  CHECK(f.machine.keeps_back(f.listen()));
+  f.now_ns += 29 * kS;
+  f.step(PutOut{f.listen()});  // just in time
+  CHECK(f.look(ServerChange::kTrialNs - 1).empty());
+  f.tick.may_lead = false;
+  CHECK(f.look(1).empty());
+  f.tick.may_lead = true;
+  CHECK(f.look() == Names{"Propose"});
+  CHECK(f.last.body.step == RestartBody::kKeep);
+  CHECK(f.look(kS).empty());  // once in a view
+  CHECK(f.commit(RestartBody::kKeep, 20).empty());
+  f.tick.view = View{512};
+  CHECK(f.look().empty());  // nor when it is committed
+  CHECK(f.machine.keeps_back(f.listen()));
+  CHECK(f.let_in.empty());
+  CHECK(f.machine.awaits(Index{20}));
+  CHECK(f.admit(20) == Names{"LetIn"});
+  CHECK(f.let_in == std::vector<std::uint64_t>{80});
+  CHECK_FALSE(f.machine.keeps_back(f.listen()));
+  CHECK(f.look() == Names{"Publish"});
+}
+
+TEST_CASE("change: what the group leaves are the files of a server that stays", "[change]") {
+  Options o = options();
+  o.keeps_files = true;
+  Fixture f(o);
+  f.on_trial();
+  CHECK_FALSE(f.begun.leaves_files);
+  f.commit(RestartBody::kKeep, 20);
+  CHECK(f.admit(20) == Names{"LeaveFiles"});
+  f.look();
+  f.step(Packed{Index{15}, ""});
+  f.end_at(30);
+  f.begin_at(35);
+  CHECK(f.begun.leaves_files);
+}
+
+TEST_CASE("change: an upgraded server that does not serve is rolled back", "[UPGRADE-2]") {
+  Fixture f;
+  f.on_trial();
+  std::string why = "it ended by itself; see server.log";
+  SECTION("it ends by itself") {
+    CHECK(f.machine.expects_end());
+    f.step(EndedAtTurn{});
+    CHECK(f.look() == Names{"Propose"});
+    CHECK(f.last.body.step == RestartBody::kBegin);
+  }
+  SECTION("the leader's does, and so will this one") {
+    CHECK(f.commit(RestartBody::kBegin, 25) == Names{"NotePlace"});
+    f.tick.applied = Index{25};
+    f.look();
+  }
+  SECTION("it does not listen in time") {
+    CHECK(f.look().empty());
+    CHECK(f.look(30 * kS - 1).empty());
+    CHECK(f.look(1) == Names{"Propose"});
+    CHECK(f.proposed.back() == Purpose::kEndOfTrial);
+    CHECK(f.last.as_input);
+    f.end_at(20);
+    why = "it did not listen within 30 s";
+  }
+  if (!f.machine.holds_log()) {
+    f.commit(RestartBody::kBegin, 25);
+    f.tick.applied = Index{25};
+    CHECK(f.look() == Names{"LookWhetherOver", "NoteServer"});
+  }
+  CHECK_FALSE(f.dead);
+  f.step(Gone{"its files are not needed"});
+  CHECK(f.look() == Names{"BeginServer", "ReleaseLog"});
+  CHECK(f.begun.command == kOld);
+  CHECK(f.begun.on_files_before);
+  CHECK(f.machine.upgrade().why() == why);
+  CHECK(f.said == "entry 25: the upgrade is rolled back: " + why);
+  CHECK(f.let_in.empty());
+  CHECK(f.look() == Names{"Publish"});
+}
+
+TEST_CASE("change: a server that takes no turn is rolled back on all replicas", "[UPGRADE-2]") {
+  Fixture f;
+  f.on_trial();
+  f.tick.may_lead = false;  // its server admits no START
+  f.over = false;           // it is not even looked at
+  f.step(FailedToStart{"no library"});
+  SECTION("where none starts it") {
+    CHECK(f.look() == Names{"Propose"});
+    f.commit(RestartBody::kBegin, 25);
+    CHECK(f.look() == Names{"NoteServer", "BeginServer", "ReleaseLog"});
+    CHECK(f.dead);
+    CHECK(f.begun.command == kOld);
+    CHECK(f.begun.on_files_before);
+  }
+  SECTION("but fails where others start it") {
+    CHECK(f.commit(RestartBody::kKeep, 20) == Names{"Fail"});
+    CHECK(f.failure.why.find("not here: no library") != std::string::npos);
+  }
+}
+
+TEST_CASE("change: a replica with another program does not go on", "[change]") {
+  Fixture f;
+  CHECK(f.commit(RestartBody::kEnd, 10, Next{"", kNew, kOld, false}) == Names{"Fail", "KeepFiles"});
+  CHECK(f.failure.cause == Fail::Cause::kDisagrees);
+  CHECK_FALSE(f.machine.upgrade().open());
+}
+
+TEST_CASE("change: behind a hand-over no server begins, and the node ends with its files kept",
+          "[HANDOVER-1]") {
+  Fixture f;
+  f.tick.missed = Index{15};  // also one that recovered since
+  f.end_at(10, Next{"crane-9", {}, {}, true});
+  CHECK(f.begin_at(15) == Names{"HandOver"});
+  CHECK(f.machine.handed_over());
+  CHECK(f.machine.holds_log());
+  CHECK(f.step(Asked{}) == Names{"Answer"});
+  f.tick.runs = false;
+  CHECK(f.look() == Names{"Publish"});
+  CHECK(f.end.empty());
+  SECTION("kept") {
+    CHECK(f.step(Packed{Index{15}, ""}) == Names{"Published", "EndHandedOver"});
+    CHECK(f.end ==
+          "the server ended at entry 15, where another build of Crane goes on "
+          "(crane-9); its files are kept");
+  }
+  SECTION("not kept") {
+    CHECK(f.step(Packed{Index{15}, "no room"}) == Names{"NotPublished", "EndHandedOver"});
+    CHECK(f.end.find("its files are not kept: no room") != std::string::npos);
+  }
+  CHECK(f.machine.holds_log());
+}
+
+TEST_CASE("change: a replica that is no member hands nothing over", "[HANDOVER-1]") {
+  Fixture f;
+  f.tick.member = false;
+  f.end_at(10, Next{"crane-9", {}, {}, true});
+  CHECK(f.begin_at(15) == Names{"HandOver", "EndHandedOver"});
+  CHECK(f.look().empty());
+}
+
+TEST_CASE("change: a request that was proposed during a trial ends the server, no more",
+          "[change]") {
+  Fixture f;
+  f.on_trial();
+  f.commit(RestartBody::kKeep, 20);
+  f.commit(RestartBody::kEnd, 21, Next{"crane-9", {}, {}, true});
+  f.admit(20);
+  CHECK(f.machine.upgrade().state() == Upgrade::State::kKept);
+  f.admit(21);
+  f.step(EndedAtTurn{});
+  CHECK(f.begin_at(25) == Names{"BeginServer", "ReleaseLog"});
+  CHECK_FALSE(f.begun.command);
+  CHECK_FALSE(f.begun.on_files_before);
+}
+
+TEST_CASE("change: a leader judges each trial", "[UPGRADE-1]") {
+  Fixture f;
+  f.on_trial();
+  f.look();
+  CHECK(f.look(30 * kS) == Names{"Propose"});
+  f.end_at(20);
+  f.begin_at(25);
+  f.look();
+  f.step(Packed{Index{25}, ""});
+  f.end_at(30, Next{"", kNew, kOld, true});
+  f.begin_at(35);
+  f.look();
+  CHECK(f.look(29 * kS).empty());
+  CHECK(f.look(kS) == Names{"Propose"});
+  CHECK(f.proposed.back() == Purpose::kEndOfTrial);
+}
+
+TEST_CASE("change: nothing of a server that was rolled back counts for the next one",
+          "[UPGRADE-1]") {
+  Fixture f;
+  f.on_trial();
+  f.step(PutOut{f.listen()});
+  f.step(EndedAtTurn{});
+  CHECK(f.begin_at(25) == Names{"BeginServer", "ReleaseLog"});
+  f.look();
+  f.step(Packed{Index{25}, ""});
+  f.end_at(30, Next{"", kNew, kOld, true});
+  f.begin_at(35);
+  CHECK(f.look(ServerChange::kTrialNs).empty());  // it does not listen
+  OutputHeader other = f.listen();
+  other.conn = 81;
+  f.step(PutOut{other});
+  f.commit(RestartBody::kKeep, 40);
+  f.admit(40);
+  CHECK(f.let_in == std::vector<std::uint64_t>{81});
+}
+
+TEST_CASE("change: a node does not end before what it hands over is kept", "[HANDOVER-1]") {
+  Fixture f;
+  f.end_at(10);
+  f.begin_at(15);
+  CHECK(f.look() == Names{"Publish"});
+  f.tick.publishes = false;  // the leader's was packed sooner
+  f.end_at(20, Next{"crane-9", {}, {}, true});
+  CHECK(f.begin_at(25) == Names{"HandOver"});
+  CHECK(f.step(Packed{Index{15}, ""}) == Names{"Published"});
+  f.tick.publishes = true;
+  CHECK(f.look() == Names{"Publish"});
+  CHECK(f.step(Packed{Index{25}, ""}) == Names{"Published", "EndHandedOver"});
+}
