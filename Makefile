@@ -60,7 +60,7 @@ LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core 
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control preload core sim consensus record replica clients clients_sim recovery http host node replay \
+FOLDERS := libraries base sequence dmt setup control supervise preload core sim consensus record replica clients clients_sim recovery http host node replay \
            analysis checkpoint launcher eval \
            linear engine latency
 # The files with main(): a program's, of no library.
@@ -103,6 +103,7 @@ src_latency    := $(filter-out %_main.cc,$(wildcard eval/latency/*.cc))
 src_eval       := $(filter-out %_bench.cc eval/engine/% eval/latency/%,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_control    := $(wildcard runtime/control/*.cc)
+src_supervise  := $(wildcard runtime/supervise/*.cc)
 src_launcher   := $(filter-out $(main_crane-run) $(main_crane-ctl),\
                     $(wildcard runtime/launcher/*.cc runtime/launcher/*/*.cc))
 src_linear     := $(filter-out tests/linear/linear_%.cc,$(wildcard tests/linear/*.cc))
@@ -113,7 +114,7 @@ use_sequence   := sequence base
 use_dmt        := dmt sequence base
 use_preload    := preload dmt sequence base
 use_core       := core base
-use_sim        := clients_sim clients replica record sim consensus core setup sequence base
+use_sim        := clients_sim clients replica record sim consensus core supervise setup sequence base
 use_fabric     := eval sim consensus core base
 use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
@@ -124,11 +125,12 @@ use_clients    := clients replica record consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_control    := control base
-use_launcher   := launcher control checkpoint setup consensus core sequence base
+use_supervise  := supervise setup base
+use_launcher   := launcher supervise control checkpoint setup consensus core sequence base
 use_linear     := linear setup base
 use_engine     := engine
 use_latency    := latency
-use_node       := $(filter-out eval sim clients_sim launcher linear engine latency preload,$(FOLDERS))
+use_node       := $(filter-out eval sim clients_sim launcher supervise linear engine latency preload,$(FOLDERS))
 use_recovery   := $(use_node)
 use_http       := $(use_node)
 use_analysis   := $(use_node)

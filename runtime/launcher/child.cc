@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/setup/exit_status.h"
-
 namespace crane::launcher {
 namespace {
 
@@ -111,35 +109,5 @@ bool Lines::read_from(int fd, const std::function<void(const std::string&)>& tak
 }
 
 std::int64_t now_ms() { return monotonic_ns() / 1'000'000; }
-
-std::string how_ended(int status) {
-  if (status == kUnseenEnd) return "it ended, and only the crane-run that started it could see how";
-  if (WIFSIGNALED(status)) {
-    const char* name = sigabbrev_np(WTERMSIG(status));
-    return "killed by SIG" + (name != nullptr ? name : std::to_string(WTERMSIG(status)));
-  }
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
-}
-
-setup::Status status_of_node_code(int code) {
-  using node::ExitStatus;
-  using setup::Status;
-  switch (static_cast<ExitStatus>(code)) {
-    case ExitStatus::kDiverged:
-      return Status::kReplicaDiverged;
-    case ExitStatus::kTooFarBehind:
-      return Status::kTooFarBehind;
-    case ExitStatus::kNoRoom:
-      return Status::kDiskFull;
-    case ExitStatus::kNeverCheckedIn:
-      return Status::kNeverCheckedIn;
-    case ExitStatus::kUnhooked:
-      return Status::kUnhooked;
-    default:
-      break;
-  }
-  return code >= node::code(ExitStatus::kServerDied) ? Status::kReplicaStopped
-                                                     : Status::kNodeFailed;
-}
 
 }  // namespace crane::launcher

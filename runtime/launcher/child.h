@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A child process at the end of pipes, the lines it says, and the judgement of its end.
+// A child process at the end of pipes, and the lines it says.
 //
 // Threads: one.
 
@@ -10,8 +10,6 @@
 #include <functional>
 #include <string>
 #include <vector>
-
-#include "runtime/setup/messages.h"
 
 namespace crane::launcher {
 
@@ -41,11 +39,5 @@ class Lines {
 };
 
 std::int64_t now_ms();
-// In the place of what wait(2) gives, of a process that is no child of ours.
-inline constexpr int kUnseenEnd = -1;
-// "killed by SIGKILL" or "ended with status ...", of what wait(2) gives.
-std::string how_ended(int status);
-// A node's own exit statuses (runtime/setup/exit_status.h) as those of crane-run.
-setup::Status status_of_node_code(int code);
 
 }  // namespace crane::launcher

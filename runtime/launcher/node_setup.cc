@@ -116,13 +116,18 @@ Json soft_barriers_of(const NodeSetup& s) {
   return all;
 }
 
+bool restores(const supervise::Plan& plan) {
+  using From = supervise::Plan::From;
+  return plan.from == From::kCheckpoint || plan.from == From::kLog;
+}
+
 // What the node's replica begins with.
-Json begin_of(const Begin& begin) {
-  return Json{{"restore", begin.restores},
-              {"checkpoint", begin.checkpoint},
-              {"may_begin", begin.may_begin},
-              {"skip_checkpoints", begin.skips_checkpoints},
-              {"forget", begin.forgets}};
+Json begin_of(const supervise::Plan& plan) {
+  return Json{{"restore", restores(plan)},
+              {"checkpoint", plan.checkpoint},
+              {"may_begin", restores(plan) && plan.checkpoint.empty()},
+              {"skip_checkpoints", plan.from == supervise::Plan::From::kLog},
+              {"forget", plan.forgets}};
 }
 
 std::vector<int> processors_of(const NodeSetup& s) {
@@ -163,7 +168,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"detach", detach},
             {"line_ups", soft_barriers_of(s)},
             {"trace", s.options.trace},
-            {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
+            {"test_only_flip", s.options.test_only_flip == s.replica && !restores(s.plan)},
             {"analysis_replica", s.options.analysis_place()},
             {"analysis", analyses ? s.options.analysis : ""},
             {"analysis_dir", s.options.analysis_dir},
@@ -182,7 +187,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"secret", s.secret},
             {"working_directory", working_directory(s.options)}};
   setup::write_options(told, json);
-  json.update(begin_of(s.begin));
+  json.update(begin_of(s.plan));
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -13,20 +13,12 @@
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
+#include "runtime/supervise/step.h"
 
 namespace crane::launcher {
 
 using setup::Parts;
 using setup::Profile;
-
-// How a node begins: with a new server, or with what was kept of it.
-struct Begin {
-  bool restores = false;   // with the newest checkpoint of the group,
-  std::string checkpoint;  // or the one of this name;
-  bool may_begin = false;  // if there is none, with the log
-  bool skips_checkpoints = false;
-  bool forgets = false;  // what the log's memory holds is not its any more
-};
 
 struct NodeSetup {
   const Options& options;
@@ -38,7 +30,7 @@ struct NodeSetup {
   int replica;
   const std::string& log_id;  // decimal
   const std::string& secret;  // 64 hexadecimal digits
-  const Begin& begin;
+  const supervise::Plan& plan;
   bool keeps_files = false;  // of its server, for the next start
 };
 

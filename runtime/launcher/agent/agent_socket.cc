@@ -24,6 +24,11 @@ constexpr std::size_t kRequestMax = 4096;
 
 }  // namespace
 
+nlohmann::json answer_of(const supervise::Answer& answer) {
+  if (*answer.error == '\0') return {{"ok", true}, {"message", answer.text}};
+  return {{"ok", false}, {"error", answer.error}, {"message", answer.text}};
+}
+
 AgentSocket::~AgentSocket() {
   if (fd_ >= 0) close(fd_);
 }

@@ -15,11 +15,14 @@
 #include <string>
 
 #include "runtime/setup/messages.h"
+#include "runtime/supervise/step.h"
 
 namespace crane::launcher {
 
 // In the agent's directory.
 inline constexpr char kAgentSocket[] = "agent.sock";
+
+nlohmann::json answer_of(const supervise::Answer& answer);
 
 class AgentSocket {
  public:

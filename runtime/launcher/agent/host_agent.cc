@@ -13,11 +13,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "checkpoint/orphans.h"
@@ -26,14 +26,14 @@
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
-#include "runtime/launcher/restart_limiter.h"
-#include "runtime/setup/exit_status.h"
+#include "runtime/launcher/return_notice.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
 #include "runtime/setup/version.h"
+#include "runtime/supervise/supervisor.h"
 
 namespace crane::launcher {
 namespace {
@@ -47,7 +47,6 @@ using setup::status_of;
 constexpr int kAskMs = 1000;               // a node's answer to a question
 constexpr int kAskEveryMs = 100;           // until it serves
 constexpr int kAskServingMs = 1000;        // afterwards
-constexpr int kStopMs = 8'000;             // for each of SIGINT, SIGTERM, SIGKILL
 constexpr int kLeftMs = 10'000;            // for what a killed node left behind
 constexpr int kFlushMs = 5'000;            // for the last words to crane-run
 constexpr int kEndMs = 45'000;             // for another agent to end
@@ -113,6 +112,7 @@ int end_agents(const std::string& dir, const std::string& name) {
   return static_cast<int>(homes.size());
 }
 
+// What becomes of the host's replica runtime/supervise decides.
 class HostAgent {
  public:
   // A byte to `lookout` lets the remote shell go.
@@ -122,16 +122,23 @@ class HostAgent {
  private:
   void on_command(const Json& command);
   Outcome prepare(const Json& command);
-  // At the group's beginning; with what this host holds; as a new member, at a checkpoint.
-  enum class Begin { kFresh, kHere, kForgets };
-  void start(Begin how);
-  void stop(int first = SIGINT);
-  bool recovers(int status);
-  void look_after_return();
-  bool stays_drained(int status);
+  void stop(int signal);
+  void step(supervise::Event event);
+  void carry_out(const supervise::StartNode& a);
+  void carry_out(const supervise::EndNode& a) {
+    if (node_.pid > 0) kill(node_.pid, a.signal);
+  }
+  void carry_out(const supervise::Say& a) { wire_.send({{"t", "line"}, {"text", a.text}}); }
+  void carry_out(const supervise::WriteNotice& a) { write_notice(replica_home(), a); }
+  void carry_out(const supervise::RemoveNotice&) { remove_notice(replica_home()); }
+  void carry_out(const supervise::Answer& a) { answer_ = answer_of(a); }
+  void carry_out(const supervise::StaysDrained& a);
+  void carry_out(const supervise::BroughtBack&);
+  void carry_out(const supervise::Leave& a);
+  void carry_out(const supervise::GiveUp& a);
+  template <typename Other>
+  void carry_out(const Other&) {}  // a group's
   Json answer(const Json& request);
-  Json resume(bool forgets);
-  void leave(int status);
   void on_disconnect();
   void on_signals();
   void on_node_end(int status);
@@ -139,7 +146,6 @@ class HostAgent {
   std::string replica_home() const;
   std::string drained_mark() const;
   int timeout() const;
-  int timeout_of_node() const;
   void fail(const Error& problem);
 
   Wire wire_;
@@ -153,15 +159,12 @@ class HostAgent {
   Lines commands_, lines_;
   int lookout_, signals_ = -1;
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
-  bool has_served_ = false;  // at some time: what ends a node then is no mistake of who started it
-  int stop_signal_ = 0;      // the one that was sent last
-  std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
+  std::int64_t ask_ms_ = 0;
   int status_ = 0;
-  RestartLimiter returns_;
-  std::pair<int, std::string> ended_;  // how its last node ended, and its last words
-  std::optional<int> drained_;         // how its node ended, which an operator wanted (AGENT-4)
-  bool resumes_ = false;               // brought back, and does not serve yet
-  std::string in_vain_;                // why it did not recover
+  std::optional<supervise::Supervisor> supervisor_;  // once the group is known
+  std::deque<supervise::Event> events_;
+  bool steps_ = false;
+  Json answer_;  // to crane-ctl, by what `supervisor_` says
 };
 
 void HostAgent::fail(const Error& problem) {
@@ -192,43 +195,47 @@ Outcome HostAgent::prepare(const Json& command) {
   file_.secret_file = home + "/secret";
   if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p) return p;
   if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p) return p;
+  supervisor_.emplace(supervise::Settings{.first = replica_, .host = true, .group = file_.name});
   if (auto p = door_.open(home); !p) wire_.send({{"t", "line"}, {"text", p.error().text}});
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
-void HostAgent::start(Begin how) {
+// What comes back from an action is an event of its own (SUP-S1).
+void HostAgent::step(supervise::Event event) {
+  if (!supervisor_) return;
+  events_.push_back(std::move(event));
+  if (std::exchange(steps_, true)) return;
+  for (; !events_.empty(); events_.pop_front()) {
+    for (const auto& action : supervisor_->step(events_.front(), now_ms())) {
+      std::visit([this](const auto& a) { carry_out(a); }, action);
+    }
+  }
+  steps_ = false;
+}
+
+void HostAgent::carry_out(const supervise::StartNode& a) {
+  using From = supervise::Plan::From;
   std::error_code ignored;
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
-  if (how == Begin::kFresh) fs::remove(drained_mark(), ignored);  // of the group's life before
+  fs::remove(drained_mark(), ignored);
   // Memory is gone when all were stopped; here all restart together.
-  const bool fresh = how == Begin::kFresh && file_.durability == "memory";
+  const bool fresh = a.plan.from == From::kBeginning && file_.durability == "memory";
   if (fresh) words.push_back("--force-new-group");
-  if (how == Begin::kForgets) words.push_back("--forget-log");
-  if (!spawn_child(words, ParentDeathPolicy::kParent, node_)) {
-    return fail(failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
-                        "see the limits of this machine"));
+  if (a.plan.forgets) words.push_back("--forget-log");
+  said_.clear();
+  ask_ms_ = 0;
+  if (spawn_child(words, ParentDeathPolicy::kParent, node_)) {
+    return step(supervise::Started{replica_});
   }
-  started_ = true;
+  step(supervise::NotStarted{replica_, failure(Status::kSystem, "cannot start a node", parts_.node,
+                                               strerror(errno), "see the limits of this machine")});
 }
 
-// Asks the node to leave, more firmly each time.  `first`: SIGINT where all of the group ends,
-// SIGTERM where this host does, and another one shall go on with the clients.
-void HostAgent::stop(int first) {
-  if (drained_) return leave(*drained_);
-  if (returns_.planned()) {
-    returns_.forget();
-    remove_notice(replica_home());
-    return leave(ended_.first);
-  }
-  if (node_.pid < 0) {
-    directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
-    done_ = true;
-    return;
-  }
-  stop_signal_ = stop_signal_ == 0 ? first : stop_signal_ == SIGINT ? SIGTERM : SIGKILL;
-  kill(node_.pid, stop_signal_);
-  deadline_ms_ = now_ms() + kStopMs;
+void HostAgent::carry_out(const supervise::GiveUp& a) {
+  if (!a.why) return fail(a.why.error());
+  directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+  done_ = true;
 }
 
 void HostAgent::on_command(const Json& command) {
@@ -240,12 +247,12 @@ void HostAgent::on_command(const Json& command) {
                   static_cast<unsigned long long>(setup::file_digest(program_)));
     wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
   } else if (type == "start" && replica_ >= 0 && !started_) {
-    start(Begin::kFresh);
-  } else if (type == "stop" && stop_signal_ == 0) {
-    stop();
+    started_ = true;
+    step(supervise::Start{});
+  } else if (type == "stop") {
+    stop(SIGINT);
   } else if (type == "kill") {
-    stop_signal_ = SIGTERM;
-    stop();
+    supervisor_ ? step(supervise::Kill{}) : stop(SIGINT);
   } else if (type == "end") {
     wire_.send(
         {{"t", "stopped"}, {"groups", end_agents(command.value("dir", ""), command.at("name"))}});
@@ -253,9 +260,15 @@ void HostAgent::on_command(const Json& command) {
   }
 }
 
+// SIGINT where all of the group ends, SIGTERM where this host does, and another one shall go on
+// with the clients.
+void HostAgent::stop(int signal) {
+  supervisor_ ? step(supervise::Stop{nullptr, signal}) : carry_out(supervise::GiveUp{});
+}
+
 void HostAgent::on_disconnect() {
   connected_ = false;
-  if (!started_) return stop();
+  if (!started_) return stop(SIGINT);
   // AGENT-1.  The remote shell shall not wait for us (AGENT-3).
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
@@ -269,51 +282,12 @@ std::string HostAgent::replica_home() const {
 
 std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
-// A node that was killed, or fenced its replica, votes again with the log that it had, and its
-// server begins at the newest checkpoint, its own or another replica's.
-bool HostAgent::recovers(int status) {
-  // A server that was not started, or did not check in in time, has been before, on this host.
-  using enum node::ExitStatus;
-  const auto code =
-      WIFEXITED(status) ? static_cast<node::ExitStatus>(WEXITSTATUS(status)) : kServerDied;
-  const bool helps = code == kServerNotStarted || code == kNeverCheckedIn || code == kServerDied ||
-                     code == kFenced || code == kLagging || code == kDiverged ||
-                     code == kTooFarBehind || code == kHandedOver;
-  if (!helps || !has_served_ || stop_signal_ != 0) return false;
-  const bool asked = code == kTooFarBehind || code == kHandedOver;
-  returns_.ended(asked                 ? RestartLimiter::End::kAsked
-                 : code == kServerDied ? RestartLimiter::End::kKilled
-                                       : RestartLimiter::End::kFailed,
-                 now_ms());
-  if (node_.out >= 0) close(node_.out);
-  node_.out = -1;
-  serves_ = false;
-  last_state_.clear();
-  const std::int64_t in_ms = returns_.due_ms() - now_ms();
-  const std::string why = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
-  const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
-  wire_.send({{"t", "line"},
-              {"text", why + "; it recovers" +
-                           (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
-                                            " on this host starts it at once"
-                                      : std::string())}});
-  write_notice(replica_home(), {why, returns_.in_a_row(), in_ms, command});
-  ended_ = {status, said_};
-  look_after_return();
-  return done_ ? false : node_.pid >= 0 || returns_.planned();
-}
-
-// RETURN-1: until it lasts, or the group is stopped.
-void HostAgent::look_after_return() {
-  if (!returns_.due(now_ms()) || node_.pid >= 0 || stop_signal_ != 0) return;
-  returns_.begins(now_ms());
-  remove_notice(replica_home());
-  start(Begin::kHere);
-}
-
 void HostAgent::on_node_end(int status) {
   lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
-  node_.pid = -1;
+  if (node_.out >= 0) close(node_.out);
+  node_.out = node_.pid = -1;
+  serves_ = false;
+  last_state_.clear();
   // What the node left (container supervisors that clean up) has become ours.
   const auto deadline = now_ms() + kLeftMs;
   while (now_ms() < deadline) {
@@ -323,12 +297,13 @@ void HostAgent::on_node_end(int status) {
     if (left == 0) poll(nullptr, 0, 5);
   }
   checkpoint::remove_what_was_left();
-  if (recovers(status)) return;
-  if (!done_ && !stays_drained(status)) leave(status);
+  const bool drained = access(drained_mark().c_str(), F_OK) == 0;
+  step(supervise::NodeEnded{replica_, status, drained, said_});
 }
 
 // The group goes on without this host: what is not kept for the next start goes.
-void HostAgent::leave(int status) {
+void HostAgent::carry_out(const supervise::Leave& a) {
+  const int status = a.wait;
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
@@ -350,70 +325,33 @@ void HostAgent::leave(int status) {
   done_ = true;
 }
 
-// AGENT-4.  An operator ended its node, or brought it back in vain.
-bool HostAgent::stays_drained(int status) {
-  const bool marked = access(drained_mark().c_str(), F_OK) == 0;
-  const bool failed = std::exchange(resumes_, false) && !marked;
-  if (stop_signal_ != 0 || (!failed && !marked)) return false;
-  in_vain_.clear();
-  if (failed) {
-    in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
-    if (auto p = write_file(drained_mark(), ""); !p) return false;
-  }
-  if (node_.out >= 0) close(node_.out);
-  node_.out = -1;
-  drained_ = status;
-  serves_ = false;
-  last_state_.clear();
-  wire_.send({{"t", "drained"}, {"why", in_vain_}});
-  return true;
+void HostAgent::carry_out(const supervise::StaysDrained& a) {
+  if (!a.why.empty()) (void)write_file(drained_mark(), "");
+  wire_.send({{"t", "drained"}, {"why", a.why}});
 }
 
-// An operator brings it back.
-Json HostAgent::resume(bool forgets) {
-  std::error_code ignored;
-  fs::remove(drained_mark(), ignored);
-  returns_.forget();
-  drained_.reset();
-  said_.clear();
-  in_vain_.clear();
-  resumes_ = true;
-  start(forgets ? Begin::kForgets : Begin::kHere);
-  if (done_) return {{"ok", false}, {"error", "failed"}, {"message", "its node cannot be started"}};
-  ask_ms_ = 0;
-  wire_.send({{"t", "resumed"}});
-  return {{"ok", true}, {"message", "replica " + std::to_string(replica_) + " is started"}};
-}
+void HostAgent::carry_out(const supervise::BroughtBack&) { wire_.send({{"t", "resumed"}}); }
 
 Json HostAgent::answer(const Json& request) {
   const auto asked = [&request](const char* key, const Json& value) {
     return request.is_object() && request.contains(key) && request[key] == value;
   };
-  const std::string who = "replica " + std::to_string(replica_);
-  const auto refused = [](const char* error, const std::string& message) {
-    return Json{{"ok", false}, {"error", error}, {"message", message}};
-  };
-  if (asked("do", "state")) {
-    return {{"ok", true}, {"message", in_vain_}, {"node", node_.pid >= 0}};
+  if (asked("do", "state") && supervisor_) {
+    const auto& replica = supervisor_->replicas().front();
+    return {{"ok", true}, {"message", replica.in_vain}, {"node", replica.has_node()}};
   }
   if (!asked("do", "resume")) {
-    return refused("unknown", "this version of the agent does not know that request");
+    return answer_of({"unknown", "this version of the agent does not know that request"});
   }
-  if (stop_signal_ != 0) return refused("stopping", who + " is being stopped");
-  if (returns_.planned() && node_.pid < 0) {
-    returns_.hurry(now_ms());
-    look_after_return();
-    return {{"ok", true}, {"message", who + " is started"}};
-  }
-  if (!drained_) return refused("busy", "the node of " + who + " runs, or is about to end");
-  return resume(asked("forget", true));
+  step(supervise::Resume{replica_, asked("forget", true)});
+  return answer_;
 }
 
 void HostAgent::on_signals() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == sizeof info) {
     const auto signal = static_cast<int>(info.ssi_signo);
-    if (signal != SIGCHLD && stop_signal_ == 0) stop(signal);
+    if (signal != SIGCHLD && !done_) stop(signal);
   }
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -424,7 +362,7 @@ void HostAgent::on_signals() {
 // Tells crane-run what changed.
 void HostAgent::ask_node_state() {
   ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
-  if (!connected_ && !resumes_) return;
+  if (!connected_ && serves_) return;
   std::string answer;
   if (ask_node(replica_home() + "/control.sock", R"({"do":"status"})", kAskMs, answer) !=
       Reply::kAnswer)
@@ -439,22 +377,16 @@ void HostAgent::ask_node_state() {
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
-  has_served_ = has_served_ || serves_;
-  if (serves_) resumes_ = false;
+  if (serves_) step(supervise::Said{replica_, supervise::Word::kServes});
   wire_.send(state);
 }
 
 int HostAgent::timeout() const {
-  const int pause = door_.pause_ms(), other = timeout_of_node();
-  return pause < 0 ? other : other < 0 ? pause : std::min(pause, other);
-}
-
-int HostAgent::timeout_of_node() const {
-  if (node_.pid < 0 && returns_.planned()) {
-    return static_cast<int>(std::max<std::int64_t>(0, returns_.due_ms() - now_ms()));
-  }
-  if (node_.pid < 0) return -1;
-  const std::int64_t next = deadline_ms_ != 0 ? std::min(deadline_ms_, ask_ms_) : ask_ms_;
+  std::int64_t next = supervise::Supervisor::kNever;
+  if (supervisor_) next = supervisor_->deadline_ms();
+  if (node_.pid >= 0) next = std::min(next, ask_ms_);
+  if (door_.pause_ms() >= 0) next = std::min(next, now_ms() + door_.pause_ms());
+  if (next == supervise::Supervisor::kNever) return -1;
   return static_cast<int>(std::max<std::int64_t>(0, next - now_ms()));
 }
 
@@ -507,10 +439,8 @@ int HostAgent::run() {
     if (!done_ && fds[4].revents != 0) {
       door_.answer([this](const Json& request) { return answer(request); });
     }
-    if (!done_) look_after_return();
-    if (done_ || node_.pid < 0) continue;
-    if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) stop();
-    if (now_ms() >= ask_ms_) ask_node_state();
+    if (!done_) step(supervise::Tick{});
+    if (!done_ && node_.pid >= 0 && now_ms() >= ask_ms_) ask_node_state();
   }
   wire_.finish();
   return status_;

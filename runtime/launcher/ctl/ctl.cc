@@ -12,7 +12,7 @@
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
-#include "runtime/launcher/restart_limiter.h"
+#include "runtime/launcher/return_notice.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/setup/preflight.h"

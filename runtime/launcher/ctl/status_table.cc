@@ -10,8 +10,8 @@
 #include "runtime/control/verdict.h"
 #include "runtime/launcher/ctl/group_seen.h"
 #include "runtime/launcher/ctl/sizes.h"
-#include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/text_table.h"
+#include "runtime/supervise/ends.h"
 
 namespace crane::launcher {
 namespace {
@@ -328,10 +328,11 @@ std::string returns_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
     const auto found = row.find("returns");
     if (found == row.end() || !found->is_object()) continue;
-    text += fmt::format(
-        "replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
-        cell(row, "replica"), when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
-        cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
+    text +=
+        fmt::format("replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
+                    cell(row, "replica"),
+                    supervise::when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
+                    cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
   }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"

@@ -7,9 +7,9 @@
 #include "checkpoint/container.h"
 #include "checkpoint/criu.h"
 #include "dmt/base/clock.h"
-#include "runtime/launcher/child.h"
 #include "runtime/launcher/doctor/machine.h"
 #include "runtime/launcher/doctor/scratch.h"
+#include "runtime/supervise/ends.h"
 
 namespace crane::launcher {
 namespace {
@@ -40,7 +40,7 @@ std::string await_start(Container& server, const Outcome& begun, int limit_ms) {
     return problem_of(server, pid.error(), "it did not start in time");
   }
   const auto ended = server.wait(0);
-  return ended ? how_ended(ended.value()) + " at once" : "";
+  return ended ? supervise::how_ended(ended.value()) + " at once" : "";
 }
 
 }  // namespace

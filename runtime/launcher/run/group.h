@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The running group as crane-run sees it: N node processes, each at the end of a control channel.
+// What becomes of them runtime/supervise decides: here what happened becomes events, and actions
+// are carried out.
 //
 // Control channel: SOCK_SEQPACKET, the node's end is its descriptor 3; one JSON object per message.
 //   node -> run   {"t":"listen","port":80,"addr":"0.0.0.0","backlog":n}
@@ -18,9 +20,6 @@
 //                 {"t":"checkpoint"}: a replica recovers without one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
 //
-// The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
-// there is one; who is removed ends by itself (members.cc).
-//
 // When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
 // to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
 //
@@ -35,8 +34,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
+#include <deque>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -45,8 +44,6 @@
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/restart_limiter.h"
-#include "runtime/launcher/run/analysis_place.h"
 #include "runtime/launcher/run/listeners.h"
 #include "runtime/launcher/run/server_output.h"
 #include "runtime/launcher/run/unsaved.h"
@@ -54,6 +51,7 @@
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
+#include "runtime/supervise/supervisor.h"
 
 namespace crane::launcher {
 
@@ -80,68 +78,58 @@ class Group {
   int take_over(bool ends);
 
  private:
+  // Of a replica's node; the rest stands in `supervisor_`.
   struct Replica {
     int number = 0;
     pid_t node = -1;
     int pidfd = -1;  // of a node that is no child of ours
     pid_t server = -1;
     int channel = -1;
-    control::Outbox outbox;  // to its node, which may be stopped
-    std::uint64_t view = 0;
-    bool leads = false, ready = false, exited = false;
-    bool member = false, votes = false;
-    bool removed = false, drained = false;  // said by its node, which ends
-    bool acceptor_only = false;             // said by its node: no server ends there
-    std::optional<Begin> next;              // then it recovers so
-    int exit_status = 0;                    // of its server, when `exited`
-    bool by_signal = false;                 // its server's end
-    RestartLimiter returns;
-    std::string told;         // of its return, last
-    bool unheard = false;     // its node lives and has not answered us yet,
-    bool introduces = false;  // or has, and not handed all of its listening sockets over
+    control::Outbox outbox;   // to its node, which may be stopped
+    bool introduces = false;  // it has answered, and not handed all of its listening sockets over
     std::vector<std::string> asks_to_listen;  // which waits for those of others (ADOPT-1)
-    std::int64_t heard_of_ms = 0;             // when it was asked last
+    std::int64_t heard_of_ms = 0;             // when a node that is silent was asked last
     pid_t unheard_pid = -1;                   // as the crane-run before knew it
-    int node_status = 0;                      // of its node, as wait(2) gives it, once `node` is -1
-    Outcome problem = Done{};                 // what its node reported as fatal
-    int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
   };
-  enum class Phase { kStarting, kServing, kStopping };
 
-  Outcome start();
-  Outcome start_node(Replica& replica, const Begin& begin);
-  std::string configuration(int number, const Begin& begin) const;
+  void step(supervise::Event event);
+  // group_actions.cc
+  void carry_out(const supervise::StartNode& a);
+  void carry_out(const supervise::EndNode& a);
+  void carry_out(const supervise::SignalServers& a);
+  void carry_out(const supervise::AskCheckpoint& a);
+  void carry_out(const supervise::AskMember& a);
+  void carry_out(const supervise::LookForCheckpoint& a);
+  void carry_out(const supervise::Say& a);
+  void carry_out(const supervise::Detail& a);
+  void carry_out(const supervise::WriteNotice& a);
+  void carry_out(const supervise::RemoveNotice& a);
+  void carry_out(const supervise::KeepLogs& a);
+  void carry_out(const supervise::Stopping& a);
+  void carry_out(const supervise::AnalysisLetGo& a);
+  void carry_out(const supervise::Answer& a);
+  template <typename Other>
+  void carry_out(const Other&) {}  // an agent's
+  Outcome start_node(Replica& replica, const supervise::Plan& plan);
+  std::string configuration(int number, const supervise::Plan& plan) const;
+  void kill_node(const Replica& replica, int signal);
   // group_take_over.cc
-  void know_again();
-  void find_nodes();
+  std::vector<supervise::Found> find_nodes();
   bool adopt(Replica& replica);
   void look_for_adoption();
   void look_at_adopted();
-  bool somebody_is_unheard() const;
-  bool somebody_introduces() const;
+  bool is_silent(const Replica& replica) const;
+  bool has_silent() const;
+  bool waits_for_sockets() const;
   void answer_listens();
-  void kill_unheard();
   nlohmann::json answer(const nlohmann::json& request);
-  // group_restarts.cc
-  bool returns(const Replica& replica) const;
-  void plan_return(Replica& replica);
-  void stops_returning(Replica& replica);
-  bool somebody_returns() const;
-  int return_timeout() const;
-  void look_after_returns();
-  void try_return(Replica& replica);
-  void return_from_disk(Replica& replica);
-  void ask_for_checkpoint();
-  bool has_checkpoint() const;
-  std::string why_no_checkpoint(bool there) const;
-  bool majority_fails() const;
-  void note_hand_over(const Replica& replica);
   void serve();
   void on_signals();
   void open_signals();
   int conclude();
   void finish_output();
   void say_what_stays();
+  // group_channel.cc
   void hear(Replica& replica);
   void open_channel(Replica& replica, int channel);
   void close_channel(Replica& replica);
@@ -151,41 +139,14 @@ class Group {
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const nlohmann::json& asked);
   void keep_inside(Replica& replica, std::uint16_t port);
-  void on_role(Replica& replica, const std::string& role, std::uint64_t view);
-  void on_exit(Replica& replica, int status, bool by_signal);
-  void on_fatal(Replica& replica, int code, const std::string& message);
-  // members.cc
-  void on_members(const nlohmann::json& members);
-  void on_bring_back(const nlohmann::json& message);
-  // analysis.cc
-  bool analyses(const Replica& replica) const {
-    return replica.number == options_.analysis_place();
-  }
-  bool analysis_differs() const;
-  void look_after_analysis();
-  void analysis_changed(Replica& replica, bool is_member);
-  void start_analysis(Replica& replica, const std::string& how);
-  void let_analysis_go(Replica& replica, const std::string& why);
-  void on_analysis_end(Replica& replica, int status);
-  void bring_back(Replica& replica, const Begin& begin);
-  bool is_gone(Replica& replica);
-  bool start_again(Replica& replica, const Begin& begin);
   void reap();
   void on_node_end(Replica& replica, int status);
-  void judge(Replica& lost);
-  void stop(const char* why);
-  bool end_server(const char* why);
-  void end_with(const Error& problem);
-  void kill_nodes();
   void write_state();
-  std::string summary() const;  // for the service manager
-  int alive() const;
-  int voters() const;
-  const char* role_of(const Replica& replica) const;
-  int running() const;
-  int leader() const;
-  std::string home_of(const Replica& replica) const;
-  std::string log_of(const Replica& replica) const;
+  std::string home_of(int replica) const;
+  Replica& at(int replica) { return replicas_[static_cast<std::size_t>(replica)]; }
+  void end_analysis() const;
+  bool has_report() const;
+  std::string report() const { return options_.analysis_dir + "/report.txt"; }
 
   const Options& options_;
   const Parts& parts_;
@@ -196,21 +157,15 @@ class Group {
   const Lasting& lasting_;
   Unsaved unsaved_;
   ServerOutput output_;
-  AnalysisPlace analysis_;
   Listeners listeners_;
   AgentSocket door_;
   std::vector<Replica> replicas_;
-  Phase phase_ = Phase::kStarting;
-  int signals_ = -1;  // signalfd
-  std::int64_t stop_deadline_ms_ = 0;
-  bool ending_ = false;        // the servers were told to end, so that their files are equal
-  std::string refused_;        // why the server cannot be dumped; empty: it can, for all we know
-  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for; 0: never
-  bool served_ = false;        // there is something to lose
-  bool handed_over_ = false;   // to another build of Crane, none of whose servers has listened
-  bool took_over_ = false;     // nodes that live: they may have sockets that clients use
-  int status_ = 0;
-  Outcome problem_ = Done{};
+  supervise::Supervisor supervisor_;
+  std::deque<supervise::Event> events_;
+  nlohmann::json answer_;  // to crane-ctl, by what `supervisor_` says
+  int signals_ = -1;       // signalfd
+  bool steps_ = false;
+  bool took_over_ = false;  // nodes that live: they may have sockets that clients use
 };
 
 }  // namespace crane::launcher

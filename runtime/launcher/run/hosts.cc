@@ -21,11 +21,13 @@
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
 #include "runtime/setup/version.h"
+#include "runtime/supervise/ends.h"
 
 namespace crane::launcher {
 namespace {
 
 using Json = nlohmann::json;
+using supervise::how_ended;
 
 constexpr int kGreetingMs = 30'000;  // for the remote shell and the agent's first word
 constexpr int kPreparingMs = 30'000;
@@ -76,14 +78,11 @@ bool lacks_crane(int status, const std::string& cause, const std::string& path) 
 // A node's status that is not its server's: one of its own, or what was found before it was up.
 Status status_of_end(int wait) {
   if (WIFSIGNALED(wait)) return Status::kNodeFailed;
-  constexpr int kNoListenerCode = 75;
   const int status = WEXITSTATUS(wait);
   if (status >= static_cast<int>(Status::kUsage) && status <= static_cast<int>(Status::kSecret)) {
     return static_cast<Status>(status);
   }
-  return status == kNoListenerCode ? Status::kPortTaken
-         : status >= kCrane        ? status_of_node_code(status)
-                                   : Status::kReplicaStopped;
+  return status >= kCrane ? supervise::end_of(status).status : Status::kReplicaStopped;
 }
 
 }  // namespace

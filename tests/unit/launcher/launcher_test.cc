@@ -182,10 +182,10 @@ TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
                 o, p) == Parsed::kRun);
   const Profile profile{.name = "x", .quantum = 5, .spins = true};
   const Parts parts;
-  const Begin begin;
+  const crane::supervise::Plan plan;
   const std::string dir = "/d", id = "1", secret;
   const auto json = nlohmann::json::parse(
-      node_configuration({o, profile, parts, dir, dir, dir, 0, id, secret, begin}));
+      node_configuration({o, profile, parts, dir, dir, dir, 0, id, secret, plan}));
   NodeOptions told, wanted = o;
   REQUIRE(read_options(json, told) == nullptr);
   wanted.quantum = 5;  // the profile's

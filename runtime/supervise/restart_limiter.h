@@ -3,23 +3,18 @@
 // When a replica that was lost is started again: always, at once the first time, and after 1, 2, 4,
 // .. 60 s where the attempts before did not last.
 //
-// What is planned stands in the replica's directory, for crane-ctl: returning.json, while the
-// replica is away.
-//
-// Threads: one.
+// Threads: plain values.
 // INVARIANT RETURN-1  A replica that was lost always has a next attempt.
 // INVARIANT RETURN-2  The next attempt is at most kPauseMostMs away.
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 
-namespace crane::launcher {
+namespace crane::supervise {
 
 class RestartLimiter {
  public:
-  enum class End {
+  enum class End : std::uint8_t {
     kKilled,  // from outside, or with its server
     kFailed,  // its node says why it cannot go on
     kAsked,   // it ended to restart at a newer checkpoint: no attempt that failed
@@ -76,18 +71,4 @@ class RestartLimiter {
   bool planned_ = false;
 };
 
-// returning.json: {"why", "attempts", "next_unix_ms", "command"}; null: there is none.
-struct ReturnNotice {
-  std::string why;      // the replica was lost, or did not recover
-  int attempts = 0;     // that did not last, in a row
-  std::int64_t in_ms;   // until the next one
-  std::string command;  // that makes it at once
-};
-void write_notice(const std::string& replica_home, const ReturnNotice& notice);
-void remove_notice(const std::string& replica_home);
-nlohmann::json read_notice(const std::string& replica_home);
-
-// "at once" or "in 4 s".
-std::string when_text(std::int64_t in_ms);
-
-}  // namespace crane::launcher
+}  // namespace crane::supervise

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// UNIT    runtime/launcher/run/analysis_place.h
+// UNIT    runtime/supervise/analysis_place.h
 // GOAL    The leader is asked for what the group's list lacks, and for nothing once it has it.
 // CHECKS  PLACE-1 through a life: let in, settled, let go, removed, added by an operator.
-#include "runtime/launcher/run/analysis_place.h"
+#include "runtime/supervise/analysis_place.h"
 
 #include <catch2/catch.hpp>
 
-using crane::launcher::AnalysisPlace;
+using crane::supervise::AnalysisPlace;
 
 namespace {
 
@@ -17,15 +17,15 @@ std::string asked(AnalysisPlace& place, bool is_member, std::int64_t now_ms) {
 
 }  // namespace
 
-TEST_CASE("analysis place: a group without one asks for nothing", "[launcher][PLACE-1]") {
-  AnalysisPlace place("", "");
+TEST_CASE("analysis place: a group without one asks for nothing", "[supervise][PLACE-1]") {
+  AnalysisPlace place(false);
   CHECK_FALSE(place.differs(false));
   CHECK(asked(place, false, 10'000).empty());
 }
 
 TEST_CASE("analysis place: it is asked for until the list has it, then it is the operators'",
-          "[launcher][PLACE-1]") {
-  AnalysisPlace place("helgrind", "/nowhere");
+          "[supervise][PLACE-1]") {
+  AnalysisPlace place(true);
   CHECK(asked(place, false, 1'000) == "add");
   CHECK(asked(place, false, 1'000 + AnalysisPlace::kAskAgainMs - 1).empty());
   CHECK(asked(place, false, 1'000 + AnalysisPlace::kAskAgainMs) == "add");
@@ -39,8 +39,8 @@ TEST_CASE("analysis place: it is asked for until the list has it, then it is the
   CHECK(place.listed(true, false));
 }
 
-TEST_CASE("analysis place: one that is let go is removed from the list", "[launcher][PLACE-1]") {
-  AnalysisPlace place("memcheck", "/nowhere");
+TEST_CASE("analysis place: one that is let go is removed from the list", "[supervise][PLACE-1]") {
+  AnalysisPlace place(true);
   CHECK(asked(place, false, 1'000) == "add");
   REQUIRE(place.listed(true, false));
   place.let_go();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/restart_limiter.h"
+#include "runtime/launcher/return_notice.h"
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ std::string file_of(const std::string& home) { return home + "/returning.json"; 
 
 }  // namespace
 
-void write_notice(const std::string& home, const ReturnNotice& notice) {
+void write_notice(const std::string& home, const supervise::WriteNotice& notice) {
   const Json text{{"why", notice.why},
                   {"attempts", notice.attempts},
                   {"next_unix_ms", unix_ms() + std::max<std::int64_t>(0, notice.in_ms)},
@@ -38,11 +38,6 @@ Json read_notice(const std::string& home) {
   notice["next_in_ms"] =
       known ? std::max<std::int64_t>(0, next->get<std::int64_t>() - unix_ms()) : 0;
   return notice;
-}
-
-std::string when_text(std::int64_t in_ms) {
-  if (in_ms < 500) return "at once";
-  return "in " + std::to_string((in_ms + 999) / 1000) + " s";
 }
 
 }  // namespace crane::launcher

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A lost replica always has a next attempt, soon (RETURN-1, RETURN-2).
 // METHOD  Sequences of ends on a clock of the test's, named ones and random ones.
-// CHECKS  The pauses; that lasting, and an operator, reset them; the notice in the directory.
-#include "runtime/launcher/restart_limiter.h"
+// CHECKS  The pauses; that lasting, and an operator, reset them.
+#include "runtime/supervise/restart_limiter.h"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 
-using namespace crane::launcher;
+using crane::supervise::RestartLimiter;
 
 namespace {
 constexpr std::int64_t kSecond = 1'000;
@@ -21,7 +19,7 @@ std::int64_t pause_after_end(RestartLimiter& returns, std::int64_t now,
 }
 }  // namespace
 
-TEST_CASE("returns: at once, then 1, 2, 4 .. 60 s", "[launcher]") {
+TEST_CASE("returns: at once, then 1, 2, 4 .. 60 s", "[supervise]") {
   RestartLimiter returns;
   std::int64_t now = 1'000'000;
   for (const std::int64_t pause : {0, 1, 2, 4, 8, 16, 32, 60, 60, 60}) {
@@ -37,7 +35,7 @@ TEST_CASE("returns: at once, then 1, 2, 4 .. 60 s", "[launcher]") {
   CHECK(pause_after_end(returns, now) == 0);
 }
 
-TEST_CASE("returns: one that asked to restart has not failed", "[launcher]") {
+TEST_CASE("returns: one that asked to restart has not failed", "[supervise]") {
   RestartLimiter returns;
   CHECK(pause_after_end(returns, 10, RestartLimiter::End::kAsked) == 0);
   CHECK(returns.in_a_row() == 0);
@@ -50,7 +48,7 @@ TEST_CASE("returns: one that asked to restart has not failed", "[launcher]") {
   CHECK(returns.in_a_row() == 2);
 }
 
-TEST_CASE("returns: one that failed often and was just started again still fails", "[launcher]") {
+TEST_CASE("returns: one that failed often and was just started again still fails", "[supervise]") {
   RestartLimiter returns;
   for (int i = 0; i < 5; ++i) returns.ended(RestartLimiter::End::kFailed, 100);
   CHECK(returns.fails(5, 100));
@@ -60,7 +58,7 @@ TEST_CASE("returns: one that failed often and was just started again still fails
   CHECK_FALSE(returns.fails(5, 300 + RestartLimiter::kLastsMs));
 }
 
-TEST_CASE("returns: an operator does not wait", "[launcher]") {
+TEST_CASE("returns: an operator does not wait", "[supervise]") {
   RestartLimiter returns;
   for (int i = 0; i < 9; ++i) returns.ended(RestartLimiter::End::kKilled, 10);
   CHECK_FALSE(returns.due(10));
@@ -70,7 +68,7 @@ TEST_CASE("returns: an operator does not wait", "[launcher]") {
   CHECK_FALSE(returns.planned());
 }
 
-TEST_CASE("returns: whatever happens, there is a next attempt within a minute", "[launcher]") {
+TEST_CASE("returns: whatever happens, there is a next attempt within a minute", "[supervise]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -83,22 +81,4 @@ TEST_CASE("returns: whatever happens, there is a next attempt within a minute", 
     REQUIRE(returns.due_ms() - now <= RestartLimiter::kPauseMostMs);  // RETURN-2
     if (random() % 2 == 0) returns.begins(now = returns.due_ms());
   }
-}
-
-TEST_CASE("returns: crane-ctl reads what is planned", "[launcher]") {
-  char name[] = "/tmp/crane-returns-XXXXXX";
-  REQUIRE(mkdtemp(name) != nullptr);
-  const std::string home = name;
-  CHECK(read_notice(home).is_null());
-  write_notice(home, {"its node is lost", 3, 40'000, "crane-ctl replica resume 1"});
-  const auto notice = read_notice(home);
-  CHECK(notice["why"] == "its node is lost");
-  CHECK(notice["attempts"] == 3);
-  CHECK(notice["next_in_ms"].get<int>() > 0);
-  CHECK(notice["next_in_ms"].get<int>() <= 40'000);
-  remove_notice(home);
-  CHECK(read_notice(home).is_null());
-  std::filesystem::remove_all(home);
-  CHECK(when_text(0) == "at once");
-  CHECK(when_text(3'200) == "in 4 s");
 }

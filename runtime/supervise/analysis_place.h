@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether the group has its analysis replica (crane-run --analysis), and what crane-run asks of the
+// Whether the group has its analysis replica (crane-run --analysis), and what is asked of the
 // leader so that it has one, or none.
 //
 //   wanted --the list has it--> settled --it is let go--> unwanted --the list lacks it--> settled
@@ -12,26 +12,24 @@
 //                    kAskAgainMs, and nothing once it is settled.
 
 #include <cstdint>
-#include <string>
-#include <utility>
 
-namespace crane::launcher {
+namespace crane::supervise {
 
 class AnalysisPlace {
  public:
   static constexpr std::int64_t kAskAgainMs = 500;
 
-  // `tool`: of valgrind; empty: the group has no analysis replica.
-  AnalysisPlace(std::string tool, std::string directory)
-      : tool_(std::move(tool)), directory_(std::move(directory)) {}
+  // `exists`: the group has an analysis replica at all.
+  explicit AnalysisPlace(bool exists) : exists_(exists) {}
 
   // The list of the group says otherwise than what is wanted.  `is_member`: it has the replica.
   bool differs(bool is_member) const noexcept {
-    return !tool_.empty() && !settled_ && is_member == unwanted_;
+    return exists_ && !settled_ && is_member == unwanted_;
   }
+  std::int64_t due_ms() const noexcept { return asked_ms_ + kAskAgainMs; }
   // The change to ask for now, "add" or "remove"; nullptr: none.
   const char* change(bool is_member, std::int64_t now_ms) noexcept {
-    if (!differs(is_member) || now_ms - asked_ms_ < kAskAgainMs) return nullptr;  // PLACE-1
+    if (!differs(is_member) || now_ms < due_ms()) return nullptr;  // PLACE-1
     asked_ms_ = now_ms;
     return unwanted_ ? "remove" : "add";
   }
@@ -49,17 +47,11 @@ class AnalysisPlace {
     settled_ = false;
   }
 
-  const std::string& tool() const noexcept { return tool_; }
-  std::string report() const { return directory_ + "/report.txt"; }
-  bool has_report() const;
-  // The group has ended: nothing stays of one that found nothing.  `place`: the replica's number.
-  void end(const std::string& group, int place) const;
-
  private:
-  const std::string tool_, directory_;
+  bool exists_;
   bool unwanted_ = false;  // none is to be there
   bool settled_ = false;   // and the group's list says so; or one is, and the list has it
-  std::int64_t asked_ms_ = 0;
+  std::int64_t asked_ms_ = -kAskAgainMs;
 };
 
-}  // namespace crane::launcher
+}  // namespace crane::supervise

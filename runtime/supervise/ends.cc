@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/supervise/ends.h"
+
+#include <sys/wait.h>
+
+#include <cstring>
+
+namespace crane::supervise {
+namespace {
+
+using node::ExitStatus;
+using setup::Status;
+using Kind = RestartLimiter::End;
+
+// The evidence of a divergence is looked at before the replica is there again.
+constexpr std::int64_t kDivergedMs = 1'000;
+// How often a replica that found no room looks whether there is some.
+constexpr std::int64_t kRoomMs = 2'000;
+
+// kFailed: the cause is likely to be there the next time, and on every replica.
+constexpr End kEnds[] = {
+    {.code = ExitStatus::kServerNotStarted, .kind = Kind::kFailed, .passes = true},
+    {.code = ExitStatus::kNeverCheckedIn,
+     .status = Status::kNeverCheckedIn,
+     .kind = Kind::kFailed,
+     .passes = true},
+    {.code = ExitStatus::kServerDied, .status = Status::kReplicaStopped, .passes = true},
+    {.code = ExitStatus::kFenced,
+     .status = Status::kReplicaStopped,
+     .kind = Kind::kFailed,
+     .passes = true},
+    {.code = ExitStatus::kLagging, .status = Status::kReplicaStopped, .passes = true},
+    {.code = ExitStatus::kDisagrees, .status = Status::kReplicaStopped, .kind = Kind::kFailed},
+    {.code = ExitStatus::kNoListener, .status = Status::kPortTaken},
+    {.code = ExitStatus::kUnhooked, .status = Status::kUnhooked, .never_returns = true},
+    {.code = ExitStatus::kDiverged,
+     .status = Status::kReplicaDiverged,
+     .least_ms = kDivergedMs,
+     .passes = true,
+     .asks_checkpoint = true},
+    {.code = ExitStatus::kTooFarBehind,
+     .status = Status::kTooFarBehind,
+     .kind = Kind::kAsked,
+     .passes = true},
+    {.code = ExitStatus::kHandedOver,
+     .status = Status::kReplicaStopped,
+     .kind = Kind::kAsked,
+     .passes = true,
+     .hands_over = true},
+    {.code = ExitStatus::kNoRoom,
+     .status = Status::kDiskFull,
+     .kind = Kind::kAsked,
+     .least_ms = kRoomMs,
+     .passes = true},
+};
+
+}  // namespace
+
+End end_of(int code) {
+  for (const End& end : kEnds) {
+    if (node::code(end.code) == code) return end;
+  }
+  const bool stopped = code >= node::code(ExitStatus::kServerDied);
+  return {.code = static_cast<ExitStatus>(code),
+          .status = stopped ? Status::kReplicaStopped : Status::kNodeFailed};
+}
+
+std::string how_ended(int wait) {
+  if (wait == kUnseenEnd) return "it ended, and only the crane-run that started it could see how";
+  if (WIFSIGNALED(wait)) {
+    const char* name = sigabbrev_np(WTERMSIG(wait));
+    return "killed by SIG" + (name != nullptr ? name : std::to_string(WTERMSIG(wait)));
+  }
+  return "ended with status " + std::to_string(WEXITSTATUS(wait));
+}
+
+std::string when_text(std::int64_t in_ms) {
+  if (in_ms < 500) return "at once";
+  return "in " + std::to_string((in_ms + 999) / 1000) + " s";
+}
+
+}  // namespace crane::supervise

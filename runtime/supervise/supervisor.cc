@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/supervise/supervisor.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::supervise {
+namespace {
+
+using node::ExitStatus;
+using setup::failure;
+using setup::Level;
+using setup::Status;
+using setup::status_of;
+
+// A checkpoint is asked for once in so long, however many replicas run all inputs.
+constexpr std::int64_t kAskAgainMs = 5'000;
+// A majority of the replicas that each failed by themselves so often in a row will fail again.
+constexpr int kFailuresMost = 5;
+constexpr std::int64_t kExitTimeoutMs = 10'000;  // for the other servers, once one ended
+
+std::string name_of(int number) { return "replica " + std::to_string(number); }
+
+std::string command_for(int number) { return "crane-ctl replica resume " + std::to_string(number); }
+
+}  // namespace
+
+Supervisor::Supervisor(Settings settings)
+    : settings_(std::move(settings)), place_(settings_.analysis >= 0) {
+  for (int i = 0; i < settings_.places; ++i) {
+    Replica& r = replicas_.emplace_back();
+    r.number = settings_.first + i;
+    r.member = r.votes = i < settings_.members;
+    r.returns = RestartLimiter(settings_.return_unit_ms);
+  }
+}
+
+std::vector<Action> Supervisor::step(const Event& event, std::int64_t now_ms) {
+  now_ms_ = now_ms;
+  actions_.clear();
+  std::visit(
+      [this](const auto& e) {
+        if constexpr (requires { e.replica; }) {
+          if (e.replica < settings_.first || e.replica >= settings_.first + settings_.places)
+            return;
+        }
+        on(e);
+      },
+      event);
+  return std::exchange(actions_, {});
+}
+
+std::int64_t Supervisor::deadline_ms() const {
+  std::int64_t least = stop_deadline_ms_;
+  if (stopping()) return least;
+  for (const Replica& r : replicas_) {
+    if (r.returns.planned() && !r.has_node() && !r.looks)
+      least = std::min(least, r.returns.due_ms());
+  }
+  return analysis_differs() ? std::min(least, place_.due_ms()) : least;
+}
+
+bool Supervisor::over() const {
+  return left_ ||
+         (!settings_.host && std::none_of(replicas_.begin(), replicas_.end(), [&](auto& r) {
+           return r.has_node() || (r.returns.planned() && !stopping());
+         }));
+}
+
+void Supervisor::say(std::string text, Level level) { act(Say{std::move(text), level}); }
+
+// --- nodes start --------------------------------------------------------------------------------
+
+// A perturbed group starts in an order of its seed.
+void Supervisor::on(const Start&) {
+  const auto count = static_cast<std::size_t>(settings_.members);
+  for (std::size_t i = 0; i < count && !stopping(); ++i) {
+    Replica& r = replicas_[(settings_.perturb + i) % count];
+    if (!r.has_node()) start(r, {});
+  }
+}
+
+// `announcement` is said when the node is there.
+void Supervisor::start(Replica& r, Plan plan, std::string announcement) {
+  r.forgets = plan.forgets = plan.forgets || r.forgets;  // SUP-4
+  r.plan = plan;
+  r.next.reset();
+  r.announcement = std::move(announcement);
+  r.runs = true;
+  r.problem = Done{};
+  r.code = 0;
+  r.ready = r.drained = r.removed = r.acceptor_only = false;
+  r.returns.begins(now_ms_);
+  act(StartNode{r.number, std::move(plan)});
+  act(RemoveNotice{r.number});
+}
+
+void Supervisor::on(const Started& e) {
+  Replica& r = at(e.replica);
+  if (!r.announcement.empty()) say(r.announcement);
+  if (stopping() && r.runs) act(EndNode{r.number, signal_});
+  if (!std::exchange(answers_, false)) return;
+  act(BroughtBack{});
+  answer("", name_of(r.number) + " is started");
+}
+
+// The machine lacks something, which may be there soon.
+void Supervisor::on(const NotStarted& e) {
+  Replica& r = at(e.replica);
+  r.runs = false;
+  if (std::exchange(answers_, false)) answer("failed", "its node cannot be started");
+  if (stopping()) return leave(r);
+  if (analyses(r)) return let_analysis_go(r, e.why.text);
+  if (r.resumes) return stay_drained(r, e.why.text);
+  if (r.plan.from == Plan::From::kBeginning) {
+    return settings_.host ? give_up(e.why) : end_with(e.why);
+  }
+  r.problem = e.why;
+  r.code = status_of(r.problem) == Status::kDiskFull ? node::code(ExitStatus::kNoRoom) : 0;
+  if (!r.plan.checkpoint.empty()) r.next = r.plan;
+  plan_return(r);
+  r.problem = Done{};
+}
+
+void Supervisor::on(const Found& e) {
+  Replica& r = at(e.replica);
+  r.member = e.member;
+  r.votes = e.votes;
+  r.drained = e.drained && e.node == Found::Node::kNone;
+  r.silent = e.node == Found::Node::kSilent;
+  r.runs = e.node == Found::Node::kAnswers;
+  if (r.runs) act(RemoveNotice{r.number});
+}
+
+void Supervisor::on(const TakeOver& e) {
+  phase_ = Phase::kServing;
+  served_ = true;
+  if (e.ends) return stop("told to stop");
+  const bool any =
+      std::any_of(replicas_.begin(), replicas_.end(), [](auto& r) { return r.silent; });
+  const std::string what =
+      running() > 0 ? "taking over group " + settings_.group +
+                          ", which nobody supervised: " + std::to_string(running()) + " nodes run"
+      : any ? "taking over group " + settings_.group + ", none of whose nodes answers yet"
+            : "going on with group " + settings_.group + ", none of whose nodes runs";
+  say(what + "; what it held is in " + settings_.dir + " and " + settings_.shm_dir);
+  for (Replica& r : replicas_) {
+    if (r.has_node() || r.drained || !r.member || analyses(r)) continue;
+    r.problem = failure(Status::kNodeFailed, name_of(r.number), "its node is lost",
+                        "it ended while nobody supervised it", log_of(r));
+    plan_return(r);
+    r.problem = Done{};
+  }
+}
+
+void Supervisor::on(const Adopted& e) {
+  Replica& r = at(e.replica);
+  if (!r.silent) return;
+  r.silent = false;
+  r.runs = true;
+  act(RemoveNotice{r.number});
+  if (stopping()) act(EndNode{r.number, signal_});
+}
+
+// --- what nodes say -----------------------------------------------------------------------------
+
+void Supervisor::on(const Said& e) {
+  Replica& r = at(e.replica);
+  switch (e.word) {
+    case Word::kReady: {
+      r.ready = true;
+      const bool all = std::all_of(replicas_.begin(), replicas_.end(), [this](const Replica& one) {
+        return one.ready || !one.member || analyses(one);
+      });
+      if (!all || phase_ != Phase::kStarting || settings_.host) return;
+      phase_ = Phase::kServing;
+      served_ = true;
+      return say("all replicas run");
+    }
+    case Word::kListens:
+      handed_over_ = false;
+      return;
+    case Word::kServes:
+      r.served = true;
+      r.resumes = r.forgets = false;
+      return;
+    case Word::kRemoved:
+      r.removed = true;
+      return;
+    case Word::kDrained:
+      r.drained = true;
+      return;
+    case Word::kAcceptorOnly:
+      r.acceptor_only = true;
+      return say(name_of(r.number) +
+                     " votes, and has no server until a checkpoint is there: its log begins behind "
+                     "the newest one",
+                 Level::kWarning);
+  }
+}
+
+void Supervisor::on(const Role& e) {
+  Replica& r = at(e.replica);
+  const bool led = std::exchange(r.leads, e.leads && r.runs);
+  r.view = e.view;
+  r.forgets = false;  // its node has opened its log's memory
+  if (r.leads) {
+    for (Replica& other : replicas_) {
+      if (other.number != r.number && other.view < e.view) other.leads = false;
+    }
+    say(name_of(r.number) + " leads (view " + std::to_string(e.view) + ")");
+  } else if (led) {
+    act(Detail{name_of(r.number) + " no longer leads"});
+  }
+}
+
+// The server of one replica ended by itself: so do the others, at the same point of its history.
+void Supervisor::on(const ServerExit& e) {
+  Replica& r = at(e.replica);
+  r.exited = true;
+  r.exit_status = e.status;
+  r.by_signal = e.by_signal;
+  judge_exits(r);
+}
+
+void Supervisor::judge_exits(const Replica& last) {
+  const int status = last.exit_status;
+  const std::string number = std::to_string(status);
+  const bool as_told = ending_ && (status < 128 || status == 128 + settings_.stop_signal);
+  status_ = as_told ? 0 : status;
+  act(Detail{name_of(last.number) + ": its server ended with status " + number});
+  for (const Replica& other : replicas_) {
+    if (!other.exited || other.exit_status == status) continue;
+    say("the servers ended differently: replica " + std::to_string(other.number) + " with " +
+        std::to_string(other.exit_status) + ", replica " + std::to_string(last.number) + " with " +
+        number);
+  }
+  const bool all = std::all_of(replicas_.begin(), replicas_.end(), [this](const Replica& r) {
+    return r.exited || !r.runs || r.acceptor_only || analyses(r);
+  });
+  if (!all) {
+    if (stop_deadline_ms_ == kNever) stop_deadline_ms_ = now_ms_ + kExitTimeoutMs;
+    return;
+  }
+  // An operator who asked for that end reads no log.
+  const bool failed = status != 0 && !as_told && !stopping();
+  if (failed) act(KeepLogs{});
+  const bool crashed = last.by_signal && failed;
+  say((crashed ? "the server crashed by itself, at one place on all replicas: " +
+                     how_ended(status - 128) + " (status " + number + ")"
+               : "the server ended with status " + number) +
+          (failed ? "; its log: " + home_of(last) + "/server.log, the node's beside it"
+                  : std::string()),
+      failed ? Level::kError : Level::kInfo);
+  stop(nullptr);
+}
+
+void Supervisor::on(const Fatal& e) {
+  Replica& r = at(e.replica);
+  const End end = end_of(e.code);
+  r.code = e.code;
+  r.problem =
+      failure(end.status, name_of(r.number), "stopped", e.message,
+              end.never_returns ? "without --strict such calls are counted, and the group goes on"
+                                : log_of(r));
+}
+
+// A replica that was added gets a node.  Its place may have been another's before.
+void Supervisor::on(const Members& e) {
+  if (stopping() || !at(e.replica).leads) return;
+  for (Replica& r : replicas_) {
+    const auto found = std::find_if(e.list.begin(), e.list.end(),
+                                    [&r](const Member& m) { return m.replica == r.number; });
+    const bool is_member = found != e.list.end();
+    const bool votes = is_member && found->votes;
+    if (votes && !r.votes) say(name_of(r.number) + " votes from now on");
+    r.votes = votes;
+    if (!is_member && r.returns.planned()) {
+      r.returns.forget();
+      act(RemoveNotice{r.number});
+    }
+    const bool was_member = std::exchange(r.member, is_member);
+    if (analyses(r)) {
+      if (!place_.listed(is_member, r.has_node())) continue;
+      r.returns.forget();
+      start(r, {},
+            "analysis " + name_of(r.number) + " runs the server in " + settings_.tool +
+                ", beside the group");
+    } else if (is_member && !was_member && !r.has_node()) {
+      start(r, {.from = Plan::From::kCheckpoint, .forgets = true},
+            name_of(r.number) + " was added to the group and starts");
+    }
+  }
+}
+
+void Supervisor::on(const Refused& e) { refused_ = e.why; }
+
+// --- nodes end ----------------------------------------------------------------------------------
+
+void Supervisor::on(const NodeEnded& e) {
+  Replica& r = at(e.replica);
+  if (!r.has_node()) return;
+  r.runs = r.silent = r.leads = false;
+  r.wait = e.wait;
+  r.drained = r.drained || e.drained;
+  if (stopping()) return leave(r);
+  if (r.exited) return judge_exits(r);
+  if (rests(r)) return;
+  if (settings_.host) {
+    r.code = WIFEXITED(e.wait) ? WEXITSTATUS(e.wait) : node::code(ExitStatus::kServerDied);
+  }
+  const End end = end_of(r.code);
+  if (analyses(r) && !r.problem.ok()) return let_analysis_go(r, r.problem.error().text);
+  if (r.problem.ok()) r.problem = why_lost(r, e);
+  if (analyses(r)) return plan_return(r);
+  handed_over_ = handed_over_ || end.hands_over;
+  act(KeepLogs{});
+  const bool returns_now = returns(r, end);
+  if (returns_now) plan_return(r);
+  if (!settings_.host) return judge(r);
+  if (returns_now) return;
+  r.resumes ? stay_drained(r, r.problem.error().text) : leave(r);
+}
+
+Error Supervisor::why_lost(const Replica& r, const NodeEnded& e) const {
+  const std::string how = how_ended(e.wait);
+  if (settings_.host) {
+    return failure(Status::kNodeFailed, "its node " + how + (e.said.empty() ? "" : ": " + e.said));
+  }
+  return analyses(r)
+             ? failure(Status::kNodeFailed, "analysis " + name_of(r.number), "its processes ended",
+                       how, log_of(r))
+             : failure(Status::kNodeFailed, name_of(r.number), "its node is lost", how, log_of(r));
+}
+
+// Its node ended because it was told to, and is not missed.
+bool Supervisor::rests(Replica& r) {
+  if (!r.removed && !r.drained) return false;
+  r.problem = Done{};
+  r.ready = false;
+  r.returns.forget();
+  if (settings_.host) {
+    stay_drained(r, "");
+  } else if (r.removed) {
+    r.member = r.votes = false;
+    say(name_of(r.number) + " has left the group");
+  } else {
+    say(name_of(r.number) + " is drained; " + command_for(r.number) + " brings it back");
+    if (r.next) bring_back(r, Plan(*r.next));
+  }
+  return true;
+}
+
+// AGENT-4.  `why`: an operator resumed it in vain.
+void Supervisor::stay_drained(Replica& r, std::string why) {
+  r.drained = true;
+  r.resumes = false;
+  r.in_vain = why;
+  act(StaysDrained{std::move(why)});
+}
+
+// After a replica of the group was lost.
+void Supervisor::judge(Replica& lost) {
+  const int total = voters();
+  const Error last = std::exchange(lost.problem, Done{}).error();
+  const auto status = static_cast<Status>(last.exit_status);
+  const std::string left = std::to_string(alive()) + " of " + std::to_string(total) + " replicas";
+  if (!lost.returns.planned() || (majority_fails() && !handed_over_)) {
+    // Strict mode: what the server of one replica calls, those of the others call, too.
+    const bool program = status == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
+                         total == 1 || status == Status::kUnhooked;
+    if (program) return end_with(last);  // on one replica a starved machine, on all the program
+    return end_with(failure(Status::kMajorityLost, "the group cannot go on", settings_.group,
+                            left + " are left, fewer than a majority, and those that were "
+                                   "started again failed by themselves",
+                            "the last one's log: " + home_of(lost) + "/node.log"));
+  }
+  if (!lost.votes) return;
+  say(alive() * 2 > total ? "the group goes on with " + left
+                          : "the group waits: " + left + " are left, fewer than a majority",
+      Level::kWarning);
+}
+
+// They were started again and again, and each time said why they cannot go on: as all have the same
+// inputs, they will fail again.
+bool Supervisor::majority_fails() const {
+  const auto failing = std::count_if(replicas_.begin(), replicas_.end(), [this](const Replica& r) {
+    return r.votes && r.returns.fails(kFailuresMost, now_ms_);
+  });
+  return failing * 2 > voters();
+}
+
+// Nothing is lost with the analysis replica.
+void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
+  place_.let_go();
+  act(AnalysisLetGo{r.number, why});
+  r.problem = Done{};
+  r.returns.forget();
+  act(KeepLogs{});
+}
+
+// --- nodes return -------------------------------------------------------------------------------
+
+// A single replica's end is the group's, unless another build of Crane goes on.  One that restarts
+// at a checkpoint had a node that voted, also where the group has not served yet.
+bool Supervisor::returns(const Replica& r, const End& end) const {
+  if (settings_.host) return end.passes && r.served;
+  const bool together = settings_.places > 1 && voters() > 1;
+  const bool begun = phase_ == Phase::kServing || end.status == Status::kTooFarBehind;
+  return begun && !end.never_returns && (together || handed_over_);
+}
+
+void Supervisor::plan_return(Replica& r) {
+  const End end = end_of(r.code);
+  r.returns.ended(end.kind, now_ms_, end.least_ms);
+  // If the server has read something of this machine that is not there any more, only a checkpoint
+  // behind that helps.
+  if (end.asks_checkpoint) ask_for_checkpoint();
+  const std::string why = r.problem.error().text, command = command_for(r.number);
+  const std::int64_t in_ms = r.returns.due_ms() - now_ms_;
+  const std::string when = in_ms > 0 ? when_text(in_ms) : "";
+  if (settings_.host) {
+    say(why + "; it recovers" +
+        (when.empty() ? "" : ", " + when + "; " + command + " on this host starts it at once"));
+  } else {
+    say(why, Level::kWarning);
+    if (!when.empty()) {
+      say(name_of(r.number) + " is started again " + when + ", after " +
+          std::to_string(r.returns.in_a_row()) + " ends in a row; " + command +
+          " starts it at once");
+    }
+  }
+  act(WriteNotice{r.number, why, r.returns.in_a_row(), in_ms, command});
+}
+
+void Supervisor::try_return(Replica& r) {
+  using From = Plan::From;
+  if (analyses(r)) return start(r, {}, "analysis " + name_of(r.number) + " begins again");
+  if (r.next) return bring_back(r, Plan(*r.next));
+  if (settings_.host) return start(r, {.from = From::kStore});
+  if (settings_.on_disk && !r.forgets) {
+    return start(r, {.from = From::kStore},
+                 name_of(r.number) + " recovers, from its log and the newest checkpoint");
+  }
+  r.looks = true;
+  act(LookForCheckpoint{r.number});
+}
+
+// The replica begins at once, as the log of a young group is soon run.  If that takes longer than a
+// restart, the checkpoint that is asked for overtakes it (proxy/replica/recovery/overtaking.h).
+void Supervisor::on(const Facts& e) {
+  Replica& r = at(e.replica);
+  if (!std::exchange(r.looks, false)) return;
+  if (stopping() || r.has_node() || !r.returns.due(now_ms_)) return;
+  if (!e.checkpoint) ask_for_checkpoint();
+  // One that does not start from what is kept may start from the log; behind a hand-over it has
+  // not tried yet.
+  const int failed = end_of(r.code).hands_over ? 0 : r.returns.failed();
+  const bool skips = failed > 1 && failed % 2 == 0;
+  const std::string why =
+      e.checkpoint ? ", as it did not recover from a checkpoint"
+                   : ": there is no checkpoint" + (refused_.empty() ? "" : ", because " + refused_);
+  start(r, {.from = skips ? Plan::From::kLog : Plan::From::kCheckpoint},
+        name_of(r.number) + (e.checkpoint && !skips ? " recovers from a checkpoint"
+                                                    : " runs all inputs again" + why));
+}
+
+// The leader's node knows whether checkpoints are wanted, and can be taken.
+void Supervisor::ask_for_checkpoint() {
+  if (leader() < 0 || alive() * 2 <= voters()) return;
+  if (asked_ms_ && now_ms_ - *asked_ms_ < kAskAgainMs) return;
+  asked_ms_ = now_ms_;
+  act(AskCheckpoint{leader()});
+}
+
+void Supervisor::on(const BringBack& e) {
+  Replica& r = at(e.replica);
+  if (phase_ != Phase::kServing || !r.member || analyses(r)) return;
+  if (!r.has_node()) {
+    bring_back(r, e.plan);
+  } else if (r.drained) {
+    r.next = e.plan;  // its node has said goodbye and is about to end
+  }
+}
+
+void Supervisor::bring_back(Replica& r, const Plan& plan) {
+  r.returns.forget();
+  start(r, plan, name_of(r.number) + " is brought back");
+}
+
+void Supervisor::on(const Resume& e) {
+  Replica& r = at(e.replica);
+  const std::string name = name_of(r.number);
+  if (settings_.host ? stopping() : phase_ != Phase::kServing) {
+    return settings_.host ? answer("stopping", name + " is being stopped")
+                          : answer("busy", "the group starts, or ends");
+  }
+  if (r.returns.planned() && !r.has_node()) {
+    r.forgets = r.forgets || e.forgets;
+    r.returns.hurry(now_ms_);
+    return answer("", name + " is started");
+  }
+  if (!settings_.host) return answer("unsupported", "it does not wait to return");
+  if (!r.drained || r.has_node()) {
+    return answer("busy", "the node of " + name + " runs, or is about to end");
+  }
+  r.resumes = answers_ = true;
+  r.in_vain.clear();
+  r.returns.forget();
+  start(r, {.from = Plan::From::kStore, .forgets = e.forgets});
+}
+
+void Supervisor::answer(const char* error, std::string text) {
+  act(Answer{error, std::move(text)});
+}
+
+}  // namespace crane::supervise

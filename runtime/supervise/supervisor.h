@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which replicas have a node, when one that was lost is started again and with which plan, and when
+// the group cannot go on.  Pure: one event in, a list of actions out (step.h).
+//
+// One class for crane-run, which has all replicas of a group, and for the agent of a host, which
+// has one.  The life of a replica here:
+//
+//   no node --StartNode--> has a node --NodeEnded--> drained    an operator resumes it
+//                              ^                     planned    it is started when that is due
+//                              |                     removed, let go, left: no node
+//                              +-- due, resumed, added --+
+//
+// A lost replica of a group always has a next attempt (RETURN-1).  The group ends by itself only
+// where that helps no more: a single replica is lost, a node ends before all have run, or a
+// majority failed kFailuresMost times in a row.
+//
+// Threads: one.
+// INVARIANT SUP-1  A replica never has two nodes.
+// INVARIANT SUP-2  From Stop on no node is started.
+// INVARIANT SUP-3  A replica that is drained has a node only by an operator's word.
+// INVARIANT SUP-4  What an operator wants forgotten is not read by a later node either.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/supervise/analysis_place.h"
+#include "runtime/supervise/ends.h"
+#include "runtime/supervise/restart_limiter.h"
+#include "runtime/supervise/step.h"
+
+namespace crane::supervise {
+
+struct Settings {
+  int first = 0;   // number of the first replica, ..
+  int places = 1;  // and how many may ever be members
+  int members = 1;
+  bool host = false;         // an agent's replica, one of a group of several hosts
+  bool on_disk = false;      // nodes find their log and checkpoints by themselves
+  bool keeps_files = false;  // of servers, for the next start: they end at one turn
+  int stop_signal = 0;       // with which servers end
+  std::uint64_t perturb = 0;
+  std::int64_t return_unit_ms = 1'000;
+  int analysis = -1;      // the place of the analysis replica
+  std::string tool = {};  // which it runs the server in
+  std::string group = {}, dir = {}, shm_dir = {};
+};
+
+class Supervisor {
+ public:
+  struct Replica {
+    int number = 0;
+    bool runs = false, silent = false;  // it has a node; that does not answer
+    std::uint64_t view = 0;
+    bool leads = false, ready = false, exited = false;
+    bool member = false, votes = false;
+    bool removed = false, drained = false, acceptor_only = false;
+    std::string in_vain;  // why it did not recover when an operator resumed it
+
+    bool has_node() const { return runs || silent; }
+
+   private:
+    friend class Supervisor;
+    Plan plan;                 // of its node
+    std::optional<Plan> next;  // an operator's word for the next one
+    std::string announcement;  // said once its node is started
+    bool forgets = false;      // what its log's memory holds, until a node has opened that
+    bool served = false;
+    bool resumes = false, looks = false;  // resumed and does not serve yet; waits for Facts
+    int wait = 0;                         // how its last node ended,
+    int code = 0;                         // with this status, as it said; 0: it did not
+    Outcome problem = Done{};
+    int exit_status = 0;  // of its server, when `exited`
+    bool by_signal = false;
+    RestartLimiter returns;
+  };
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  explicit Supervisor(Settings settings);
+
+  std::vector<Action> step(const Event& event, std::int64_t now_ms);
+  std::int64_t deadline_ms() const;
+
+  // No node is left, and none is to come.
+  bool over() const;
+  bool stopping() const { return phase_ == Phase::kStopping; }
+  bool serving() const { return phase_ == Phase::kServing; }
+  bool has_served() const { return served_; }  // there is something to lose
+  // With what crane-run ends: a problem, or the server's status.
+  const Outcome& problem() const { return problem_; }
+  int status() const { return status_; }
+
+  const std::vector<Replica>& replicas() const { return replicas_; }
+  int leader() const;  // -1: there is none
+  int running() const;
+  const char* role_of(const Replica& replica) const;
+  std::string summary() const;
+
+ private:
+  enum class Phase : std::uint8_t { kStarting, kServing, kStopping };
+
+  void on(const Start&);
+  void on(const Found& e);
+  void on(const TakeOver& e);
+  void on(const Adopted& e);
+  void on(const Started& e);
+  void on(const NotStarted& e);
+  void on(const Said& e);
+  void on(const Role& e);
+  void on(const ServerExit& e);
+  void on(const Fatal& e);
+  void on(const Members& e);
+  void on(const BringBack& e);
+  void on(const Refused& e);
+  void on(const NodeEnded& e);
+  void on(const Facts& e);
+  void on(const Resume& e);
+  void on(const Stop& e);
+  void on(const Kill&);
+  void on(const Fail& e);
+  void on(const Tick&);
+
+  void act(Action action) { actions_.push_back(std::move(action)); }
+  void say(std::string text, setup::Level level = setup::Level::kInfo);
+  Replica& at(int replica) {
+    return replicas_[static_cast<std::size_t>(replica - settings_.first)];
+  }
+  bool analyses(const Replica& r) const { return r.number == settings_.analysis; }
+
+  void start(Replica& r, Plan plan, std::string announcement = "");
+  void plan_return(Replica& r);
+  void try_return(Replica& r);
+  bool returns(const Replica& r, const End& end) const;
+  bool rests(Replica& r);
+  void stay_drained(Replica& r, std::string why);
+  void bring_back(Replica& r, const Plan& plan);
+  void judge(Replica& lost);
+  bool majority_fails() const;
+  void ask_for_checkpoint();
+  void let_analysis_go(Replica& r, const std::string& why);
+  void look_after_analysis();
+  void judge_exits(const Replica& last);
+  bool end_servers(const char* why);
+  void stop(const char* why, int signal = 0);
+  void end_harder();
+  void end_with(const Error& problem);
+  void leave(const Replica& r);
+  void give_up(const Outcome& why);
+  void answer(const char* error, std::string text);
+
+  int alive() const;
+  int voters() const;
+  bool analysis_differs() const;
+  std::string home_of(const Replica& r) const;
+  std::string log_of(const Replica& r) const { return "its log: " + home_of(r) + "/node.log"; }
+  Error why_lost(const Replica& r, const NodeEnded& e) const;
+
+  const Settings settings_;
+  std::vector<Replica> replicas_;
+  AnalysisPlace place_;
+  std::vector<Action> actions_;
+  std::int64_t now_ms_ = 0;
+  Phase phase_ = Phase::kStarting;
+  std::int64_t stop_deadline_ms_ = kNever;
+  int signal_ = 0;            // of those that end nodes, the last one
+  bool ending_ = false;       // the servers were told to end, so that their files are equal
+  bool served_ = false;       // all have run
+  bool handed_over_ = false;  // to another build of Crane, none of whose servers has listened
+  bool left_ = false;         // an agent's replica is over
+  bool answers_ = false;      // an operator waits until the node is started
+  std::optional<std::int64_t> asked_ms_;  // when a checkpoint was asked for
+  std::string refused_;                   // why the server cannot be dumped
+  int status_ = 0;
+  Outcome problem_ = Done{};
+};
+
+}  // namespace crane::supervise

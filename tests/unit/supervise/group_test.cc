@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    The replicas of a group have nodes when they should, and the group ends when it must.
+// METHOD  The machine alone (runtime/supervise), its actions carried out by the test.
+// CHECKS  Plans, pauses, what is asked for and said; SUP-1 to SUP-4; a second fault at each point.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/supervise/watched.h"
+
+using namespace crane::supervise;
+using crane::node::ExitStatus;
+using crane::setup::Status;
+using crane::setup::status_of;
+using From = Plan::From;
+
+TEST_CASE("supervisor: a new group starts all its members, and serves when all are ready",
+          "[supervise]") {
+  Watched group(Watched::group_of(3, 1));
+  group.step(Start{});
+  group.step(Start{});
+  CHECK(group.count<StartNode>() == 3);
+  CHECK(group.last<StartNode>().plan.from == From::kBeginning);
+  for (const int k : {0, 1}) group.step(Said{k, Word::kReady});
+  CHECK_FALSE(group.machine.serving());
+  group.step(Said{2, Word::kReady});
+  CHECK(group.machine.serving());
+  CHECK(group.said == "all replicas run\n");
+}
+
+TEST_CASE("supervisor: a node that ends before all have run ends the group", "[supervise]") {
+  Watched group;
+  group.step(Start{});
+  group.fail(1, ExitStatus::kNeverCheckedIn);
+  CHECK(group.machine.stopping());
+  CHECK(group.count<EndNode>() == 2);
+  CHECK(status_of(group.machine.problem()) == Status::kNeverCheckedIn);
+  CHECK_FALSE(group.machine.has_served());
+  for (const int k : {0, 2}) group.step(NodeEnded{.replica = k});
+  CHECK(group.machine.over());
+}
+
+TEST_CASE("supervisor: one that restarts at a checkpoint returns also before all have run",
+          "[supervise]") {
+  Watched group;
+  group.step(Start{});
+  group.fail(1, ExitStatus::kTooFarBehind);
+  CHECK_FALSE(group.machine.stopping());
+  group.tick();
+  CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
+}
+
+TEST_CASE("supervisor: a node that cannot be started ends a new group", "[supervise]") {
+  Watched group;
+  group.cannot_start = {1};
+  group.step(Start{});
+  CHECK(group.machine.stopping());
+  CHECK(group.machine.problem().error().text == "no process");
+}
+
+TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if there is one",
+          "[supervise][RETURN-1]") {
+  Watched group;
+  group.serve().kill(2);
+  CHECK(group.has_said("killed by SIGKILL"));
+  CHECK(group.has_said("the group goes on with 2 of 3 replicas"));
+  CHECK(group.last<WriteNotice>().command == "crane-ctl replica resume 2");
+  group.tick();
+  CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
+  CHECK(group.last<RemoveNotice>().replica == 2);
+  CHECK(group.has_said("replica 2 recovers from a checkpoint"));
+  CHECK(group.count<AskCheckpoint>() == 0);
+}
+
+TEST_CASE("supervisor: without a checkpoint one is asked for, of the leader, at times",
+          "[supervise]") {
+  Watched group;
+  group.checkpoint = false;
+  group.serve().step(Refused{"CRIU refuses it"});
+  for (int i = 0; i < 3; ++i) {
+    group.kill(2);
+    group.wait();
+  }
+  CHECK(group.has_said("runs all inputs again: there is no checkpoint, because CRIU refuses it"));
+  CHECK(group.count<AskCheckpoint>() == 1);
+  CHECK(group.last<AskCheckpoint>().leader == 0);
+  group.now_ms += 5'000;
+  group.kill(2);
+  group.wait();
+  CHECK(group.count<AskCheckpoint>() == 2);
+  // No leader, or no majority: nothing can be asked.
+  group.now_ms += 5'000;
+  for (const int k : {2, 1}) group.kill(k);
+  group.tick();
+  group.kill(0);
+  group.now_ms += 5'000;
+  group.tick();
+  CHECK(group.count<AskCheckpoint>() == 2);
+}
+
+TEST_CASE("supervisor: behind a divergence a checkpoint is asked for, and a second passes",
+          "[supervise]") {
+  Watched group;
+  group.serve().fail(2, ExitStatus::kDiverged);
+  CHECK(group.count<AskCheckpoint>() == 1);
+  group.tick(999);
+  CHECK(group.count<StartNode>() == 0);
+  group.tick(1);
+  CHECK(group.count<StartNode>() == 1);
+}
+
+TEST_CASE("supervisor: where there is no room, one looks every 2 s and has not failed",
+          "[supervise]") {
+  Watched group;
+  group.serve();
+  for (int i = 0; i < 4; ++i) {
+    group.fail(2, ExitStatus::kNoRoom);
+    CHECK(group.machine.deadline_ms() - group.now_ms == 2'000);
+    group.wait();
+  }
+  // As when its configuration cannot be written.
+  group.cannot_start = {2};
+  group.lacks = Status::kDiskFull;
+  group.fail(2, ExitStatus::kNoRoom);
+  group.wait();
+  CHECK(group.machine.deadline_ms() - group.now_ms == 2'000);
+}
+
+TEST_CASE("supervisor: a node that cannot be started again is tried with pauses",
+          "[supervise][RETURN-1]") {
+  Watched group;
+  group.serve().fail(2, ExitStatus::kHandedOver);  // at once, if it could be started
+  group.now_ms += 3'600'000;
+  group.cannot_start = {2};
+  std::vector<std::int64_t> pauses;
+  for (int i = 0; i < 4; ++i) {
+    group.wait();
+    pauses.push_back(group.machine.deadline_ms() - group.now_ms);
+  }
+  CHECK(pauses == std::vector<std::int64_t>{0, 1'000, 2'000, 4'000});
+  group.cannot_start.clear();
+  group.wait();
+  CHECK(group.at(2).runs);
+}
+
+TEST_CASE("supervisor: one that fails from what is kept runs the log every second time",
+          "[supervise]") {
+  Watched group;
+  group.serve();
+  std::vector<From> plans;
+  for (int i = 0; i < 4; ++i) {
+    group.fail(2, ExitStatus::kFenced);
+    group.wait();
+    plans.push_back(group.last<StartNode>().plan.from);
+  }
+  CHECK(plans == std::vector{From::kCheckpoint, From::kLog, From::kCheckpoint, From::kLog});
+  CHECK(group.has_said("runs all inputs again, as it did not recover from a checkpoint"));
+  group.fail(2, ExitStatus::kHandedOver);  // another build has not tried
+  group.wait();
+  CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
+}
+
+TEST_CASE("supervisor: nodes of a group on disk find what they need by themselves", "[supervise]") {
+  Settings settings = Watched::group_of(3);
+  settings.on_disk = true;
+  Watched group(settings);
+  group.serve().kill(1);
+  group.tick();
+  CHECK(group.last<StartNode>().plan.from == From::kStore);
+  CHECK(group.count<LookForCheckpoint>() == 0);
+}
+
+TEST_CASE("supervisor: the end of a single replica is the group's, unless it is handed over",
+          "[supervise]") {
+  Watched lost(Watched::group_of(1));
+  lost.serve().kill(0);
+  CHECK(lost.machine.over());
+  CHECK(status_of(lost.machine.problem()) == Status::kNodeFailed);
+  Watched handed(Watched::group_of(1));
+  handed.serve().fail(0, ExitStatus::kHandedOver);
+  handed.tick();
+  handed.kill(0);  // the other build does not come up: it may be replaced
+  CHECK_FALSE(handed.machine.over());
+  handed.wait();
+  handed.step(Said{0, Word::kListens});
+  handed.kill(0);
+  CHECK(handed.machine.over());
+}
+
+TEST_CASE("supervisor: where a majority fails five times by itself, the group ends",
+          "[supervise]") {
+  const auto fails = [](Watched& group, ExitStatus status) {
+    group.serve();
+    for (int i = 0; i < 5; ++i) {
+      for (const int k : {1, 2}) {
+        if (group.machine.stopping()) return;
+        group.fail(k, status);
+        if (!group.machine.stopping()) group.wait();
+      }
+    }
+  };
+  Watched program, fenced, killed;
+  fails(program, ExitStatus::kNeverCheckedIn);
+  CHECK(status_of(program.machine.problem()) == Status::kNeverCheckedIn);
+  fails(fenced, ExitStatus::kFenced);
+  CHECK(status_of(fenced.machine.problem()) == Status::kMajorityLost);
+  CHECK(fenced.machine.problem().error().text.find(
+            "those that were started again failed by themselves") != std::string::npos);
+  fails(killed, ExitStatus::kServerDied);
+  CHECK_FALSE(killed.machine.stopping());
+  Watched one, half(Watched::group_of(4));
+  one.serve();
+  for (int i = 0; i < 6; ++i) {
+    one.fail(1, ExitStatus::kFenced);
+    one.wait();
+  }
+  CHECK_FALSE(one.machine.stopping());
+  fails(half, ExitStatus::kFenced);
+  CHECK_FALSE(half.machine.stopping());
+}
+
+TEST_CASE("supervisor: strict mode ends the group at the first unhooked call", "[supervise]") {
+  Watched group;
+  group.serve().fail(1, ExitStatus::kUnhooked);
+  CHECK(status_of(group.machine.problem()) == Status::kUnhooked);
+  CHECK(group.machine.problem().error().text.find("without --strict") != std::string::npos);
+}
+
+TEST_CASE("supervisor: a second node lost while the first is started changes nothing for that",
+          "[supervise]") {
+  Watched group;
+  group.serve().kill(1);
+  group.kill(2);
+  CHECK(group.has_said("the group waits: 1 of 3 replicas are left"));
+  group.tick();
+  CHECK(group.count<StartNode>() == 2);
+  group.step(NodeEnded{.replica = 0, .wait = SIGKILL});
+  group.tick();
+  CHECK(group.count<StartNode>() == 3);
+  CHECK_FALSE(group.machine.stopping());
+}
+
+TEST_CASE("supervisor: a drained replica has no node until an operator wants it",
+          "[supervise][SUP-3]") {
+  Watched group;
+  group.serve().step(Said{2, Word::kDrained});
+  group.kill(2);  // while it says goodbye
+  CHECK(group.has_said("replica 2 is drained; crane-ctl replica resume 2 brings it back"));
+  CHECK(group.machine.role_of(group.at(2)) == std::string("drained"));
+  CHECK(group.machine.deadline_ms() == Supervisor::kNever);
+  group.tick(3'600'000);
+  group.step(Members{0, {{0, true}, {1, true}, {2, true}}});
+  CHECK(group.count<StartNode>() == 0);
+  group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
+  CHECK(group.last<StartNode>().plan.checkpoint == "1.7");
+  CHECK(group.has_said("replica 2 is brought back"));
+}
+
+TEST_CASE("supervisor: an operator's word before the goodbye has ended is kept",
+          "[supervise][SUP-1]") {
+  Watched group;
+  group.serve().step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.3"}});  // it runs
+  group.kill(2);
+  group.tick();
+  CHECK(group.last<StartNode>().plan.checkpoint.empty());
+  group.forget().step(Said{2, Word::kDrained});
+  group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
+  CHECK(group.count<StartNode>() == 0);
+  group.step(NodeEnded{.replica = 2});
+  CHECK(group.last<StartNode>().plan.checkpoint == "1.7");
+  CHECK(group.count<StartNode>() == 1);
+}
+
+TEST_CASE("supervisor: what an operator named is tried again when no process could be had",
+          "[supervise]") {
+  Watched group;
+  group.serve().step(Said{2, Word::kDrained});
+  group.step(NodeEnded{.replica = 2});
+  group.cannot_start = {2};
+  group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
+  group.cannot_start.clear();
+  group.wait();
+  CHECK(group.last<StartNode>().plan.checkpoint == "1.7");
+}
+
+TEST_CASE("supervisor: what is to be forgotten stays so until a node has opened its memory",
+          "[supervise][SUP-4]") {
+  Watched group;
+  group.serve().step(Said{2, Word::kDrained});
+  group.step(NodeEnded{.replica = 2});
+  group.step(BringBack{2, {.from = From::kCheckpoint, .forgets = true}});
+  group.kill(2);  // before it has read that
+  group.tick();
+  CHECK(group.last<StartNode>().plan.forgets);
+  group.step(Role{2, false, 1});
+  group.kill(2);
+  group.wait();
+  CHECK_FALSE(group.last<StartNode>().plan.forgets);
+}
+
+TEST_CASE("supervisor: an operator does not wait for a planned return", "[supervise]") {
+  Watched group;
+  group.serve();
+  for (int i = 0; i < 4; ++i) {
+    group.kill(2);
+    if (i < 3) group.wait();
+  }
+  CHECK(group.has_said("replica 2 is started again in 4 s, after 4 ends in a row"));
+  group.step(Resume{.replica = 2});
+  CHECK(group.last<Answer>().text == "replica 2 is started");
+  group.tick();
+  CHECK(group.at(2).runs);
+  group.step(Resume{.replica = 2});
+  CHECK(group.last<Answer>().error == std::string("unsupported"));
+  group.step(Stop{"told to stop"});
+  group.step(Resume{.replica = 2});
+  CHECK(group.last<Answer>().error == std::string("busy"));
+}
+
+TEST_CASE("supervisor: a member that is added gets a node with an empty memory", "[supervise]") {
+  Watched group(Watched::group_of(3, 1));
+  group.serve();
+  const Members with{0, {{0, true}, {1, true}, {2, true}, {3, false}}};
+  group.step(Members{1, with.list});  // it does not lead
+  CHECK(group.count<StartNode>() == 0);
+  group.step(with);
+  CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
+  CHECK(group.last<StartNode>().plan.forgets);
+  group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, true}}});
+  CHECK(group.has_said("replica 3 votes from now on"));
+  CHECK(group.count<StartNode>() == 1);
+}
+
+TEST_CASE("supervisor: a member whose node could not be started at first has it later",
+          "[supervise][RETURN-1]") {
+  Watched group(Watched::group_of(3, 1));
+  group.serve().cannot_start = {3};
+  group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, false}}});
+  group.cannot_start.clear();
+  group.wait();
+  CHECK(group.at(3).runs);
+  CHECK(group.last<StartNode>().plan.forgets);
+}
+
+TEST_CASE("supervisor: a member that is removed is not missed, also while it is away",
+          "[supervise]") {
+  Watched group;
+  group.serve().step(Said{1, Word::kRemoved});
+  group.step(NodeEnded{.replica = 1, .wait = 71 << 8});
+  CHECK(group.has_said("replica 1 has left the group"));
+  group.kill(2);
+  group.step(Members{0, {{0, true}}});
+  CHECK(group.last<RemoveNotice>().replica == 2);
+  CHECK(group.machine.deadline_ms() == Supervisor::kNever);
+  group.tick(60'000);
+  CHECK(group.count<StartNode>() == 0);
+}
+
+TEST_CASE("supervisor: facts that come when the replica is needed no more change nothing",
+          "[supervise][SUP-S2][SUP-S3]") {
+  Supervisor machine(Watched::group_of(3));
+  for (const Event& event : std::vector<Event>{Start{}, Said{0, Word::kReady},
+                                               Said{1, Word::kReady}, Said{2, Word::kReady},
+                                               NodeEnded{.replica = 2, .wait = SIGKILL}, Tick{}}) {
+    (void)machine.step(event, 10);
+  }
+  CHECK(machine.deadline_ms() == Supervisor::kNever);  // it waits for Facts
+  CHECK(machine.step(Facts{9, true}, 10).empty());
+  CHECK(machine.step(Facts{1, true}, 10).empty());
+  (void)machine.step(Stop{"told to stop"}, 10);
+  CHECK(machine.step(Facts{2, true}, 10).empty());
+}
+
+TEST_CASE("supervisor: a server that ends by itself ends the group with its status",
+          "[supervise]") {
+  Watched group;
+  group.serve().step(ServerExit{0, 3, false});
+  CHECK_FALSE(group.machine.stopping());
+  group.step(Said{1, Word::kAcceptorOnly});  // no server ends there
+  group.step(ServerExit{2, 3, false});
+  CHECK(group.machine.stopping());
+  CHECK(group.machine.status() == 3);
+  CHECK(group.has_said("the server ended with status 3; its log: /d/r2/server.log"));
+}
+
+TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is not waited for",
+          "[supervise][SUP-S5]") {
+  Watched slow, lost;
+  slow.serve().step(ServerExit{0, 139, true});
+  slow.wait();
+  CHECK(slow.now_ms == 1'010'000);
+  CHECK(slow.has_said("the other replicas did not end, stopping"));
+  lost.serve().step(ServerExit{0, 139, true});
+  lost.step(ServerExit{1, 1, false});
+  CHECK(lost.has_said("the servers ended differently"));
+  lost.kill(2);
+  CHECK_FALSE(lost.machine.stopping());
+  lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
+  CHECK(lost.machine.stopping());
+  CHECK(lost.has_said("the server crashed by itself"));
+}
+
+TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise][SUP-2]") {
+  Watched group(Watched::group_of(3, 1));
+  group.serve().kill(2);
+  group.step(Stop{"told to stop"});
+  CHECK(group.said.find("told to stop, stopping") != std::string::npos);
+  CHECK(group.count<EndNode>() == 2);
+  CHECK(group.last<EndNode>().signal == 0);
+  group.tick();
+  group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, false}}});
+  group.step(BringBack{2, {}});
+  CHECK(group.count<StartNode>() == 0);
+  group.step(Stop{"told to stop"});  // asked twice
+  CHECK(group.last<EndNode>().signal == SIGKILL);
+  group.step(NodeEnded{.replica = 0});
+  CHECK_FALSE(group.machine.over());
+  group.forget().wait();
+  CHECK(group.last<EndNode>().replica == 1);
+  group.step(NodeEnded{.replica = 1});
+  CHECK(group.machine.over());
+  CHECK(group.machine.problem().ok());
+}
+
+TEST_CASE("supervisor: a node that is started while all stops is told so", "[supervise]") {
+  Supervisor machine(Watched::group_of(1));
+  (void)machine.step(Start{}, 10);
+  (void)machine.step(Stop{"told to stop"}, 10);
+  const auto actions = machine.step(Started{0}, 10);
+  REQUIRE(actions.size() == 1);
+  CHECK(std::holds_alternative<EndNode>(actions[0]));
+}
+
+TEST_CASE("supervisor: servers whose files last end at one turn, or are stopped after 20 s",
+          "[supervise]") {
+  Settings settings = Watched::group_of(3);
+  settings.keeps_files = true;
+  settings.stop_signal = 15;
+  Watched group(settings);
+  group.serve().step(Stop{"told to stop"});
+  CHECK(group.last<SignalServers>().leader == 0);
+  CHECK(group.count<EndNode>() == 0);
+  Watched ended = group;
+  for (const int k : {0, 1, 2}) ended.step(ServerExit{k, 128 + 15, true});
+  CHECK(ended.machine.status() == 0);  // as told
+  group.wait();
+  CHECK(group.now_ms == 1'020'000);
+  CHECK(group.has_said("the server did not end within 20 s, stopping"));
+}
+
+TEST_CASE("supervisor: a group that is taken over gets back what was lost meanwhile",
+          "[supervise][RETURN-1]") {
+  using Node = Found::Node;
+  Watched group(Watched::group_of(5, 1));
+  group.step(Found{0, true, true, false, Node::kAnswers});
+  group.step(Found{1, true, true, false, Node::kSilent});
+  group.step(Found{2, true, true, true});    // drained
+  group.step(Found{3, true, false, false});  // a learner
+  group.step(Found{4, true, true, false});
+  group.step(Found{5, false, false, false});
+  group.step(TakeOver{});
+  CHECK(group.has_said("taking over group g, which nobody supervised: 1 nodes run"));
+  group.tick();
+  std::set<int> started;
+  for (const auto& one : group.all<StartNode>()) started.insert(one.replica);
+  CHECK(started == std::set{3, 4});
+  // One that is silent has a node (SUP-1), whatever an operator wants.
+  group.step(BringBack{1, {.from = From::kCheckpoint}});
+  CHECK(group.count<StartNode>() == 2);
+  group.step(NodeEnded{.replica = 1, .wait = kUnseenEnd});
+  CHECK(group.has_said("only the crane-run that started it could see how"));
+  group.tick();
+  CHECK(group.last<StartNode>().replica == 1);
+}
+
+TEST_CASE("supervisor: a silent node is killed when a group is told twice to end", "[supervise]") {
+  Watched group;
+  group.step(Found{0, true, true, false, Found::Node::kSilent});
+  group.step(TakeOver{.ends = true});
+  group.step(Stop{"told to stop"});
+  CHECK(group.last<EndNode>().signal == SIGKILL);
+}
+
+TEST_CASE("supervisor: a silent node of a group that ends is told when it answers", "[supervise]") {
+  Watched group;
+  group.step(Found{0, true, true, false, Found::Node::kSilent});
+  group.step(TakeOver{.ends = true});
+  CHECK_FALSE(group.machine.over());
+  group.step(Adopted{0});
+  CHECK(group.last<EndNode>().signal == 0);
+  group.step(NodeEnded{.replica = 0, .wait = kUnseenEnd});
+  CHECK(group.machine.over());
+}
+
+TEST_CASE("supervisor: the analysis replica is let in, returns, and is let go", "[supervise]") {
+  Settings settings = Watched::group_of(3, 1);
+  settings.analysis = 3;
+  settings.tool = "helgrind";
+  Watched group(settings);
+  group.serve().tick();
+  CHECK(group.last<AskMember>().change == std::string("add"));
+  const Members with{0, {{0, true}, {1, true}, {2, true}, {3, false}}};
+  group.step(with);
+  CHECK(group.last<StartNode>().plan.from == From::kBeginning);
+  group.kill(3);
+  CHECK_FALSE(group.has_said("of 3 replicas"));
+  group.tick();
+  CHECK(group.has_said("analysis replica 3 begins again"));
+  group.fail(3, ExitStatus::kMissedEntries);
+  CHECK(group.last<AnalysisLetGo>().why.find("it says why") != std::string::npos);
+  group.tick(500);
+  CHECK(group.last<AskMember>().change == std::string("remove"));
+  CHECK_FALSE(group.machine.stopping());
+}
+
+TEST_CASE("supervisor: nothing can be done without the analysis replica's process but to let it go",
+          "[supervise]") {
+  Settings settings = Watched::group_of(3, 1);
+  settings.analysis = 3;
+  Watched group(settings);
+  group.serve().cannot_start = {3};
+  group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, false}}});
+  CHECK(group.last<AnalysisLetGo>().why == "no process");
+}
+
+TEST_CASE("supervisor: a leader of an older view leads no more", "[supervise]") {
+  Watched group;
+  group.serve().step(Role{1, true, 2});
+  CHECK(group.machine.leader() == 1);
+  CHECK(group.machine.summary() == "g: 3 of 3 replicas run, replica 1 leads");
+  group.kill(1);
+  CHECK(group.machine.leader() == -1);
+}
+
+TEST_CASE("supervisor: a late word of a replica that is gone changes nothing",
+          "[supervise][SUP-S4]") {
+  Watched group;
+  group.serve().kill(2);
+  const auto told = group.done.size();
+  group.kill(2);
+  CHECK(group.done.size() == told);
+  group.step(Role{2, true, 9});
+  CHECK(group.machine.leader() == 0);
+}
