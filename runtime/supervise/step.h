@@ -10,11 +10,9 @@
 // CONTRACT SUP-S2  step() is total: every event is legal in every state, of any number of a
 //              replica; stale ones are ignored.
 // CONTRACT SUP-S3  Each StartNode is answered once, by Started or NotStarted; each
-// LookForCheckpoint
-//              by Facts.
+//              LookForCheckpoint by Facts.
 // CONTRACT SUP-S4  Exactly one NodeEnded for each node that was Started, Found or Adopted, after
-// all
-//              that the node had said.
+//              all that the node had said.
 // CONTRACT SUP-S5  Tick is stepped when deadline_ms() has come, at any time earlier as well.
 //
 // Threads: plain values.  Times are milliseconds of one clock that never goes back.

@@ -31,7 +31,7 @@ bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcep
   std::size_t voters = 0, others = 0;
   for (const MemberSeen& m : members) {
     voters += m.votes() ? 1 : 0;
-    const bool gets_log = m.connected && !(m.report && m.report->lacks);
+    const bool gets_log = m.connected && m.report && !m.report->lacks;
     others += is_other_voter(m, self) && gets_log ? 1 : 0;
   }
   return others * 2 > voters;

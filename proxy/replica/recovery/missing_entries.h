@@ -33,7 +33,7 @@ namespace crane::replica {
 // Whether no voter but perhaps one that is away has a server; `self` has none.
 bool none_has_server(std::span<const MemberSeen> members, ReplicaId self) noexcept;
 
-// The other voters that are there and get the log are a majority.
+// The other voters that are there and, as they have said, get the log are a majority.
 bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcept;
 
 // Whether the replica may restart at a checkpoint at `at`, which it has known for so long

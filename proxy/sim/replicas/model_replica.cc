@@ -171,6 +171,7 @@ void ModelReplica::run_server() {
   const std::int64_t now = world_.now_ns();
   if (server_ == Server::kStarts && now >= server_at_ns_) {
     server_ = Server::kRuns;
+    world_.server_runs(id_);
     feed(ServerRuns{begins_ != 0 ? kRestoreNs : 0});
   }
   if (!up() || server_ != Server::kRuns || now < server_at_ns_) return;
@@ -381,8 +382,8 @@ bool ModelReplica::spares() const {
   if (leader == kNone || leader == id_ || !world_.replica(leader).serves()) return true;
   unsigned others = 0;
   for (unsigned id = 0; id < world_.replicas(); ++id) {
-    const Acceptor& a = log.acceptor(id);
-    others += id != id_ && members_[id].connected && !a.lacks ? 1 : 0;
+    const MemberSeen& m = members_[id];
+    others += id != id_ && m.connected && m.report && !m.report->lacks ? 1 : 0;
   }
   const bool needed = log.acceptor(id_).streaming && (others + 1) * 2 > world_.replicas();
   return !needed || others * 2 > world_.replicas() || world_.now_ns() - began_ns_ >= kSpareNs;

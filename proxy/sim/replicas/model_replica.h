@@ -40,7 +40,6 @@ class ModelReplica {
 
   // --- what crane-run does
   void start(const BeginRules& rules);
-  void ask_for_checkpoint() { feed(CheckpointHelps{}); }
 
   // --- faults
   void kill() { end(End::kKilled); }

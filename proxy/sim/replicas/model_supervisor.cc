@@ -1,51 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/sim/replicas/model_supervisor.h"
 
-#include <algorithm>
+#include <signal.h>
+
+#include <utility>
+#include <variant>
 
 #include "proxy/sim/replicas/world.h"
+#include "runtime/setup/exit_status.h"
 
 namespace crane::replica::sim {
 namespace {
 
-constexpr std::int64_t kLastsNs = 10'000 * kMs, kPauseNs = 1'000 * kMs, kPauseMostNs = 60'000 * kMs;
-constexpr std::int64_t kAskAgainNs = 5'000 * kMs;
+supervise::Settings settings_for(const ReplicaWorld& world) {
+  supervise::Settings s;
+  s.places = s.members = static_cast<int>(world.replicas());
+  s.group = s.dir = s.shm_dir = "world";
+  return s;
+}
 
 }  // namespace
 
+ModelSupervisor::ModelSupervisor(ReplicaWorld& world)
+    : world_(world), machine_(settings_for(world)) {}
+
 void ModelSupervisor::node_ended(unsigned id, ModelReplica::End how) {
-  Node& n = nodes_[id];
-  if (world_.now_ns() - n.began_ns > kLastsNs) n.in_a_row = n.failed = 0;
-  const bool asked = how == ModelReplica::End::kRestarts;
-  if (!asked) ++n.in_a_row;
-  if (how == ModelReplica::End::kCannotBegin) ++n.failed;
-  if (how == ModelReplica::End::kKilled) n.failed = 0;
-  const std::int64_t pause = asked || n.in_a_row <= 1
-                                 ? 0
-                                 : std::min(kPauseMostNs, kPauseNs << std::min(n.in_a_row - 2, 6U));
-  n.due_ns = world_.now_ns() + pause;
-  n.planned = true;
+  const int replica = static_cast<int>(id);
+  if (how == ModelReplica::End::kKilled) {
+    return hear(supervise::NodeEnded{.replica = replica, .wait = SIGKILL});
+  }
+  const auto status = how == ModelReplica::End::kRestarts ? node::ExitStatus::kTooFarBehind
+                                                          : node::ExitStatus::kNoCheckpoint;
+  hear(supervise::Fatal{replica, node::code(status), "it says why"});
+  hear(supervise::NodeEnded{.replica = replica, .wait = node::code(status) << 8});
+}
+
+void ModelSupervisor::server_runs(unsigned id) {
+  hear(supervise::Said{static_cast<int>(id), supervise::Word::kReady});
 }
 
 void ModelSupervisor::step() {
-  if (!world_.supervised()) return;
-  for (unsigned id = 0; id < world_.replicas(); ++id) {
-    Node& n = nodes_[id];
-    if (!n.planned || world_.now_ns() < n.due_ns) continue;
-    n.planned = false;
-    n.began_ns = world_.now_ns();
-    const unsigned leader = world_.log().leader();
-    const bool none = world_.checkpoints().empty();
-    if (none && leader != kNone && world_.replica(leader).up() &&
-        world_.now_ns() >= asked_ns_ + kAskAgainNs) {
-      asked_ns_ = world_.now_ns();
-      world_.replica(leader).ask_for_checkpoint();
-    }
-    BeginRules rules;
-    rules.restores = rules.may_begin = true;
-    rules.skips = n.failed > 1 && n.failed % 2 == 0;
-    world_.replica(id).start(rules);
+  const ModelLog& log = world_.log();
+  if (log.leader() != kNone && log.view() != view_) {
+    view_ = log.view();
+    hear(supervise::Role{static_cast<int>(log.leader()), true, value(view_) / 256});
   }
+  hear(supervise::Tick{});
+}
+
+void ModelSupervisor::hear(supervise::Event event) {
+  events_.push_back(std::move(event));
+  run();
+}
+
+void ModelSupervisor::run() {
+  if (runs_ || !world_.supervised()) return;
+  runs_ = true;
+  while (!events_.empty()) {
+    const supervise::Event next = std::move(events_.front());
+    events_.pop_front();
+    for (const supervise::Action& action : machine_.step(next, world_.now_ns() / kMs)) {
+      std::visit([this](const auto& a) { carry_out(a); }, action);
+    }
+  }
+  runs_ = false;
+}
+
+// Its node may end at once, which is heard after Started.
+void ModelSupervisor::carry_out(const supervise::StartNode& action) {
+  using From = supervise::Plan::From;
+  hear(supervise::Started{action.replica});
+  BeginRules rules;
+  rules.restores = rules.may_begin =
+      action.plan.from == From::kCheckpoint || action.plan.from == From::kLog;
+  rules.skips = action.plan.from == From::kLog;
+  world_.replica(static_cast<unsigned>(action.replica)).start(rules);
+}
+
+void ModelSupervisor::carry_out(const supervise::AskCheckpoint& action) {
+  world_.replica(static_cast<unsigned>(action.leader)).hear(CheckpointHelps{});
+}
+
+void ModelSupervisor::carry_out(const supervise::LookForCheckpoint& action) {
+  hear(supervise::Facts{action.replica, !world_.checkpoints().empty()});
+}
+
+void ModelSupervisor::carry_out(const supervise::Say& action) {
+  world_.tell("crane-run: %s", action.text.c_str());
+}
+
+void ModelSupervisor::carry_out(const supervise::Stopping&) {
+  world_.violate("ENDED: crane-run ends the group: " + machine_.problem().error().text);
 }
 
 }  // namespace crane::replica::sim

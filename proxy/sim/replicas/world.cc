@@ -57,7 +57,7 @@ ReplicaWorld::ReplicaWorld(std::uint64_t seed, const Settings& settings, std::ve
 }
 
 Result ReplicaWorld::run() {
-  for (auto& replica : replicas_) replica->start({});
+  supervisor_.begin();
   while (result_.violation.empty() && !result_.given_up && now_ns_ < kEndNs) {
     step();
     if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_) {
@@ -73,10 +73,7 @@ Result ReplicaWorld::run() {
 
 void ReplicaWorld::step() {
   now_ns_ += calm_ns_ != 0 ? kCalmMomentNs : kMomentNs;
-  ++points_;
-  while (next_fault_ < faults_.size() && faults_[next_fault_].point <= points_) {
-    inject(faults_[next_fault_++]);
-  }
+  pass_point();
   for (const Proceeds& p : proceeds_) {
     if (p.at_ns <= now_ns_ && !replicas_[p.id]->up()) replicas_[p.id]->proceed();
   }
@@ -88,16 +85,23 @@ void ReplicaWorld::step() {
   check();
 }
 
-bool ReplicaWorld::passes_point(unsigned id) {
+// A group in which not all have run yet ends when it loses a node: faults come later.
+void ReplicaWorld::pass_point() {
+  if (!supervisor_.serving()) return;
   ++points_;
   while (next_fault_ < faults_.size() && faults_[next_fault_].point <= points_) {
     inject(faults_[next_fault_++]);
   }
+}
+
+bool ReplicaWorld::passes_point(unsigned id) {
+  pass_point();
   return replicas_[id]->life() != ModelReplica::Life::kDown;
 }
 
 void ReplicaWorld::inject(const Fault& fault) {
   ModelReplica& r = *replicas_[fault.replica];
+  hindered_ = hindered_ || fault.kind != FaultKind::kNoSupervisor;
   tell("FAULT %s, replica %u", name(fault.kind), fault.replica);
   switch (fault.kind) {
     case FaultKind::kKill:

@@ -5,9 +5,11 @@
 //
 //   KEPT      what a client was answered is in the log, and every server has run the same inputs
 //   HONEST    a checkpoint holds what it says it holds
+//   ROOM      the log is kept whole while nothing keeps checkpoints from coming
 //   SPARE     no replica that restarts by itself takes the majority away
 //   CAUGHT    a replica that says that it has caught up has run what was committed when it began
 //   LOOP      replicas do not restart over and over when no fault comes
+//   ENDED     crane-run never ends the group by itself
 //   LEADER    after the last fault there is soon a leader
 //   SERVED    .. and a client is answered
 //   WHOLE     .. and all replicas have servers that have run what was missed
@@ -98,6 +100,7 @@ class ReplicaWorld {
   // One action is about to be carried out by that replica; false: it dies first.
   bool passes_point(unsigned id);
   void node_ended(unsigned id, ModelReplica::End how);
+  void server_runs(unsigned id) { supervisor_.server_runs(id); }
   // What a server that has run all up to this committed entry has seen.
   std::uint64_t hash_at(std::uint64_t index);
   void published(const StoredCheckpoint& one);
@@ -107,11 +110,15 @@ class ReplicaWorld {
   void violate(const std::string& what);
   void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
   // A replica said that its log is not kept whole any more.
-  void log_given_up() { log_given_up_ = true; }
+  void log_given_up() {
+    log_given_up_ = true;
+    if (!hindered_) violate("ROOM: the log is given up though nothing hindered a checkpoint");
+  }
   void began_without_server() { ++result_.acceptors; }
 
  private:
   void step();
+  void pass_point();
   void inject(const Fault& fault);
   void client_sends();
   void check();
@@ -139,6 +146,7 @@ class ReplicaWorld {
   std::int64_t disk_full_until_ns_ = 0, slow_until_ns_ = 0, unsupervised_until_ns_ = 0;
   unsigned slow_ = kNone;
   bool log_given_up_ = false;
+  bool hindered_ = false;  // a fault came that a checkpoint may fail by
   std::uint32_t next_request_ = 1;
   std::int64_t next_input_ns_ = 0;
   std::uint64_t last_answered_ = 0;  // an entry

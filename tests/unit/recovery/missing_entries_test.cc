@@ -19,10 +19,10 @@ MemberSeen voter(std::uint8_t id) {
   m.id = ReplicaId{id};
   m.role = consensus::MemberRole::kVoter;
   m.connected = true;
+  m.report.emplace();
   return m;
 }
 void only_votes(MemberSeen& m, Index behind) {
-  m.report.emplace();
   m.report->acceptor_only = true;
   m.report->waits_behind = behind;
 }
@@ -64,8 +64,8 @@ TEST_CASE("missing entries: one that lacks entries is no part of a majority",
   auto seen = bare(3);
   seen[1] = voter(1);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
-  seen[1].report.emplace();
-  seen[1].report->lacks = true;
+  SECTION("as it says") { seen[1].report->lacks = true; }
+  SECTION("as far as is known") { seen[1].report.reset(); }
   CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kSpareNs - 1));
   CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));
 }
