@@ -57,7 +57,7 @@ FOLDERS = {
     "proxy/clients": ("clients, batches, grants",
         ["proxy/replica", "consensus", "consensus/fabric", "dmt/base", "dmt/sequence"]),
     "proxy/sim": ("simulated hosts with clients, on the simulator of consensus; whole replicas",
-        ["proxy/clients", "proxy/replica/**", "runtime/supervise", "runtime/setup", "consensus/core",
+        ["proxy/clients", "proxy/replica/**", "runtime/supervise", "runtime/setup", "runtime/control", "consensus/core",
          "consensus/sim", "consensus", "dmt/base", "dmt/sequence"]),
     "proxy/host/recovery": ("checkpoints, restarts, returns of a replica, carried out",
         ["proxy/record", "proxy/replica/**", "proxy/clients", "proxy/host", "consensus",

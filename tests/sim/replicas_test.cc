@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/sim/replica_worlds.h"
 #include "tests/sim/soak.h"
@@ -96,5 +97,31 @@ TEST_CASE("replicas: each rule that is removed is noticed", "[sim]") {
     CHECK(run_replicas(seed, settings).violation != "");
     settings.mutant = Mutant::kNone;
     CHECK(run_replicas(seed, settings).violation == "");
+  }
+}
+
+// What use from outside found, before the rules were there.
+TEST_CASE("replicas: losses that once stopped a group for good", "[sim][KEEP-1][SCHEDULE-1]") {
+  struct Scene {
+    const char* what;
+    std::vector<Fault> faults;
+    Mutant before;
+  };
+  const Fault first{120, FaultKind::kKill, 1, 0}, second{120, FaultKind::kKill, 2, 0},
+      later{140, FaultKind::kKill, 2, 0}, full{90, FaultKind::kFullDisk, 0, 1500 * kMs};
+  const Scene scenes[] = {
+      {"both followers at once, behind a log that has wrapped",
+       {first, second},
+       Mutant::kNeverFull},
+      {"one follower after the other", {first, later}, Mutant::kNeverFull},
+      {"all three at once", {{120, FaultKind::kKillAll, 0, 0}}, Mutant::kNeverFull},
+      {"both followers, while no checkpoint can be written",
+       {full, first, later},
+       Mutant::kForgetFailure},
+  };
+  for (const Scene& scene : scenes) {
+    INFO(scene.what);
+    CHECK(run_small(scene.faults, Mutant::kNone, nullptr).violation == "");
+    CHECK(run_small(scene.faults, scene.before, nullptr).violation != "");
   }
 }

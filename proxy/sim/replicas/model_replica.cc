@@ -255,7 +255,21 @@ bool ModelReplica::whole() const {
          applied_ + kRunsAtOnce >= world_.log().committed();
 }
 
+control::Readiness ModelReplica::readiness() const {
+  control::Readiness r;
+  r.runs = server_ == Server::kRuns;
+  r.acceptor_only = machine_->acceptor_only();
+  r.starts = !r.acceptor_only && !r.runs;
+  r.takes_clients = serves();
+  r.recovers = machine_->meter().recovering() || machine_->catches_up();
+  r.needs_checkpoint = world_.log().acceptor(id_).lacks;
+  r.paced = full_ns_ != 0 && world_.now_ns() - full_ns_ > control::kNearMs * kMs;
+  r.lag_ms = behind_ns() / kMs;
+  return r;
+}
+
 void ModelReplica::look_at_members() {
+  full_ns_ = !serves() || !log_is_full() ? 0 : full_ns_ != 0 ? full_ns_ : world_.now_ns();
   const ModelLog& log = world_.log();
   report_.emplace();
   report_->acceptor_only = machine_->acceptor_only();

@@ -17,6 +17,7 @@
 #include "proxy/replica/recovery/recovery.h"
 #include "proxy/replica/role/lead_watch.h"
 #include "proxy/sim/replicas/model_log.h"
+#include "runtime/control/verdict.h"
 
 namespace crane::replica::sim {
 
@@ -61,6 +62,8 @@ class ModelReplica {
   std::uint64_t applied() const { return applied_; }
   std::uint64_t hash() const { return hash_; }
   const std::optional<ServerReport>& report() const { return report_; }
+  // What its status says of it (StatusReporter::readiness in proxy/host).
+  control::Readiness readiness() const;
   const Recovery* machine() const { return machine_ ? &*machine_ : nullptr; }
   bool log_is_full() const { return machine_ && machine_->log_is_full(); }
   void hear(const Event& event);
@@ -129,6 +132,7 @@ class ModelReplica {
   std::uint64_t applied_ = 0, hash_ = 0;
   std::uint64_t missed_ = 0;  // what was committed when it began
   std::int64_t began_ns_ = 0;
+  std::int64_t full_ns_ = 0;     // since when inputs wait for a checkpoint; 0: they do not
   std::int64_t applied_ns_ = 0;  // when it last ran all that there was
   std::uint64_t start_ = 0;      // of the own reign; 0: not proposed
   View led_{};                   // in which it leads

@@ -12,6 +12,8 @@ constexpr std::int64_t kMomentNs = 10 * kMs, kCalmMomentNs = 20 * kMs;
 // schedule's, crane-run's).
 constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWholeNs = 180'000 * kMs;
 constexpr unsigned kRestartsMost = 30;
+// Two looks of crane-ctl; what a loss may cost that status allowed, with an election in it.
+constexpr std::int64_t kHonestNs = 300 * kMs, kLossNs = 500 * kMs;
 constexpr std::int64_t kEndNs = 400'000 * kMs;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t next) {
@@ -102,6 +104,14 @@ bool ReplicaWorld::passes_point(unsigned id) {
 void ReplicaWorld::inject(const Fault& fault) {
   ModelReplica& r = *replicas_[fault.replica];
   hindered_ = hindered_ || fault.kind != FaultKind::kNoSupervisor;
+  const bool alone = next_fault_ >= faults_.size() ||
+                     faults_[next_fault_].point > fault.point + kLossNs / kMomentNs * 2;
+  const bool calm = proceeds_.empty() && now_ns_ >= slow_until_ns_;
+  lost_ns_ = 0;
+  if (fault.kind == FaultKind::kKill && alone && calm && r.up() &&
+      status().may_lose.value_or(0) > 0) {
+    lost_ns_ = now_ns_;
+  }
   tell("FAULT %s, replica %u", name(fault.kind), fault.replica);
   switch (fault.kind) {
     case FaultKind::kKill:
@@ -216,11 +226,48 @@ void ReplicaWorld::check() {
   } else if (calm_ns_ == 0) {
     calm_ns_ = now_ns_;
   }
+  check_status();
   if (calm_ns_ != 0) check_calm();
 }
 
 bool ReplicaWorld::all_whole() const {
   return std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->whole(); });
+}
+
+// As crane-ctl finds it: it asks every node.
+control::Verdict ReplicaWorld::status() const {
+  control::GroupSeen group;
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const ModelReplica& r = *replicas_[id];
+    control::ReplicaSeen seen;
+    seen.replica = static_cast<int>(id);
+    seen.seen = r.up()                                  ? control::ReplicaSeen::Seen::kTold
+                : r.life() == ModelReplica::Life::kDown ? control::ReplicaSeen::Seen::kGone
+                                                        : control::ReplicaSeen::Seen::kSilent;
+    seen.connected = log_.acceptor(id).process;
+    seen.gets_log = log_.acceptor(id).streaming;
+    if (r.up()) seen.told = r.readiness();
+    group.replicas.push_back(seen);
+  }
+  if (log_.leader() != kNone) group.leader = static_cast<int>(log_.leader());
+  group.unsupervised = !supervised();
+  return control::verdict_of(group);
+}
+
+void ReplicaWorld::check_status() {
+  const bool waits = now_ns_ < settings_.busy_ns && supervisor_.serving();
+  if (!waits || now_ns_ - answered_ns_ < control::kNearMs * kMs || !status().serving) {
+    said_ns_ = now_ns_;
+  } else if (now_ns_ - said_ns_ > kHonestNs) {
+    violate("STATUS: serving, and a client waits; " + describe());
+  }
+  // That inputs wait for a checkpoint is no cost of the loss.
+  const unsigned leader = log_.leader();
+  const bool full = leader != kNone && replicas_[leader]->log_is_full();
+  if (!waits || full || answered_ns_ > lost_ns_) lost_ns_ = 0;
+  if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs) {
+    violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
+  }
 }
 
 // No server runs, and there is no place where one could begin: it was damaged, or the log was given

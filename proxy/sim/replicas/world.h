@@ -10,6 +10,8 @@
 //   CAUGHT    a replica that says that it has caught up has run what was committed when it began
 //   LOOP      replicas do not restart over and over when no fault comes
 //   ENDED     crane-run never ends the group by itself
+//   STATUS    crane-ctl status does not say `serving` to a client that waits
+//   COSTLESS  a loss that status said the group may have costs its clients kLossNs at most
 //   LEADER    after the last fault there is soon a leader
 //   SERVED    .. and a client is answered
 //   WHOLE     .. and all replicas have servers that have run what was missed
@@ -125,6 +127,8 @@ class ReplicaWorld {
   void check_calm();
   bool all_whole() const;
   bool beyond_repair() const;
+  control::Verdict status() const;
+  void check_status();
   std::string describe() const;
 
   const Settings settings_;
@@ -152,6 +156,8 @@ class ReplicaWorld {
   std::uint64_t last_answered_ = 0;  // an entry
   std::int64_t calm_ns_ = 0;         // since when no fault is left; 0: one is
   std::int64_t answered_ns_ = 0;     // a client, last
+  std::int64_t said_ns_ = 0;         // until then status was honest to a client that waits
+  std::int64_t lost_ns_ = 0;         // a replica that might be lost was; 0: none
   unsigned calm_restarts_ = 0;       // of replicas by themselves, since then
   std::int64_t unled_ns_ = 0;
   std::int64_t led_ns_ = 0;  // there was a leader, or no majority, last
