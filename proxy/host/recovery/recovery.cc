@@ -129,7 +129,7 @@ void Recovery::opened(consensus::Consensus& group) {
   event.at_checkpoint = start_.at_checkpoint();
   event.restores = config_.restore;
   events_.push_front(event);  // before what the log held
-  feed(replica::Tick{});
+  give_all();
   if (config_.on_disk() && !acceptor_only_) packer_->find_own();
 }
 
@@ -191,7 +191,7 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   if (member_ && run_time_.is_due(now_ns)) {
     feed(replica::ServerRan{run_time_.look(parts_->monitor.processes())});
   }
-  feed(replica::Tick{});
+  tick(now_ns);
   rely_on_checkpoints();
   if (shipping_ != nullptr) shipping_->step();
 }
@@ -246,17 +246,31 @@ std::string Recovery::why_no_server() const {
 void Recovery::feed(replica::Event event) {
   events_.push_back(std::move(event));
   if (carrying_out_ || group_ == nullptr) return;
+  give_all();
+}
+
+void Recovery::give_all() {
   carrying_out_ = true;
   while (!events_.empty()) {
     const replica::Event next = std::move(events_.front());
     events_.pop_front();
-    const std::int64_t now_ns = monotonic_ns();
-    const bool happened = !std::holds_alternative<replica::Tick>(next);
-    if (happened || now_ns - looked_ns_ >= kLookNs) look_at_group(now_ns);
-    machine_.step(next, facts(now_ns));
-    carry_out_all();
+    give(next, monotonic_ns(), 0);
   }
   carrying_out_ = false;
+}
+
+// In each round: it allocates nothing where nothing is to be done.
+void Recovery::tick(std::int64_t now_ns) {
+  if (carrying_out_ || group_ == nullptr) return;
+  carrying_out_ = true;
+  give(replica::Tick{}, now_ns, kLookNs);
+  give_all();
+}
+
+void Recovery::give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns) {
+  if (now_ns - looked_ns_ >= look_ns) look_at_group(now_ns);
+  machine_.step(event, facts(now_ns));
+  carry_out_all();
 }
 
 void Recovery::carry_out_all() {

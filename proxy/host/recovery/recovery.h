@@ -173,6 +173,10 @@ class Recovery final : public EventSink {
 
   // --- the machine
   void feed(replica::Event event) override;
+  void tick(std::int64_t now_ns);
+  void give_all();
+  // What is known of the group is `look_ns` old at most.
+  void give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns);
   void look_at_group(std::int64_t now_ns);
   replica::Facts facts(std::int64_t now_ns) const;
   void carry_out_all();
