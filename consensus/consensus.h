@@ -53,6 +53,7 @@
 #include <string>
 #include <vector>
 
+#include "consensus/core/roles.h"
 #include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/latency_histogram.h"
@@ -62,17 +63,10 @@ namespace crane::consensus {
 
 class SecureLink;  // fabric/secure_link.h
 
-enum class Role : std::uint8_t { kFollower, kCandidate, kLeader, kLearner };
+// One that starts is called a follower, one that is over a learner.
 const char* name(Role role) noexcept;
-
-enum class MemberRole : std::uint8_t {
-  kNone,       // not a member
-  kLearner,    // gets the log, does not count
-  kReturning,  // lost its memory; votes again once it has caught up
-  kVoter,
-  kAnalysis,  // a learner that is never promoted: its server is watched by a tool
-};
 const char* name(MemberRole role) noexcept;
+const char* name(ElectionCause cause) noexcept;
 
 struct MemberChange {
   enum class Kind : std::uint8_t {
@@ -225,23 +219,6 @@ struct Options {
   // A leader that is removed goes on for so long when that is committed, before it hands over.
   std::uint64_t let_in_ns = 0;
   Callbacks callbacks;
-};
-
-enum class ElectionCause : std::uint8_t {
-  kFirst,      // this process was started
-  kDeath,      // the leader's process died
-  kSuspicion,  // its heartbeat was stalled
-  kTransfer,   // it handed over
-  kStepDown,   // it gave up
-};
-const char* name(ElectionCause cause) noexcept;
-
-// The last election, as this replica saw it.
-struct ElectionStatus {
-  View view{};                // 0: none yet
-  std::uint64_t at_ns = 0;    // CLOCK_MONOTONIC: it led, or followed with a repaired log
-  std::uint64_t took_ns = 0;  // since it missed the leader before
-  ElectionCause cause{};
 };
 
 // Failure detection by pull-score (C6), as it stands now: of followers, about their leader.

@@ -23,17 +23,10 @@
 #include <optional>
 #include <span>
 
+#include "consensus/core/roles.h"
 #include "dmt/base/ids.h"
 
 namespace crane::consensus::core {
-
-enum class MemberRole : std::uint8_t {
-  kNone,       // not a member: gets no key, is not heard
-  kLearner,    // gets the stream; never counts or leads
-  kReturning,  // a learner that voted before it lost its memory: votes again once it caught up
-  kVoter,
-  kAnalysis,  // a learner for ever: its server is watched by a tool, and could not serve (CORE-M7)
-};
 
 // The incarnation of every member of a new group.
 inline constexpr std::uint32_t kFirstIncarnation = 1;

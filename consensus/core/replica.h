@@ -145,7 +145,7 @@ class Replica {
     const Peer& p = peers_[value(peer)];
     return p.state == PeerState::kBehind && p.cannot;
   }
-  const Election& last_election() const noexcept { return seeking_.last; }
+  const ElectionStatus& last_election() const noexcept { return seeking_.last; }
   const PullScore& score() const noexcept { return score_; }
   std::uint64_t heartbeat_period_ns() const noexcept { return heartbeat_.period_ns; }
   const LogRing& ring() const noexcept { return ring_; }

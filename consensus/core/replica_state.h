@@ -134,7 +134,7 @@ struct Seeking {
   Index yielded_to{};         // the furthest of these servers has run as much
   std::uint64_t lost_ns = 0;  // when the leader was lost; 0: it is there
   ElectionCause lost_why{};
-  Election last{};  // the last election
+  ElectionStatus last{};  // the last election
 };
 
 }  // namespace crane::consensus::core

@@ -43,22 +43,18 @@
 #include <variant>
 #include <vector>
 
+#include "consensus/core/access.h"
 #include "consensus/core/log.h"
 #include "consensus/core/membership.h"
 #include "consensus/core/peer_process.h"
+#include "consensus/core/roles.h"
 #include "dmt/base/ids.h"
 
 namespace crane::consensus::core {
 
-// Names one grant of write permission; given by the fabric, opaque here.
-enum class Key : std::uint64_t {};
-// Chosen by the core for an operation, returned by its Completion.
-enum class Token : std::uint64_t {};
-
 inline constexpr ReplicaId kNoReplica{0xff};
 
 // Small values which only their owner writes and all read whole (FABRIC-F10).
-inline constexpr std::size_t kCellWords = 6;
 using Cell = std::array<std::uint64_t, kCellWords>;
 
 // Cell kStatusCell: read by followers (heartbeat) and by the leader (how far a ring may be
@@ -288,17 +284,6 @@ struct Committed {
   Index upto{};
 };
 
-// kFollower: a voter that follows.  kLearner: no voter by the newest CONFIG in its log, or none
-// yet.
-enum class Role : std::uint8_t {
-  kStarting,
-  kFollower,
-  kCandidate,
-  kLeader,
-  kLearner,
-  kFailed,
-  kRemoved,  // the group went on without this replica: it is over
-};
 // kLeader is told when START(view) is committed: from now on propose() is accepted.  When
 // leadership ends, kFollower is told at once, and nothing proposed may be proposed again (C8).
 struct RoleChange {
@@ -340,15 +325,6 @@ struct FetchEntries {
 // Entries up to `upto` are not needed in the own store any more.
 struct DropStored {
   Index upto{};
-};
-
-// Why there was an election, as this replica saw it.
-enum class ElectionCause : std::uint8_t { kFirst, kDeath, kSuspicion, kTransfer, kStepDown };
-struct Election {
-  View view{};
-  std::uint64_t at_ns = 0;    // this replica led, or had a repaired log under the new leader
-  std::uint64_t took_ns = 0;  // since it missed the old leader
-  ElectionCause cause{};
 };
 
 using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,

@@ -28,7 +28,7 @@ bool is_out_of_band(std::span<const std::byte> request) noexcept {
   return request.size() >= kOutOfBandHead && request[0] == kOutOfBandMark;
 }
 static_assert(kOutOfBandBytesMax + kOutOfBandHead == kRequestBytesMax);
-static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
+static_assert(core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
 // Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
@@ -43,34 +43,6 @@ std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane:
 std::uint64_t recent_ns() noexcept {
   return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC_COARSE));
 }
-
-Role role_of(core::Role role) noexcept {
-  switch (role) {
-    case core::Role::kCandidate:
-      return Role::kCandidate;
-    case core::Role::kLeader:
-      return Role::kLeader;
-    case core::Role::kLearner:
-    case core::Role::kFailed:
-    case core::Role::kRemoved:
-      return Role::kLearner;
-    case core::Role::kStarting:
-    case core::Role::kFollower:
-      break;
-  }
-  return Role::kFollower;
-}
-
-// The numbers of the core's enumerations are those of the interface.
-static_assert(static_cast<int>(core::MemberRole::kVoter) == static_cast<int>(MemberRole::kVoter));
-static_assert(static_cast<int>(core::MemberRole::kAnalysis) ==
-              static_cast<int>(MemberRole::kAnalysis));
-static_assert(static_cast<int>(core::MemberRole::kLearner) ==
-              static_cast<int>(MemberRole::kLearner));
-static_assert(static_cast<int>(core::ElectionCause::kFirst) ==
-              static_cast<int>(ElectionCause::kFirst));
-static_assert(static_cast<int>(core::ElectionCause::kStepDown) ==
-              static_cast<int>(ElectionCause::kStepDown));
 
 }  // namespace
 
@@ -163,7 +135,7 @@ bool Driver::send_message(ReplicaId to, std::span<const std::byte> bytes) {
 }
 
 void Driver::abdicate(const char* reason) {
-  if (core_.role() == core::Role::kLeader) {
+  if (core_.role() == Role::kLeader) {
     Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self)) << ": "
               << reason;
   }
@@ -339,7 +311,7 @@ PeerProcess Driver::still_leader(const FabricEvent& e) noexcept {
 void Driver::on_fabric_event(const FabricEvent& e) {
   switch (e.kind) {
     case FabricEvent::Kind::kCompletion:
-      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_leader(e)});
+      step(core::Completion{e.token, e.ok, e.data, still_leader(e)});
       break;
     case FabricEvent::Kind::kRequest:
       if (is_out_of_band(e.data)) {
@@ -371,7 +343,7 @@ void Driver::tell() {
     const core::RoleChange change = roles_.front();
     roles_.erase(roles_.begin());
     if (options_.callbacks.on_role) {
-      options_.callbacks.on_role(role_of(change.role), change.view, change.leader);
+      options_.callbacks.on_role(change.role, change.view, change.leader);
     }
     deliver();
   }
@@ -411,9 +383,7 @@ void Driver::hand_out(const EntryView& entry) {
 void Driver::carry_out(const core::WriteLog& a) {
   bells_.moved();
   carried_ = Index{0};  // it may bring a follower up; propose() knows better
-  fabric_->write(a.peer, Key{static_cast<std::uint64_t>(a.key)}, a.offset,
-                 fabric_->log_memory().subspan(a.offset, a.size),
-                 Token{static_cast<std::uint64_t>(a.token)});
+  fabric_->write(a.peer, a.key, a.offset, fabric_->log_memory().subspan(a.offset, a.size), a.token);
 }
 
 void Driver::carry_out(const core::ReadLog& a) {
@@ -421,12 +391,10 @@ void Driver::carry_out(const core::ReadLog& a) {
     own_events_.emplace_back(core::Completion{a.token, false, {}, PeerProcess::kUnknown});
     return;
   }
-  fabric_->read(a.peer, a.offset, a.size, Token{static_cast<std::uint64_t>(a.token)});
+  fabric_->read(a.peer, a.offset, a.size, a.token);
 }
 
-void Driver::carry_out(const core::ReadCell& a) {
-  fabric_->read_cell(a.peer, a.cell, Token{static_cast<std::uint64_t>(a.token)});
-}
+void Driver::carry_out(const core::ReadCell& a) { fabric_->read_cell(a.peer, a.cell, a.token); }
 
 void Driver::carry_out(const core::CloseLog& a) { fabric_->close_log(a.peer); }
 
@@ -448,8 +416,7 @@ void Driver::carry_out(const core::PermitWrites& a) {
     Message() << "no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
               << key.error().what << ": errno " << key.error().detail;
   }
-  own_events_.emplace_back(
-      core::Permitted{a.peer, core::Key{key.ok() ? value(key.value()) : 0}, key.ok()});
+  own_events_.emplace_back(core::Permitted{a.peer, key.ok() ? key.value() : kNoKey, key.ok()});
 }
 
 void Driver::carry_out(const core::RevokeWrites& a) {
@@ -461,7 +428,7 @@ void Driver::carry_out(const core::Committed&) { bells_.moved(); }
 
 void Driver::carry_out(const core::RoleChange& a) {
   roles_.push_back(a);
-  if (a.role == core::Role::kRemoved) fatal_ = "this replica was removed from the group";
+  if (a.role == Role::kRemoved) fatal_ = "this replica was removed from the group";
 }
 
 void Driver::carry_out(const core::MembersChange&) { members_changed_ = true; }
@@ -482,23 +449,23 @@ void Driver::carry_out(const core::DropStored& a) {
 // --- looking ------------------------------------------------------------------------------------
 
 Index Driver::peer_applied(ReplicaId peer) const {
-  return core_.role() == core::Role::kLeader ? core_.peer_applied(peer) : Index{};
+  return core_.role() == Role::kLeader ? core_.peer_applied(peer) : Index{};
 }
 
 std::uint64_t Driver::backlog() const {
-  return core_.role() == core::Role::kLeader ? core_.backlog() : 0;
+  return core_.role() == Role::kLeader ? core_.backlog() : 0;
 }
 
 std::vector<MemberStatus> Driver::members() const {
   std::vector<MemberStatus> all;
   const core::Members& members = core_.members();
-  const bool leads = core_.role() == core::Role::kLeader;
+  const bool leads = core_.role() == Role::kLeader;
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     const ReplicaId id{i};
     if (!members.member(id)) continue;
     MemberStatus m;
     m.id = id;
-    m.role = static_cast<MemberRole>(members.role(id));
+    m.role = members.role(id);
     m.incarnation = members.incarnation(id);
     m.connected = id == options_.self || fabric_->connected(id);
     if (id == options_.self) {
@@ -531,13 +498,13 @@ QuorumStatus Driver::quorum() const {
     const bool answers = fabric_->connected(id) && !fabric_->quiet(id);
     if (id == options_.self || answers) ++q.answering;
   }
-  q.led = core_.role() == core::Role::kLeader || core_.leader() != core::kNoReplica;
+  q.led = core_.role() == Role::kLeader || core_.leader() != core::kNoReplica;
   return q;
 }
 
 GroupStatus Driver::status() const {
   GroupStatus s;
-  s.role = role_of(core_.role());
+  s.role = core_.role();
   s.view = core_.promised_view();
   s.leader = core_.leader();
   s.last = core_.last().index;
@@ -550,13 +517,12 @@ GroupStatus Driver::status() const {
   if (store_) s.synced = store_->synced();
   s.covered = core_.covered();
   s.failed = fatal_ != nullptr;
-  s.removed = core_.role() == core::Role::kRemoved;
+  s.removed = core_.role() == Role::kRemoved;
   s.needs_checkpoint = core_.needs_checkpoint();
   s.fetching = core_.fetching();
   s.changing = core_.changing();
   s.members = members();
-  const core::Election& e = core_.last_election();
-  s.election = {e.view, e.at_ns, e.took_ns, static_cast<ElectionCause>(e.cause)};
+  s.election = core_.last_election();
   const core::PullScore& p = core_.score();
   s.detection = {p.score(),       core::kScoreLow,   core::kScoreHigh,
                  core::kScoreMax, p.misses_needed(), core_.heartbeat_period_ns()};

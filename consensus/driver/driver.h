@@ -95,7 +95,7 @@ class Driver final : public Consensus {
   void look_at_disk();
   void ring_all();
   std::uint64_t deadline() noexcept;
-  bool leads() const noexcept { return core_.role() == core::Role::kLeader; }
+  bool leads() const noexcept { return core_.role() == Role::kLeader; }
   bool take_stored();
   bool replaying() const noexcept { return store_ && store_->replaying(); }
   void hand_out(const EntryView& entry);

@@ -38,6 +38,7 @@ const char* name(ElectionCause cause) noexcept {
 
 const char* name(Role role) noexcept {
   switch (role) {
+    case Role::kStarting:
     case Role::kFollower:
       return "follower";
     case Role::kCandidate:
@@ -45,6 +46,8 @@ const char* name(Role role) noexcept {
     case Role::kLeader:
       return "leader";
     case Role::kLearner:
+    case Role::kFailed:
+    case Role::kRemoved:
       return "learner";
   }
   return "?";

@@ -61,6 +61,7 @@
 #include <cstdint>
 #include <span>
 
+#include "consensus/core/access.h"
 #include "consensus/core/peer_process.h"
 #include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
@@ -68,18 +69,8 @@
 
 namespace crane::consensus {
 
-// Names one grant of write permission; 0 names none.
-enum class Key : std::uint64_t {};
-inline constexpr Key kNoKey{0};
-inline constexpr std::uint64_t value(Key k) noexcept { return static_cast<std::uint64_t>(k); }
-
-// Chosen by the caller, returned by the completion; the fabric does not look at it.
-enum class Token : std::uint64_t {};
-inline constexpr std::uint64_t value(Token t) noexcept { return static_cast<std::uint64_t>(t); }
-
 // A small value read and written as a whole (FABRIC-F10).  What the words mean is the core's
 // business.
-inline constexpr std::size_t kCellWords = 6;
 inline constexpr std::uint8_t kCellsMax = 8;
 struct CellValue {
   std::uint64_t words[kCellWords] = {};

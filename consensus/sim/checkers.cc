@@ -110,7 +110,7 @@ std::string StableChecker::at_end(std::uint64_t views_after_faults, std::uint64_
   return "STABLE: " + std::to_string(views_after_faults) + " new leaders after the last fault";
 }
 
-std::string InSightChecker::on_step(unsigned node, const core::Event& event, core::Role role,
+std::string InSightChecker::on_step(unsigned node, const core::Event& event, Role role,
                                     const core::Members& members) {
   std::set<unsigned>& gone = gone_[node];
   if (std::holds_alternative<core::Start>(event)) gone.clear();
@@ -121,7 +121,7 @@ std::string InSightChecker::on_step(unsigned node, const core::Event& event, cor
   if (down == nullptr) return "";
   gone.insert(value(down->peer));
   const auto seen = [&](ReplicaId id) { return !gone.contains(value(id)); };
-  if (role != core::Role::kLeader || members.quorum_of(seen)) return "";
+  if (role != Role::kLeader || members.quorum_of(seen)) return "";
   return "IN SIGHT: replica " + std::to_string(node) + " leads without a majority's processes";
 }
 
@@ -141,15 +141,15 @@ std::string TruncationChecker::on_dropped(unsigned node, Index upto) const {
   return "TRUNCATION: " + at(node, value(upto)) + " drops what is not covered";
 }
 
-std::string AnalysisChecker::on_role(unsigned node, core::Role role) const {
-  if (role != core::Role::kCandidate && role != core::Role::kLeader) return "";
+std::string AnalysisChecker::on_role(unsigned node, Role role) const {
+  if (role != Role::kCandidate && role != Role::kLeader) return "";
   return "ANALYSIS: replica " + std::to_string(node) + " seeks the lead";
 }
 
 std::string AnalysisChecker::on_config(unsigned slot, const core::Members& members) const {
   if (slot >= kReplicasMax) return "";
-  const core::MemberRole role = members.role(ReplicaId{static_cast<std::uint8_t>(slot)});
-  if (role != core::MemberRole::kVoter && role != core::MemberRole::kReturning) return "";
+  const MemberRole role = members.role(ReplicaId{static_cast<std::uint8_t>(slot)});
+  if (role != MemberRole::kVoter && role != MemberRole::kReturning) return "";
   return "ANALYSIS: replica " + std::to_string(slot) + " is given a vote";
 }
 

@@ -142,7 +142,7 @@ class TruncationChecker {
 // ANALYSIS  An analysis replica never campaigns or leads, and no list gives it a vote (CORE-M7).
 class AnalysisChecker {
  public:
-  std::string on_role(unsigned node, core::Role role) const;
+  std::string on_role(unsigned node, Role role) const;
   // A CONFIG that was delivered; `slot`: where the analysis replica is.
   std::string on_config(unsigned slot, const core::Members& members) const;
 };
@@ -151,7 +151,7 @@ class AnalysisChecker {
 class InSightChecker {
  public:
   // `node` was given `event`; it stands as told afterwards.
-  std::string on_step(unsigned node, const core::Event& event, core::Role role,
+  std::string on_step(unsigned node, const core::Event& event, Role role,
                       const core::Members& members);
 
  private:

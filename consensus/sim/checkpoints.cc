@@ -46,7 +46,7 @@ std::vector<core::Checkpoint> Cluster::kept_by_all() const {
 
 void Cluster::take_checkpoint(unsigned id) {
   Node& n = nodes_[id];
-  if (n.life != Life::kUp || n.core->role() == core::Role::kStarting) return;
+  if (n.life != Life::kUp || n.core->role() == Role::kStarting) return;
   if (n.stands.last.index == Index{0} || n.packing) return;
   if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // nothing was done
   n.packing = true;

@@ -115,7 +115,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   if (application_) application_->started(id);
   step(id, event);
   if (n.life == Life::kUp) tell_held(id);
-  const bool waits = n.core->role() == core::Role::kStarting;
+  const bool waits = n.core->role() == Role::kStarting;
   if (waits && faults_.bad_disk_weight > 0 && !faults_over_ && world_.random.chance(200)) {
     bad_disk(id, 10'000'000);
   }
@@ -161,7 +161,7 @@ void Cluster::pump(unsigned id) {
   }
   // An operator in a hurry: START is not committed yet.
   const bool early = faults_.change_every_ns != 0 && !faults_over_ &&
-                     n.core->role() == core::Role::kCandidate && world_.random.chance(300);
+                     n.core->role() == Role::kCandidate && world_.random.chance(300);
   if (early) change_by(id);
   if (world_.random.chance(800)) {
     n.core->step(core::Flush{}, now_at(id));
@@ -267,29 +267,29 @@ void Cluster::on_fatal(unsigned id, const core::Fatal& fatal) {
 void Cluster::on_role(unsigned id, const core::RoleChange& change) {
   Node& n = nodes_[id];
   tell("replica %u %s in view %llu.%u; its log ends at %llu of view %llu.%u, %llu committed", id,
-       change.role == core::Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
+       change.role == Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
        static_cast<unsigned long long>(view_counter(change.view)), value(view_owner(change.view)),
        static_cast<unsigned long long>(value(n.core->last().index)),
        static_cast<unsigned long long>(view_counter(n.core->last().view)),
        value(view_owner(n.core->last().view)),
        static_cast<unsigned long long>(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
-  if (change.role != core::Role::kFailed) note_begun(id);
+  if (change.role != Role::kFailed) note_begun(id);
   if (id == faults_.analysis_slot()) violate(analysis_.on_role(id, change.role));
-  if (change.role == core::Role::kLeader) {
+  if (change.role == Role::kLeader) {
     ++outcome_.views;
     violate(unique_views_.on_leads(id, n.process, change.view));
     if (faults_over_) ++outcome_.views_after_faults;
   }
-  if (n.leads && change.role != core::Role::kLeader) {
+  if (n.leads && change.role != Role::kLeader) {
     if (options_.mutant == core::Mutant::kProposeAgain) {
       again_.insert(again_.end(), n.in_flight.begin(), n.in_flight.end());
     }
     n.in_flight.clear();
   }
-  const bool led = std::exchange(n.leads, change.role == core::Role::kLeader);
+  const bool led = std::exchange(n.leads, change.role == Role::kLeader);
   if (application_ && led != n.leads) application_->leads(id, change.view, n.leads);
-  if (change.role == core::Role::kRemoved) on_removed(id);
+  if (change.role == Role::kRemoved) on_removed(id);
 }
 
 void Cluster::deliver(unsigned id) {

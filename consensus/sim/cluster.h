@@ -175,7 +175,7 @@ class Cluster {
     std::uint32_t connection = 0;
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
-    core::Token token{};
+    Token token{};
     std::size_t first = 0;  // bytes of the part that lands first
     std::vector<std::byte> bytes;
   };
@@ -232,7 +232,7 @@ class Cluster {
   void send(unsigned from, const core::SendMessage& s);
   void tell_message(unsigned from, unsigned to, const core::Message& m);
   void message_at(std::uint64_t at, unsigned from, unsigned to, const core::Message& m);
-  void complete(unsigned from, unsigned to, core::Token token, bool ok, bool log_plane,
+  void complete(unsigned from, unsigned to, Token token, bool ok, bool log_plane,
                 std::vector<std::byte> data);
   void tell_arrival(unsigned id);
   void permit(unsigned id, unsigned writer);

@@ -10,7 +10,7 @@ namespace {
 template <typename State>
 constexpr std::size_t kStates = 0;
 template <>
-constexpr std::size_t kStates<core::Role> = 7;
+constexpr std::size_t kStates<Role> = 7;
 template <>
 constexpr std::size_t kStates<core::PeerState> = 5;
 template <>
@@ -44,7 +44,7 @@ void sum(core::MoveCounts::Of<State>& total, const core::MoveCounts::Of<State>& 
 
 std::vector<Move> declared_moves(const core::MoveCounts& counts) {
   std::vector<Move> out;
-  list<core::Role>("role", counts.role, out);
+  list<Role>("role", counts.role, out);
   list<core::Phase>("phase", counts.phase, out);
   list<core::PeerState>("peer", counts.peer, out);
   list<core::FenceState>("fence", counts.fence, out);
@@ -53,14 +53,14 @@ std::vector<Move> declared_moves(const core::MoveCounts& counts) {
 }
 
 void add(core::MoveCounts& total, const core::MoveCounts& more) {
-  sum<core::Role>(total.role, more.role);
+  sum<Role>(total.role, more.role);
   sum<core::Phase>(total.phase, more.phase);
   sum<core::PeerState>(total.peer, more.peer);
   sum<core::FenceState>(total.fence, more.fence);
   sum<core::GrantState>(total.grant, more.grant);
 }
 
-const char* name(core::Role role) {
+const char* name(Role role) {
   static constexpr const char* kNames[] = {"starting", "follower", "candidate", "leader",
                                            "learner",  "failed",   "removed"};
   return kNames[static_cast<std::size_t>(role)];

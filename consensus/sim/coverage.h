@@ -19,7 +19,7 @@ struct Move {
 std::vector<Move> declared_moves(const core::MoveCounts& counts);
 void add(core::MoveCounts& sum, const core::MoveCounts& more);
 
-const char* name(core::Role role);
+const char* name(Role role);
 const char* name(core::PeerState state);
 const char* name(core::Phase phase);
 const char* name(core::FenceState state);

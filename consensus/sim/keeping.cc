@@ -79,8 +79,8 @@ void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
   world_.after(late_ns, [this, id, process, from] {
     for_process(id, process, [this, id, from] {
       Node& n = nodes_[id];
-      const core::Role role = n.core->role();
-      if (role == core::Role::kStarting || role == core::Role::kFailed) return;
+      const Role role = n.core->role();
+      if (role == Role::kStarting || role == Role::kFailed) return;
       if (!from) {
         tell("replica %u does not keep its log any more", id);
         kept_log_.on_given_up(id);

@@ -9,7 +9,6 @@ namespace crane::consensus::sim {
 namespace {
 
 using core::MemberChange;
-using core::MemberRole;
 
 ReplicaId id_of(unsigned i) { return ReplicaId{static_cast<std::uint8_t>(i)}; }
 
@@ -176,8 +175,8 @@ void Cluster::check_member_at_end(unsigned id) {
   }
   const MemberRole role = committed_config_.members.role(id_of(id));
   if (role == MemberRole::kNone) {
-    const bool believes = n.life == Life::kUp && n.core->role() != core::Role::kLearner &&
-                          n.core->role() != core::Role::kRemoved;
+    const bool believes =
+        n.life == Life::kUp && n.core->role() != Role::kLearner && n.core->role() != Role::kRemoved;
     if (believes) violate("MEMBERS: replica " + std::to_string(id) + " does not know it is out");
     return;
   }

@@ -32,7 +32,7 @@ bool Cluster::reachable(unsigned from, unsigned to) {
 }
 
 // The way back: a completion, in order per pair and plane; late and failed over a cut link.
-void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, bool log_plane,
+void Cluster::complete(unsigned from, unsigned to, Token token, bool ok, bool log_plane,
                        std::vector<std::byte> data) {
   Link& l = link(from, to);
   const bool back_ok = ok && !link(to, from).cut;
@@ -258,7 +258,7 @@ void Cluster::permit(unsigned id, unsigned writer) {
   nodes_[id].grants[writer] = {true, again ? writer + 1 : next_key_++};
   core::Permitted p;
   p.peer = ReplicaId{static_cast<std::uint8_t>(writer)};
-  p.key = core::Key{nodes_[id].grants[writer].key};
+  p.key = Key{nodes_[id].grants[writer].key};
   p.ok = true;
   tell("replica %u permits %u to write its log", id, writer);
   answer(id, p);

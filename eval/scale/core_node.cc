@@ -14,7 +14,6 @@ namespace {
 namespace core = consensus::core;
 using consensus::FabricEvent;
 using consensus::Key;
-using consensus::Token;
 
 constexpr Pico kPicoPerNs = 1000;
 
@@ -30,8 +29,6 @@ core::Config config_of(ReplicaId self, std::uint8_t replicas, std::uint64_t ring
   c.campaign_at_once = value(self) == 0;
   return c;
 }
-
-Token token_of(core::Token t) { return Token{static_cast<std::uint64_t>(t)}; }
 
 }  // namespace
 
@@ -87,32 +84,29 @@ void CoreNode::carry_out() {
 
 void CoreNode::carry_out(const core::Action& action) {
   const auto memory = fabric_.log_memory();
-  std::visit(
-      Overloaded{
-          [&](const core::WriteLog& a) {
-            fabric_.write(a.peer, Key{1}, a.offset, memory.subspan(a.offset, a.size),
-                          token_of(a.token));
-          },
-          [&](const core::ReadLog& a) {
-            fabric_.read(a.peer, a.offset, a.size, token_of(a.token));
-          },
-          [&](const core::ReadCell& a) { fabric_.read_cell(a.peer, a.cell, token_of(a.token)); },
-          [&](const core::SetCell& a) {
-            consensus::CellValue v;
-            std::copy(a.value.begin(), a.value.end(), v.words);
-            fabric_.set_cell(a.cell, v);
-          },
-          [&](const core::SendMessage& a) {
-            fabric_.send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
-          },
-          [&](const core::PermitWrites& a) {
-            answers_.push_back(core::Permitted{a.peer, core::Key{1}, true});
-          },
-          [&](const core::RevokeWrites& a) { answers_.push_back(core::Revoked{a.peer}); },
-          [](const core::Fatal&) { CRANE_ASSERT(!"no replica fails here"); },
-          [](const auto&) {},
-      },
-      action);
+  std::visit(Overloaded{
+                 [&](const core::WriteLog& a) {
+                   fabric_.write(a.peer, Key{1}, a.offset, memory.subspan(a.offset, a.size),
+                                 a.token);
+                 },
+                 [&](const core::ReadLog& a) { fabric_.read(a.peer, a.offset, a.size, a.token); },
+                 [&](const core::ReadCell& a) { fabric_.read_cell(a.peer, a.cell, a.token); },
+                 [&](const core::SetCell& a) {
+                   consensus::CellValue v;
+                   std::copy(a.value.begin(), a.value.end(), v.words);
+                   fabric_.set_cell(a.cell, v);
+                 },
+                 [&](const core::SendMessage& a) {
+                   fabric_.send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
+                 },
+                 [&](const core::PermitWrites& a) {
+                   answers_.push_back(core::Permitted{a.peer, Key{1}, true});
+                 },
+                 [&](const core::RevokeWrites& a) { answers_.push_back(core::Revoked{a.peer}); },
+                 [](const core::Fatal&) { CRANE_ASSERT(!"no replica fails here"); },
+                 [](const auto&) {},
+             },
+             action);
 }
 
 void CoreNode::wake() {
@@ -122,7 +116,7 @@ void CoreNode::wake() {
     const FabricEvent& e = events[0];
     switch (e.kind) {
       case FabricEvent::Kind::kCompletion:
-        step(core::Completion{core::Token{value(e.token)}, e.ok, e.data});
+        step(core::Completion{e.token, e.ok, e.data});
         break;
       case FabricEvent::Kind::kRequest:
         step(core::MessageArrived{e.peer, e.data});

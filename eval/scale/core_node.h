@@ -19,7 +19,7 @@ class CoreNode {
   void start();
   // REQUIRES: leads(), and the ring has room.
   Index propose(std::span<const std::byte> payload);
-  bool leads() const noexcept { return core_.role() == consensus::core::Role::kLeader; }
+  bool leads() const noexcept { return core_.role() == consensus::Role::kLeader; }
   Index committed() const noexcept { return core_.committed(); }
   // The processor's time when committed() last rose.
   Pico committed_at() const noexcept { return committed_at_; }

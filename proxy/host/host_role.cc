@@ -195,8 +195,8 @@ void HostRole::refuse(bool refuses) {
 // Where clients go that come to this host while it follows.
 void HostRole::pass_clients_on(bool refuses) {
   const unsigned leader = value(leadership_.leader());
-  const bool follows = leadership_.role() == consensus::Role::kFollower ||
-                       leadership_.role() == consensus::Role::kLearner;
+  const bool follows = leadership_.role() != consensus::Role::kCandidate &&
+                       leadership_.role() != consensus::Role::kLeader;
   const bool named = leader < config_.replicas;
   const bool known = follows && named && leader != config_.replica && !refuses;  // HOST-1
   // While no leader is known, clients that were passed on stay: if the same one leads on, nothing

@@ -98,7 +98,7 @@ class StatusReporter {
   Mark mark() const;
   // What of a note costs nothing to look at.
   struct Told {
-    consensus::Role role{};
+    consensus::Role role = consensus::Role::kFollower;
     View view{};
     unsigned answering = 0;  // of the voters
     bool takes_clients = false;

@@ -203,7 +203,7 @@ void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
   s.may_lead = seen.admitted && !seen.stopping;
   s.done = seen.done;
   s.publishes = packer_->idle() && machine_.idle();
-  s.member = member_ && leadership_.role() != consensus::Role::kLearner;
+  s.member = member_ && consensus::votes(leadership_.role());
   s.missed = machine_.missed();
   s.refused = !machine_.refusal().empty();
   restart_due_ns_ = restart_->step(s, now_ns);

@@ -91,7 +91,7 @@ void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
     return announce(note, facts);
   }
   // The entry that ended the life before would end this one, too.
-  if (event.at <= catch_up_.missed() || facts.role == consensus::Role::kLearner) {
+  if (event.at <= catch_up_.missed() || !consensus::votes(facts.role)) {
     return checkpointer_.refuse(event.at, "this replica recovered after it was asked", out_);
   }
   if (facts.restarts || facts.packs) return checkpointer_.refuse_for_now(event.at, out_);

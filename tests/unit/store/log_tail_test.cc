@@ -53,7 +53,7 @@ struct Stored {
   const std::string path = scratch.path + "/log";
 
   explicit Stored(std::uint64_t log_id = kLogId) {
-    after.set(ReplicaId{2}, core::MemberRole::kVoter, 9);
+    after.set(ReplicaId{2}, MemberRole::kVoter, 9);
     REQUIRE(s.reset({log_id, 7}).ok());
     std::vector<std::byte> memory(core::log_memory_bytes(kRing));
     core::LogRing ring(memory, kRing, log_id, kPayloadMax);

@@ -26,7 +26,7 @@ TEST_CASE("recovery: the members are found though their CONFIG is older than a r
   store::MemStore s(disk);
   REQUIRE(s.reset({kLogId, core::kFirstIncarnation}).ok());
   core::Members members = core::Members::first(3);
-  members.set(ReplicaId{4}, core::MemberRole::kVoter, 9);
+  members.set(ReplicaId{4}, MemberRole::kVoter, 9);
   std::vector<std::byte> list(core::members_bytes(members.count()));
   members.encode(list);
   std::vector<std::byte> memory(core::log_memory_bytes(kRing));
@@ -73,7 +73,7 @@ struct Stored {
 
   explicit Stored(unsigned entries = 30) {
     REQUIRE(s.reset({kLogId, 7}).ok());
-    members.set(ReplicaId{4}, core::MemberRole::kVoter, 9);
+    members.set(ReplicaId{4}, MemberRole::kVoter, 9);
     std::vector<std::byte> ring_memory(memory.size());
     core::LogRing ring(ring_memory, kRing, kLogId, kPayloadMax);
     for (unsigned i = 0; i < entries; ++i) {
