@@ -188,7 +188,7 @@ void drop_datagrams(Layout& w, std::uint32_t file) noexcept {
   while (w.files[file].datagram.first != 0) take_datagram(w, file);
 }
 
-Readiness datagram_readiness(const FileRecord& f) noexcept {
+Readiness datagram_readiness(const Layout&, const FileRecord& f) noexcept {
   const DatagramState& d = f.datagram;
   const bool readable = d.first != 0 || d.shut_read || d.error != 0;
   return kOut | (readable ? kIn : 0) | (d.error != 0 ? kErr : 0) | (d.shut_read ? kRdHup : 0);

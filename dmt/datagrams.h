@@ -64,6 +64,6 @@ void take_datagram(Layout& w, std::uint32_t file) noexcept;
 // The last reference goes.
 void drop_datagrams(Layout& w, std::uint32_t file) noexcept;
 
-Readiness datagram_readiness(const FileRecord& f) noexcept;
+Readiness datagram_readiness(const Layout& w, const FileRecord& f) noexcept;
 
 }  // namespace crane::dmt

@@ -5,10 +5,8 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/connections.h"
-#include "dmt/datagrams.h"
+#include "dmt/file_kinds.h"
 #include "dmt/scheduler.h"
-#include "dmt/terminals.h"
 
 namespace crane::dmt {
 namespace {
@@ -16,119 +14,6 @@ namespace {
 std::uint32_t* descriptor(Layout& w, std::uint16_t process, int fd) noexcept {
   CRANE_ASSERT(fd >= 0 && static_cast<std::uint32_t>(fd) < kFdsMax && process < kProcessesMax);
   return &w.descriptors[static_cast<std::size_t>(process) * kFdsMax + static_cast<unsigned>(fd)];
-}
-
-// What was on its way to this socket.
-void drop_rights(Layout& w, FileRecord& file) noexcept {
-  const auto index = static_cast<std::uint32_t>(&file - w.files);
-  for (Right r = receive_right(w, index); r.found; r = receive_right(w, index)) {
-    if (r.file != 0) drop_reference(w, r.file);
-  }
-}
-
-// The other end of a pipe or unix stream is gone: EOF for its readers, EPIPE for its writers.
-void close_stream(Layout& w, FileRecord& file) noexcept {
-  drop_rights(w, file);
-  const std::uint32_t peer = file.stream.peer;
-  if (peer == 0) return;
-  file.stream.peer = 0;
-  w.files[peer].stream.peer = 0;
-  // A pipe with a name keeps what was not read as long as a writer is there
-  // (runtime/preload/files/fifo.cc).
-  if (file.stream.fifo != 0 && file.kind == FileKind::kPipeRead) {
-    w.files[peer].stream.bytes = file.stream.bytes;
-  }
-  refresh_readiness(w, peer, true);
-}
-
-void close_unix_listener(Layout& w, FileRecord& file) noexcept {
-  while (file.listener.head != 0) {
-    const std::uint32_t queued = file.listener.head;
-    file.listener.head = w.files[queued].chain;
-    w.files[queued].chain = 0;
-    drop_reference(w, queued);
-  }
-}
-
-void close_epoll(Layout& w, std::uint32_t file) noexcept {
-  while (w.files[file].epoll.items != 0) drop_watch(w, w.files[file].epoll.items);
-}
-
-void close_counter(Layout& w, FileRecord& file) noexcept {
-  if (file.kind == FileKind::kTimerFd) destroy_timer(w, file.counter.timer);
-  if (file.kind == FileKind::kSignalFd) --w.scheduler.signal_files;
-  if (file.kind == FileKind::kProcess) --w.scheduler.process_files;
-}
-
-void close_both(Layout& w, std::uint32_t index) noexcept {
-  const BothEnds both = w.files[index].both;
-  std::uint32_t* at = &w.files[both.reads].stream.both;
-  while (*at != index) {
-    CRANE_ASSERT(*at != 0);
-    at = &w.files[*at].both.next;
-  }
-  *at = both.next;
-  w.files[both.writes].stream.both = w.files[both.reads].stream.both;
-  drop_reference(w, both.writes);
-  drop_reference(w, both.reads);
-}
-
-// What the last reference's end means outside the file itself (DMT-F2).
-void close_file(Layout& w, std::uint32_t index) noexcept {
-  FileRecord& file = w.files[index];
-  switch (file.kind) {
-    case FileKind::kListener:
-      return close_listener(w, index);
-    case FileKind::kConnection:
-      return close_connection(w, index);
-    case FileKind::kPipeRead:
-    case FileKind::kPipeWrite:
-    case FileKind::kUnixStream:
-      return close_stream(w, file);
-    case FileKind::kPipeBoth:
-      return close_both(w, index);
-    case FileKind::kUnixListener:
-      return close_unix_listener(w, file);
-    case FileKind::kTimerFd:
-    case FileKind::kSignalFd:
-    case FileKind::kProcess:
-      return close_counter(w, file);
-    case FileKind::kEpoll:
-      return close_epoll(w, index);
-    case FileKind::kDatagram:
-      return drop_datagrams(w, index);
-    case FileKind::kKernelSocket:
-      return drop_rights(w, file);
-    case FileKind::kTerminalMaster:
-    case FileKind::kTerminalLine:
-      return close_terminal_end(w, index);
-    case FileKind::kFree:
-    case FileKind::kSocket:
-    case FileKind::kUnixSocket:
-    case FileKind::kEventFd:
-    case FileKind::kRandom:
-      return;
-  }
-}
-
-Readiness pipe_readiness(const Layout& w, const FileRecord& f) noexcept {
-  const StreamState& s = f.stream;
-  if (f.kind == FileKind::kPipeRead) {
-    return (s.bytes > 0 ? kIn : 0) | (s.peer == 0 && f.port != kFifoAlone ? kHup : 0);
-  }
-  if (s.peer == 0) return kOut | kErr;
-  return w.files[s.peer].stream.bytes < s.capacity ? kOut : 0;
-}
-
-Readiness stream_readiness(const Layout& w, const FileRecord& f) noexcept {
-  const StreamState& s = f.stream;
-  Readiness now = 0;
-  const bool at_eof = s.peer == 0 || s.peer_shut_write || s.shut_read;
-  if (s.bytes > 0 || at_eof) now |= kIn;
-  if (at_eof) now |= kRdHup;
-  if (s.peer == 0 || (s.peer_shut_write && s.shut_write)) now |= kHup;
-  if (s.peer == 0 || w.files[s.peer].stream.bytes < s.capacity) now |= kOut;
-  return now;
 }
 
 }  // namespace
@@ -174,8 +59,7 @@ std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   f.object = new_object(w, me);
   if (kind == FileKind::kConnection) f.connection.low_water = 1;
   if (kind == FileKind::kTimerFd) f.counter.timer = timer;
-  if (kind == FileKind::kSignalFd) ++s.signal_files;
-  if (kind == FileKind::kProcess) ++s.process_files;
+  if (const auto count = kind_of(f).count; count != nullptr) ++(s.*count);
   f.readiness = readiness_of(w, index);
   return index;
 }
@@ -189,7 +73,9 @@ void drop_reference(Layout& w, std::uint32_t file) noexcept {
   FileRecord& f = w.files[file];
   CRANE_ASSERT(f.references > 0 && f.kind != FileKind::kFree);  // DMT-F1
   if (--f.references > 0) return;
-  close_file(w, file);
+  const KindOfFile& kind = kind_of(f);
+  if (kind.count != nullptr) --(w.scheduler.*kind.count);
+  kind.close(w, file);  // DMT-F2
   detach_watches(w, file);
   f.kind = FileKind::kFree;
   f.chain = w.scheduler.free_file;
@@ -240,7 +126,7 @@ void join_ends(Layout& w, std::uint32_t file, std::uint32_t reads, std::uint32_t
 
 void refresh_both(Layout& w, std::uint32_t end) noexcept {
   const FileRecord& f = w.files[end];
-  if (f.kind != FileKind::kPipeRead && f.kind != FileKind::kPipeWrite) return;
+  if (!is_pipe_end(f.kind)) return;
   for (std::uint32_t b = f.stream.both; b != 0; b = w.files[b].both.next) {
     refresh_readiness(w, b, true);
   }
@@ -279,44 +165,7 @@ Right receive_right(Layout& w, std::uint32_t stream) noexcept {
 
 Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
   const FileRecord& f = w.files[file];
-  switch (f.kind) {
-    case FileKind::kFree:
-      return 0;
-    case FileKind::kSocket:
-    case FileKind::kUnixSocket:
-      if (f.listener.connect_error != 0) return kIn | kOut | kErr | kHup | kRdHup;
-      return kOut | kHup;  // as Linux says of a socket that is neither listening nor connected
-    case FileKind::kListener:
-    case FileKind::kUnixListener:
-      return f.listener.queued > 0 ? kIn : 0;
-    case FileKind::kConnection:
-      return connection_readiness(w, f);
-    case FileKind::kPipeRead:
-    case FileKind::kPipeWrite:
-      return pipe_readiness(w, f);
-    case FileKind::kPipeBoth:
-      return (w.files[f.both.reads].readiness & kIn) | (w.files[f.both.writes].readiness & kOut);
-    case FileKind::kUnixStream:
-      return stream_readiness(w, f);
-    case FileKind::kEventFd:
-      return (f.counter.count > 0 ? kIn : 0) | (f.counter.count < UINT64_MAX - 1 ? kOut : 0);
-    case FileKind::kTimerFd:
-    case FileKind::kSignalFd:
-    case FileKind::kProcess:
-      return f.counter.count > 0 ? kIn : 0;
-    case FileKind::kEpoll:
-      return f.epoll.ready_head != 0 ? kIn : 0;
-    case FileKind::kRandom:
-      return kIn | kOut;
-    case FileKind::kDatagram:
-      return datagram_readiness(f);
-    case FileKind::kKernelSocket:
-      return (f.listener.queued > 0 ? kIn : 0) | kOut;
-    case FileKind::kTerminalMaster:
-    case FileKind::kTerminalLine:
-      return terminal_readiness(w, f);
-  }
-  return 0;
+  return kind_of(f).readiness(w, f);
 }
 
 void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept {

@@ -270,6 +270,7 @@ enum class FileKind : std::uint8_t {
                     // `queued` whether something is there (runtime/preload/sockets/ksock.h)
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
+  kEnd,  // how many there are: each has its row in dmt/file_kinds.h
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.

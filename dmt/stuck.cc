@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "dmt/file_kinds.h"
 #include "dmt/job_control.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
@@ -11,25 +12,10 @@
 namespace crane::dmt {
 namespace {
 
-bool comes_from_outside(const FileRecord& f) noexcept {
-  switch (f.kind) {
-    case FileKind::kSocket:
-    case FileKind::kListener:
-    case FileKind::kDatagram:
-    case FileKind::kKernelSocket:
-    case FileKind::kSignalFd:
-      return true;
-    case FileKind::kConnection:
-      return !f.connection.loopback;
-    default:
-      return false;
-  }
-}
-
 // What watches files may watch one of these.
 bool is_anything_from_outside(const Layout& w) noexcept {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
-    if (comes_from_outside(w.files[i])) return true;
+    if (kind_of(w.files[i]).comes_from_outside(w.files[i])) return true;
   }
   return false;
 }
@@ -53,35 +39,11 @@ bool may_be_woken(const Layout& w, std::uint16_t slot) noexcept {
   const SlotRecord& s = w.slots[slot];
   if (awaits_signal(w, s)) return true;
   const FileRecord* file = file_of_object(w, s.wait_object);
-  if (file != nullptr && file->kind != FileKind::kEpoll) return comes_from_outside(*file);
+  if (file != nullptr && file->kind != FileKind::kEpoll) {
+    return kind_of(*file).comes_from_outside(*file);
+  }
   const bool watches = s.wait_object == 0 || file != nullptr;
   return watches && is_anything_from_outside(w);
-}
-
-const char* name_of(FileKind kind) noexcept {
-  switch (kind) {
-    case FileKind::kConnection:
-      return "a connection between the server's own sockets";
-    case FileKind::kPipeRead:
-    case FileKind::kPipeWrite:
-    case FileKind::kPipeBoth:
-      return "a pipe";
-    case FileKind::kUnixSocket:
-    case FileKind::kUnixListener:
-    case FileKind::kUnixStream:
-      return "a unix socket";
-    case FileKind::kEventFd:
-      return "an eventfd";
-    case FileKind::kEpoll:
-      return "an epoll";
-    case FileKind::kProcess:
-      return "a pidfd";
-    case FileKind::kTerminalMaster:
-    case FileKind::kTerminalLine:
-      return "a pseudo-terminal";
-    default:
-      return "a file";
-  }
 }
 
 void tell_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
@@ -92,7 +54,7 @@ void tell_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
 // The descriptor by which the thread's process knows the file.
 void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
                TextLine& line) noexcept {
-  line << " on " << name_of(file.kind);
+  line << " on " << kind_of(file).name;
   const auto number = static_cast<std::uint32_t>(&file - w.files);
   const std::uint32_t* row = w.descriptors + static_cast<std::size_t>(process) * kFdsMax;
   for (std::uint32_t fd = 0; fd < w.processes[process].fd_limit; ++fd) {

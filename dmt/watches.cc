@@ -4,6 +4,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
+#include "dmt/file_kinds.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
 
@@ -114,9 +115,7 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
   const Readiness rise = now & ~f.readiness;
   f.readiness = now;
   if (rise == 0 && !(edge && now != 0)) return false;
-  // A listener's connection is for one accept; everything else may concern several threads.
-  const bool one = f.kind == FileKind::kListener || f.kind == FileKind::kUnixListener;
-  bool woke = signal(w, f.object, one ? 1 : kAll) > 0;
+  bool woke = signal(w, f.object, kind_of(f).wakes_one ? 1 : kAll) > 0;
   // The end of the other side is for everybody, also for those who share its bytes.
   const bool for_all = (rise & (kErr | kHup | kRdHup)) != 0;
   bool exclusive_woken = false;
