@@ -84,7 +84,6 @@ struct Facts {
   Index trusted{};                // all replicas were equal up to here
 
   // The server and this node.
-  bool runs = false;      // the server does
   Index applied{};        // the last entry that the server admitted
   bool packs = false;     // a checkpoint is being packed, or files are being staged for one
   bool restarts = false;  // the server is being ended and started again, or is to be
@@ -120,8 +119,9 @@ struct Slid {
   Index at{};
 };
 struct Dumped {
-  std::string why_not;  // empty: the dump is there
-  std::string refusal;  // CRIU will never dump this server; empty: it may
+  std::string why_not;   // empty: the dump is there
+  std::string refusal;   // CRIU will never dump this server; empty: it may
+  bool by_criu = false;  // CRIU did its part, whatever became of the rest
 };
 struct Packed {
   Index at{};

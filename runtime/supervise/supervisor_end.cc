@@ -26,6 +26,7 @@ void Supervisor::on(const Stop& e) {
 
 void Supervisor::on(const Kill&) {
   if (!stopping()) stop(nullptr, SIGTERM);
+  signal_ = SIGTERM;  // whatever it was told before
   end_harder();
 }
 

@@ -174,7 +174,7 @@ Result<bool> Recovery::server_started(std::string& why) {
 void Recovery::dump_prepared() { feed(replica::Prepared{dump_->begin_place()}); }
 
 void Recovery::dump_ended(const std::string& why_not, const std::string& refusal) {
-  feed(replica::Dumped{dump_->dumped(why_not), refusal});
+  feed(replica::Dumped{dump_->dumped(why_not), refusal, why_not.empty()});
 }
 
 void Recovery::packed(checkpoint::Tier tier, Index at, const std::string& why_not) {
@@ -268,8 +268,9 @@ void Recovery::tick(std::int64_t now_ns) {
 }
 
 void Recovery::give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns) {
-  if (now_ns - looked_ns_ >= look_ns) look_at_group(now_ns);
-  machine_.step(event, facts(now_ns));
+  given_ns_ = std::max(given_ns_, now_ns);  // REPLICA-S4
+  if (given_ns_ - looked_ns_ >= look_ns) look_at_group(given_ns_);
+  machine_.step(event, facts(given_ns_));
   carry_out_all();
 }
 
@@ -389,12 +390,12 @@ void Recovery::carry_out(const replica::HurryPacking&) {
 
 void Recovery::carry_out(const replica::Prepare& action) {
   const Outcome begun = dump_->prepare(action.at);
-  if (!begun.ok()) feed(replica::Dumped{begun.error().message(), ""});
+  if (!begun.ok()) feed(replica::Dumped{begun.error().message(), "", false});
 }
 
 void Recovery::carry_out(const replica::Dump&) {
   const Outcome begun = dump_->dump();
-  if (!begun.ok()) feed(replica::Dumped{begun.error().message(), ""});
+  if (!begun.ok()) feed(replica::Dumped{begun.error().message(), "", false});
 }
 
 void Recovery::carry_out(const replica::Pack&) {

@@ -229,7 +229,7 @@ class Recovery final : public EventSink {
   std::vector<replica::MemberSeen> members_;  // as of the last look
   Index committed_{};
   bool needs_checkpoint_ = false;
-  std::int64_t looked_ns_ = 0;
+  std::int64_t looked_ns_ = 0, given_ns_ = 0;
   std::string answer_;  // to the operator's request that is carried out
 };
 

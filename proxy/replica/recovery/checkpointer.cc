@@ -58,7 +58,7 @@ void Checkpointer::asked(std::int64_t now_ns, Index at, ActionList& out) {
   out.push_back(Prepare{at});
 }
 
-void Checkpointer::prepared(std::int64_t now_ns, Index place, ActionList& out) {
+void Checkpointer::prepared(std::int64_t now_ns, Index place) {
   if (state_ != State::kPreparing) return;  // given up
   prepare_ns_ = now_ns - since_ns_;
   CRANE_ASSERT(place >= at_);
@@ -66,7 +66,6 @@ void Checkpointer::prepared(std::int64_t now_ns, Index place, ActionList& out) {
   admitted_ = false;
   asked_ns_ = look_ns_ = 0;
   enter(State::kResting, now_ns);
-  out.push_back(Look{at_});
 }
 
 void Checkpointer::give_up(const std::string& why, ActionList& out) {

@@ -66,7 +66,8 @@ class Checkpointer {
   void refuse(Index at, const std::string& why, ActionList& out);
   // .. since another one is not finished; the status says that it may be asked for again.
   void refuse_for_now(Index at, ActionList& out);
-  void prepared(std::int64_t now_ns, Index place, ActionList& out);
+  // step() follows at once.
+  void prepared(std::int64_t now_ns, Index place);
   // One without processes is there (restarter.h), which this machine has no part in.
   void restarted(Index at, std::int64_t pack_ns, ActionList& out);
   // Time has passed.  `leads_others`: clients of others would wait for it.

@@ -33,7 +33,8 @@ void Recovery::step(const Event& event, const Facts& facts) {
 }
 
 std::int64_t Recovery::due_ns() const noexcept {
-  return acceptor_only_ ? missing_.first_due_ns() : checkpointer_.due_ns();
+  if (!acceptor_only_) return checkpointer_.due_ns();
+  return stopping_ ? kNever : missing_.first_due_ns();
 }
 
 // --- the beginning ------------------------------------------------------------------------------
@@ -99,7 +100,13 @@ void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
 }
 
 void Recovery::on(const Prepared& event, const Facts& facts) {
-  checkpointer_.prepared(facts.now_ns, event.place, out_);
+  checkpointer_.prepared(facts.now_ns, event.place);
+  checkpointer_.step(leads_others(facts), out_);
+}
+
+// Its clients would wait for the dump.
+bool Recovery::leads_others(const Facts& facts) const {
+  return facts.role != consensus::Role::kFollower && !requests_.alone(facts);
 }
 
 void Recovery::on(const Looked& event, const Facts& facts) {
@@ -109,7 +116,7 @@ void Recovery::on(const Looked& event, const Facts& facts) {
 void Recovery::on(const Slid& event, const Facts&) { checkpointer_.slid(event.at); }
 
 void Recovery::on(const Dumped& event, const Facts& facts) {
-  tier_.dump_ended(event.why_not.empty(), event.refusal, facts, out_);
+  tier_.dump_ended(event.by_criu, event.refusal, facts, out_);
   checkpointer_.dumped(facts.now_ns, event.why_not, out_);
 }
 
@@ -222,8 +229,8 @@ void Recovery::on(const Proposed& event, const Facts& facts) {
 // --- time ---------------------------------------------------------------------------------------
 
 void Recovery::on(const Tick&, const Facts& facts) {
-  const bool leads_others = facts.role != consensus::Role::kFollower && !requests_.alone(facts);
-  if (checkpointer_.holds()) checkpointer_.step(leads_others, out_);
+  stopping_ = facts.stopping;
+  if (checkpointer_.holds()) checkpointer_.step(leads_others(facts), out_);
   announce_checkpoints(facts);
   if (facts.serves) requests_.step(keeper_.full(), facts, out_);
   if (!facts.stopping) {

@@ -113,6 +113,7 @@ class Recovery {
   void announce(const CheckpointNote& note, const Facts& facts);
   void hear(const CheckpointNote& note, std::int64_t now_ns);
   void keep_log(const Found* found, const Facts& facts);
+  bool leads_others(const Facts& facts) const;
   bool followers_stand(const Facts& facts) const;
   Index applied(const Facts& facts) const;
   void step_meter(const Facts& facts);
@@ -127,6 +128,7 @@ class Recovery {
   CatchUp catch_up_;
   RunMeter meter_;
   bool acceptor_only_ = false;
+  bool stopping_ = false;
   Index begins_{};                        // the server began behind this entry
   Index log_end_{};                       // of the own log, when the node began
   std::uint64_t given_up_ = 0;            // checkpoints that replicas said to have given up

@@ -194,7 +194,7 @@ void ModelReplica::finish_work() {
   if (kind == Work::Kind::kDump) {
     packed_at_ = value(machine_->checkpoint().under_way);
     packed_hash_ = hash_;
-    return feed(Dumped{});
+    return feed(Dumped{"", "", true});
   }
   const bool full = world_.disk_full();
   if (!full) world_.published({packed_at_, id_, packed_hash_, false});
@@ -306,7 +306,6 @@ Facts ModelReplica::facts() {
   f.log_end = taken_ * kEntryBytes;
   f.inputs = taken_;
   f.trusted = Index{std::numeric_limits<std::uint64_t>::max()};
-  f.runs = server_ == Server::kRuns;
   f.applied = Index{applied_};
   f.packs = work_.kind != Work::Kind::kIdle;
   return f;
@@ -404,7 +403,7 @@ bool ModelReplica::spares() const {
 }
 
 void ModelReplica::on(const Prepare&) {
-  if (server_ != Server::kRuns) return feed(Dumped{"no server runs", ""});
+  if (server_ != Server::kRuns) return feed(Dumped{"no server runs", "", false});
   work_ = {Work::Kind::kPrepare, world_.now_ns() + kPrepareNs};
 }
 

@@ -12,6 +12,7 @@
 //   ENDED     crane-run never ends the group by itself
 //   STATUS    crane-ctl status does not say `serving` to a client that waits
 //   COSTLESS  a loss that status said the group may have costs its clients kLossNs at most
+//   PAUSE     a leader that has others has no checkpoint taken of its own server
 //   LEADER    after the last fault there is soon a leader
 //   SERVED    .. and a client is answered
 //   WHOLE     .. and all replicas have servers that have run what was missed

@@ -6,6 +6,7 @@
 // CHECKS  REPLICA-S1 to REPLICA-S5, RECOVERY-1, TAKE-1, VOTES-1.
 #include "proxy/replica/recovery/recovery.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <deque>
@@ -151,11 +152,13 @@ class Shell {
   void come_back() {
     if (prepares_ && (calm_or() || one_in(2))) {
       prepares_ = false;
-      return feed(well() ? Event(Prepared{facts_.taken}) : Event(Dumped{"CRIU was killed", ""}));
+      return feed(well() ? Event(Prepared{facts_.taken})
+                         : Event(Dumped{"CRIU was killed", "", false}));
     }
     if (dumps_) {
       dumps_ = false;
-      return feed(well() ? Dumped{} : Dumped{"io_uring", one_in(2) ? "io_uring" : ""});
+      return feed(well() ? Dumped{"", "", true}
+                         : Dumped{"io_uring", one_in(2) ? "io_uring" : "", false});
     }
     if (packing_) {
       packing_ = false;
@@ -203,7 +206,7 @@ class Shell {
     if (well()) {
       prepares_ = true;
     } else {
-      feed(Dumped{"no server runs", ""});  // REPLICA-S5
+      feed(Dumped{"no server runs", "", false});  // REPLICA-S5
     }
   }
   void on(const Look&) {
@@ -211,7 +214,15 @@ class Shell {
     feed(Looked{calm_or() || one_in(2), calm_or() || one_in(2) ? "" : "a thread computes"});
   }
   void on(const Slide&) { feed(Slid{one_in(2) ? commit() : Index{0}}); }
-  void on(const Dump&) { dumps_ = true; }
+  void on(const Dump&) {
+    CHECK_FALSE((facts_.leads && others_take()));  // ASK-1
+    dumps_ = true;
+  }
+  bool others_take() const {
+    return std::any_of(members_.begin(), members_.end(), [](const MemberSeen& m) {
+      return m.id != ReplicaId{1} && m.connected && !m.only_votes() && !m.needs_checkpoint;
+    });
+  }
   void on(const ReleaseLog&) { held_ = 0; }
   void on(const Pack&) { packing_ = true; }
   void on(const Discard&) { prepares_ = dumps_ = packing_ = false; }

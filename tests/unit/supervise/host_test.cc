@@ -152,7 +152,11 @@ TEST_CASE("supervisor of a host: it is stopped more firmly each time", "[supervi
 
 TEST_CASE("supervisor of a host: a kill does not wait", "[supervise]") {
   Watched host(Watched::on_a_host());
-  host.serve().step(Kill{});
+  SECTION("at once") { host.serve().step(Kill{}); }
+  SECTION("of one that was told to stop") {
+    host.serve().step(Stop{nullptr, SIGINT});
+    host.step(Kill{});
+  }
   CHECK(host.last<EndNode>().signal == SIGKILL);
 }
 
