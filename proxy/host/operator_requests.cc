@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -35,38 +34,24 @@ std::string OperatorRequests::answer(const std::string& text) {
   const control::Parsed parsed = control::parse(control::Channel::kNode, text);
   if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
   // From here on every field is of its type and within its bounds (CTL-1).
-  const nlohmann::json request = parsed.message->plain("do");
-  const std::string what = request["do"].get<std::string>();
-  if (what == "status") {
-    return control::line_of(actions_.status());
-  }
-  if (what == "transfer") {
-    const auto to = request.find("to");
-    const bool named = to != request.end() && to->is_number_integer();
-    return transfer(named ? to->get<int>() : -1);
-  }
-  if (what == "member") return change_member(request);
-  if (what == "signal") return signal_server(request);
-  if (what == "checkpoint") return actions_.checkpoint(request);
-  if (what == "upgrade" || what == "hand_over") {
+  const control::Message& request = *parsed.message;
+  if (request.is("status")) return control::line_of(actions_.status());
+  if (request.is("transfer")) return transfer(request.number<int>("to", kAnyOther));
+  if (request.is("member")) return change_member(request);
+  if (request.is("signal")) return signal_server(request.number<std::uint32_t>("signo"));
+  if (request.is("checkpoint")) return actions_.checkpoint(request);
+  if (request.is("upgrade") || request.is("hand_over")) {
     if (leadership_.leads()) return actions_.upgrade(request);
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
   }
-  if (what == "copy_log") return copy_log(request);
-  if (what == "leave") return leave();
-  if (what == "bring_back") return bring_back(request);
+  if (request.is("copy_log")) return copy_log(request);
+  if (request.is("leave")) return leave();
+  if (request.is("bring_back")) return bring_back(request);
   return refused("unknown", "this version of crane-node does not know that request");
 }
 
 // Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
-std::string OperatorRequests::signal_server(const nlohmann::json& request) {
-  const auto signo = request.find("signo");
-  const bool named = signo != request.end() && signo->is_number_unsigned() &&
-                     signo->get<std::uint64_t>() >= 1 && signo->get<std::uint64_t>() < NSIG;
-  if (!named) {
-    return refusal({Code::kBadArgument, 0, "the request names no signal"}, "no signal");
-  }
-  const auto number = signo->get<std::uint32_t>();
+std::string OperatorRequests::signal_server(std::uint32_t number) {
   const std::string what = fmt::format("signal {}", number);
   if (!leadership_.leads()) {
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
@@ -76,26 +61,19 @@ std::string OperatorRequests::signal_server(const nlohmann::json& request) {
   return accepted(what + " is on its way to every replica");
 }
 
-std::string OperatorRequests::change_member(const nlohmann::json& request) {
+std::string OperatorRequests::change_member(const control::Message& request) {
   static const std::map<std::string, consensus::MemberChange::Kind> kKinds = {
       {"add", consensus::MemberChange::Kind::kAdd},
       {"promote", consensus::MemberChange::Kind::kPromote},
       {"remove", consensus::MemberChange::Kind::kRemove}};
-  const auto change = request.find("change");
-  const auto number = request.find("replica");
-  const bool whole = change != request.end() && change->is_string() && number != request.end() &&
-                     number->is_number_unsigned() && number->get<std::uint64_t>() < kReplicasMax;
-  const auto kind = whole ? kKinds.find(change->get<std::string>()) : kKinds.end();
-  if (kind == kKinds.end()) {
-    return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
-  }
-  const auto id = number->get<std::uint8_t>();
+  const std::string change = request.text("change");
+  const auto id = request.number<std::uint8_t>("replica");
   // Its place is nobody else's: what is started there is an analysis replica (CORE-M7).
-  const bool analysis = kind->first == "add" && id == config_.analysis_replica;
-  const auto index = group_.change_members(
-      {analysis ? consensus::MemberChange::Kind::kAddAnalysis : kind->second, ReplicaId{id}});
+  const bool analysis = change == "add" && id == config_.analysis_replica;
+  const auto kind = analysis ? consensus::MemberChange::Kind::kAddAnalysis : kKinds.at(change);
+  const auto index = group_.change_members({kind, ReplicaId{id}});
   group_.flush_doorbells();
-  const std::string what = fmt::format("{} replica {}", kind->first, id);
+  const std::string what = fmt::format("{} replica {}", change, id);
   if (!index.ok()) return refusal(index.error(), what);
   spdlog::info("the members are changed: {}", what);
   return accepted(what + ": proposed");
@@ -159,12 +137,12 @@ Outcome OperatorRequests::hand_over(int to) {
 }
 
 // The thread of the store does it, while the one that asks waits (consensus::copy_log()).
-std::string OperatorRequests::copy_log(const nlohmann::json& request) {
-  const auto number = [&request](const char* field) { return request[field].get<std::uint64_t>(); };
+std::string OperatorRequests::copy_log(const control::Message& request) {
   consensus::LogCopyRequest copy;
-  copy.behind = {{View{number("view")}, Index{number("index")}}, number("position")};
-  copy.through = Index{number("through")};
-  copy.path = fmt::format("{}/log-{}", config_.replica_dir(), number("file"));
+  copy.behind = {{View{request.number("view")}, Index{request.number("index")}},
+                 request.number("position")};
+  copy.through = Index{request.number("through")};
+  copy.path = fmt::format("{}/log-{}", config_.replica_dir(), request.number("file"));
   const auto copied = group_.copy_log(copy);
   if (!copied.ok()) return refusal(copied.error(), "the log was not copied");
   const bool done = copied.value().done;
@@ -206,12 +184,11 @@ std::string OperatorRequests::leave() {
 }
 
 // To crane-run, which starts nodes; the leader hears of it because it is there.
-std::string OperatorRequests::bring_back(const nlohmann::json& request) {
-  const auto number = request.find("replica");
-  const bool named = number != request.end() && number->is_number_unsigned() &&
-                     number->get<std::uint64_t>() < config_.replicas;
-  if (!named) return refused("bad_argument", "the group has no replica of this number");
-  const auto who = number->get<unsigned>();
+std::string OperatorRequests::bring_back(const control::Message& request) {
+  const auto who = request.number<unsigned>("replica");
+  if (who >= config_.replicas) {
+    return refused("bad_argument", "the group has no replica of this number");
+  }
   if (!supervisor_.present() && !config_.host) {
     return refused(
         "unsupported",
@@ -224,7 +201,7 @@ std::string OperatorRequests::bring_back(const nlohmann::json& request) {
                                "it runs",
                                who));
   }
-  supervisor_.bring_back(who, request.value("forget", false), request.value("checkpoint", ""));
+  supervisor_.bring_back(who, request.flag("forget"), request.text("checkpoint"));
   return accepted(fmt::format("replica {} is started", who));
 }
 

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "consensus/consensus.h"
@@ -18,15 +17,16 @@
 #include "proxy/host/config.h"
 #include "proxy/host/leadership.h"
 #include "proxy/host/supervisor.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 
 struct OperatorActions {
   std::function<nlohmann::json()> status;
   // A checkpoint, or a restart of the server on its files; the answer.
-  std::function<std::string(const nlohmann::json& request)> checkpoint;
+  std::function<std::string(const control::Message& request)> checkpoint;
   // The server with another command line, or another build of Crane; the answer.
-  std::function<std::string(const nlohmann::json& request)> upgrade;
+  std::function<std::string(const control::Message& request)> upgrade;
   std::function<bool()> takes_checkpoint;
   std::function<void(std::uint32_t signo)> signal;  // through the log
   std::function<void()> leave;                      // in order, now
@@ -48,9 +48,6 @@ class OperatorRequests {
         actions_(std::move(actions)) {}
 
   std::string answer(const std::string& request);
-  // Also crane-run asks for it.
-  std::string change_member(const nlohmann::json& request);
-
   // Does what is due; returns when to call it again.
   std::int64_t step(std::int64_t now_ns);
   // The lead goes in a moment: clients are read, and hear nothing.
@@ -65,10 +62,11 @@ class OperatorRequests {
   // Calls `then` when what clients have sent is in.  False: there is nothing to let in.
   bool let_in(std::function<Outcome()> then);
   Outcome hand_over(int to);
-  std::string signal_server(const nlohmann::json& request);
-  std::string copy_log(const nlohmann::json& request);
+  std::string change_member(const control::Message& request);
+  std::string signal_server(std::uint32_t number);
+  std::string copy_log(const control::Message& request);
   std::string leave();
-  std::string bring_back(const nlohmann::json& request);
+  std::string bring_back(const control::Message& request);
 
   const Config& config_;
   consensus::Consensus& group_;

@@ -361,8 +361,8 @@ void Node::open_operators() {
       *progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
   OperatorActions actions;
   actions.status = [this] { return status_->answer(); };
-  actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
-  actions.upgrade = [this](const nlohmann::json& request) { return recovery_->upgrade(request); };
+  actions.checkpoint = [this](const control::Message& request) { return recovery_->ask(request); };
+  actions.upgrade = [this](const control::Message& request) { return recovery_->upgrade(request); };
   actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
   actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
   // For maintenance, or to restart elsewhere in the log: in order, and without being missed.
@@ -409,9 +409,11 @@ void Node::open_supervisor() {
   actions.signal = [this](std::uint32_t signo, std::uint32_t pid) {
     if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
   };
-  actions.change_member = [this](const std::string& request) {
-    // crane-run asks again
-    (void)requests_->change_member(nlohmann::json::parse(request, nullptr, false));
+  actions.change_member = [this](const std::string& text) {
+    nlohmann::json request = nlohmann::json::parse(text);
+    request.erase("t");
+    request["do"] = "member";
+    (void)requests_->answer(control::line_of(request));  // crane-run asks again
   };
   actions.checkpoint = [this] { recovery_->ask_if_wanted(); };
   // The replica goes on: its clients are none of crane-run's business.

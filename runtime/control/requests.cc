@@ -57,7 +57,8 @@ constexpr Field kCopyLog[] = {
     number("through", true, "log index that the copy reaches at least", 0, kAny),
     number("file", true, "the copy is log-FILE in the replica's directory, and is there, empty", 0,
            kAny)};
-constexpr Field kHandOver[] = {text("to", true, "the agreed versions of that build", 200)};
+constexpr Field kHandOver[] = {
+    {"to", Kind::kText, true, "the agreed versions of that build", 1, 200}};
 constexpr Field kBringBack[] = {
     replica("who is started"), flag("forget", "as a new member, without what its log holds"),
     text("checkpoint", false, "its name, VIEW.INDEX; null or empty: the newest", kNameMost)};

@@ -407,14 +407,13 @@ void Recovery::carry_out(const replica::Pack&) {
 
 // --- operators ----------------------------------------------------------------------------------
 
-std::string Recovery::ask(const nlohmann::json& request) {
-  if (request.value("tier", "") == "restart") {
+std::string Recovery::ask(const control::Message& request) {
+  if (request.text("tier") == "restart") {
     if (!leadership_.started()) return refused("not_leader", "this replica does not lead");
     return restart_->ask();
   }
-  const int named = request.value("replica", -1);
   replica::CheckpointWanted event;
-  if (named >= 0) event.of = ReplicaId{static_cast<std::uint8_t>(named)};
+  if (request.has("replica")) event.of = ReplicaId{request.number<std::uint8_t>("replica")};
   feed(event);
   return std::exchange(answer_, "");
 }
@@ -425,9 +424,9 @@ bool Recovery::reaches_beginning() const {
   return parts_->intake.end() <= member_options(config_).ring_bytes;
 }
 
-std::string Recovery::upgrade(const nlohmann::json& request) {
+std::string Recovery::upgrade(const control::Message& request) {
   if (!machine_.idle()) return refused("busy", "a checkpoint is being taken");
-  if (request.value("do", "") == "hand_over") return restart_->ask_hand_over(request);
+  if (request.is("hand_over")) return restart_->ask_hand_over(request);
   return restart_->ask_upgrade(request);
 }
 

@@ -14,7 +14,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +38,7 @@
 #include "proxy/host/recovery/starting_point.h"
 #include "proxy/host/status.h"
 #include "proxy/replica/recovery/recovery.h"
+#include "runtime/control/schema.h"
 #include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
 
@@ -147,8 +147,8 @@ class Recovery final : public EventSink {
   bool log_is_full() const noexcept { return machine_.log_is_full(); }
 
   // --- operators
-  std::string ask(const nlohmann::json& request);
-  std::string upgrade(const nlohmann::json& request);
+  std::string ask(const control::Message& request);
+  std::string upgrade(const control::Message& request);
   void ask_if_wanted() { feed(replica::CheckpointHelps{}); }
   // Published ones and those that were given up.
   std::uint64_t checkpoints_tried() const noexcept {

@@ -137,10 +137,10 @@ std::string ServerRestart::answer_to(change::Asked asked) {
 
 std::string ServerRestart::ask() { return answer_to({change::Asked::For::kRestart}); }
 
-std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
+std::string ServerRestart::ask_upgrade(const control::Message& request) {
   change::Asked asked{change::Asked::For::kUpgrade};
-  asked.patience_s = request.value("seconds", 0U);
-  const auto words = nlohmann::json::parse(request.value("command", ""), nullptr, false);
+  asked.patience_s = request.number<std::uint32_t>("seconds");
+  const auto words = nlohmann::json::parse(request.text("command"), nullptr, false);
   asked.bad = check_command(words);
   if (asked.bad.empty()) {
     const std::uint64_t program = setup::file_digest(words[0].get<std::string>());
@@ -149,11 +149,9 @@ std::string ServerRestart::ask_upgrade(const nlohmann::json& request) {
   return answer_to(std::move(asked));
 }
 
-std::string ServerRestart::ask_hand_over(const nlohmann::json& request) {
+std::string ServerRestart::ask_hand_over(const control::Message& request) {
   change::Asked asked{change::Asked::For::kHandOver};
-  const auto to = request.value("to", "");
-  if (to.empty()) asked.bad = "it does not say to which build";
-  asked.next = nlohmann::json{{"hand_over", to}}.dump();
+  asked.next = nlohmann::json{{"hand_over", request.text("to")}}.dump();
   return answer_to(std::move(asked));
 }
 

@@ -7,7 +7,6 @@
 // Threads: the node's one thread.
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "dmt/base/ids.h"
@@ -17,6 +16,7 @@
 #include "proxy/host/recovery/server_dump.h"
 #include "proxy/host/recovery/server_parts.h"
 #include "proxy/replica/recovery/server_change.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 
@@ -34,9 +34,9 @@ class ServerRestart {
   // An operator asks for it; the answer (control).
   std::string ask();
   // An operator wants another command line for the server (control); the answer.
-  std::string ask_upgrade(const nlohmann::json& request);
+  std::string ask_upgrade(const control::Message& request);
   // .. or another build of Crane to go on.
-  std::string ask_hand_over(const nlohmann::json& request);
+  std::string ask_hand_over(const control::Message& request);
 
   // --- every replica's
   // A RESTART entry, before the server gets it.

@@ -35,7 +35,7 @@ struct World {
     OperatorActions a;
     a.has_server = [this](ReplicaId who) { return value(who) < with_servers; };
     a.status = [] { return nlohmann::json{{"role", "leader"}}; };
-    a.checkpoint = [](const nlohmann::json&) { return accepted("asked for a checkpoint"); };
+    a.checkpoint = [](const control::Message&) { return accepted("asked for a checkpoint"); };
     a.takes_checkpoint = [this] { return dumping; };
     a.signal = [this](std::uint32_t signo) { signals.push_back(signo); };
     a.leave = [this] { left = true; };
