@@ -328,8 +328,8 @@ int main(int argc, char** argv) {
         {"-o,--output", &format, "text or json", {.choices = {"text", "json"}}},
         {"--prefix", Word::Flag{&options.prefix},
          "a replica that was killed may have less: compare what it has"},
-        {"--context", &options.context_bytes, "bytes shown on each side (default 32)"},
-        {"--limit", &options.differences_max, "differences listed (default 20)"}}},
+        {"--context", &options.context_bytes, "bytes shown on each side (default {})"},
+        {"--limit", &options.differences_max, "differences listed (default {})"}}},
       setup::version_text({{"recording", kRecordingVersion}, {"schedule file", kScheduleVersion}}),
       kFooter};
   const auto report = [](const std::string& mistake) {

@@ -104,10 +104,10 @@ std::vector<Word> place_words(Options& o) {
 
 std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
   return {
-      {"-n,--replicas", &o.replicas, "number of replicas, odd (default 3)"},
+      {"-n,--replicas", &o.replicas, "number of replicas, odd (default {})"},
       {"--spares",
        &o.spares,
-       "slots for replicas that crane-ctl member add or replace starts (default 0)",
+       "slots for replicas that crane-ctl member add or replace starts (default {})",
        {.bounds = {{0, kReplicasMost - 1}}}},
       {"--analysis",
        &o.analysis,
@@ -121,7 +121,7 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
        {.needs = {"--analysis"}}},
       {"--analysis-spool-mb",
        &o.analysis_spool_mb,
-       "how much of that it keeps at most (default 4096)",
+       "how much of that it keeps at most (default {})",
        {.bounds = {{1, 1 << 20}}, .needs = {"--analysis"}}},
       {"--name", &o.name, "name of the group (default: the program's)"},
       {"--profile", &o.profile, "the program's defaults: " + profiles()},
@@ -185,11 +185,11 @@ setup::Command doctor_command(DoctorOptions& o, std::vector<std::string>& ports)
            {"--port", &ports, "a port that clients would use; may be repeated"},
            {"-n,--replicas",
             &o.replicas,
-            "of the group, on this machine (default 3)",
+            "of the group, on this machine (default {})",
             {.bounds = {{1, kReplicasMost}}}},
            {"--ring-mb",
             &o.ring_mb,
-            "memory for the log, per replica (default 128)",
+            "memory for the log, per replica (default {})",
             {.bounds = {{16, 1024}}}},
            {"-o,--output", &o.output, "table or json", {.choices = {"table", "json"}}}}};
 }

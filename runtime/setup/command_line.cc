@@ -49,7 +49,7 @@ struct Declare {
 void declare(CLI::App& app, const Word& word) {
   CLI::Option* const option = std::visit(Declare{app, word.names}, word.target);
   const Word::Rules& rules = word.rules;
-  option->required(rules.required)->description(word.help);
+  option->required(rules.required)->description(help_of(word));
   if (word.help.empty()) option->group("");
   if (!rules.choices.empty()) option->check(CLI::IsMember(rules.choices));
   if (rules.bounds) option->check(CLI::Range(rules.bounds->first, rules.bounds->second));
@@ -158,6 +158,17 @@ std::vector<std::string> names_of(const Word& word) {
   std::istringstream parts(word.names);
   for (std::string name; std::getline(parts, name, ',');) names.push_back(name);
   return names;
+}
+
+std::string help_of(const Word& word) {
+  std::string help = word.help;
+  const auto put = [&](const auto& target) {
+    if constexpr (requires { std::to_string(*target); }) {
+      help.replace(help.find("{}"), 2, std::to_string(*target));
+    }
+  };
+  if (help.find("{}") != std::string::npos) std::visit(put, word.target);
+  return help;
 }
 
 CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {

@@ -38,10 +38,12 @@ struct Word {
 
   const char* names;  // "-o,--output"; without dashes it stands by its place
   Target target;
-  std::string help;  // empty: --help does not show it
+  std::string help;  // empty: --help does not show it; {}: the number that is the default
   Rules rules = {};
 };
 
+// Its help before anything is parsed, when its target is the default.
+std::string help_of(const Word& word);
 // "-o,--output": each of them.
 std::vector<std::string> names_of(const Word& word);
 

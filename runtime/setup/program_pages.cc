@@ -68,7 +68,7 @@ std::string man_option(const Word& word) {
   }
   head = "\\fB" + escaped(head) + "\\fR";
   if (is_option(word) && !is_flag(word)) head += " \\fI" + escaped(argument_of(word)) + "\\fR";
-  return ".TP\n" + head + "\n" + escaped(word.help) +
+  return ".TP\n" + head + "\n" + escaped(help_of(word)) +
          (word.rules.required && is_option(word) ? " (required)" : "") + "\n";
 }
 

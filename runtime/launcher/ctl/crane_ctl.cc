@@ -270,7 +270,7 @@ Command events_command(Request& r) {
            output_word(r),
            {"-n,--last",
             &r.last,
-            "only so many, the newest (default 0: all that are kept)",
+            "only so many, the newest (default {}: all that are kept)",
             {.bounds = {{0, 1'000'000}}}}},
           {},
           [&r] { return show_events(r); }};
@@ -285,7 +285,7 @@ Command upgrade_command(Request& r) {
       {group_word(r),
        {"--seconds",
         &r.seconds,
-        "within which it listens, or the build leads (default 30)",
+        "within which it listens, or the build leads (default {})",
         {.bounds = {{1, 86'400}}}},
        {"--yes", Word::Flag{&r.yes}, "do not ask"}},
       {},
