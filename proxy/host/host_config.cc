@@ -9,6 +9,7 @@
 #include "dmt/base/assert.h"
 #include "dmt/base/join.h"
 #include "proxy/host/placement.h"
+#include "runtime/setup/alone.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/profile.h"
@@ -102,10 +103,9 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
     for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
   c.working_directory = f.working_directory;
-  // One alone in memory has nothing to recover with: its clients need not wait for checkpoints.
-  const bool useful = f.replicas.size() > 1 || f.durability == "disk";
-  if (!useful) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
-  c.restart_checkpoints = useful && f.restart_checkpoints;
+  const bool alone = setup::alone_in_memory(f.replicas.size(), f);
+  if (alone) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
+  c.restart_checkpoints = !alone && f.restart_checkpoints;
   if (!c.restart_checkpoints) c.restart_every_s = 0;
 }
 

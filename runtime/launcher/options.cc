@@ -8,6 +8,7 @@
 #include "dmt/base/join.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/version.h"
+#include "runtime/setup/alone.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/command_line.h"
@@ -253,7 +254,8 @@ Outcome choose_checkpoints(const CommandLine& line, Options& o) {
       return failure(Status::kUsage, "command line", option,
                      "only a server in a container can be kept", "leave out --no-container");
     }
-    const bool alone = o.replicas == 1 && !line.typed("--hosts") && !o.on_disk();
+    const bool alone =
+        !line.typed("--hosts") && setup::alone_in_memory(static_cast<std::size_t>(o.replicas), o);
     if (!asked && (!o.container || alone)) *value = 0;
   }
   if (o.restart_checkpoints && !o.container) {

@@ -3,6 +3,7 @@
 
 #include "checkpoint/criu.h"
 #include "checkpoint/image.h"
+#include "runtime/setup/alone.h"
 
 namespace crane::node {
 
@@ -20,7 +21,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
     r.why = "the server runs without a container";
     return r;
   }
-  if (config.replicas == 1 && !config.on_disk()) {
+  if (setup::alone_in_memory(config.replicas, config)) {
     r.why = "a single replica in memory is all there is";
     return r;
   }
