@@ -16,6 +16,13 @@
 
 namespace crane::consensus::core {
 
+// For tests, which use the names of the core.
+using consensus::ElectionCause;
+using consensus::Key;
+using consensus::MemberRole;
+using consensus::Role;
+using consensus::Token;
+
 class InstantGroup {
  public:
   struct Node {

@@ -7,6 +7,7 @@
 #include "consensus/core/transitions.h"
 
 using namespace crane::consensus::core;
+using crane::consensus::Role;
 
 namespace {
 
