@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/file_kinds.h"
 
-#include <iterator>
-
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
 #include "dmt/datagrams.h"
@@ -166,14 +164,7 @@ constexpr KindOfFile kKinds[] = {
     {FileKind::kTerminalLine, kTerminal, terminal_readiness, close_terminal_end, inside},
 };
 
-consteval bool has_row_for_each_kind() {
-  if (std::size(kKinds) != static_cast<std::size_t>(FileKind::kEnd)) return false;
-  for (std::size_t i = 0; i < std::size(kKinds); ++i) {
-    if (kKinds[i].kind != static_cast<FileKind>(i)) return false;
-  }
-  return true;
-}
-static_assert(has_row_for_each_kind(), "a kind of file has no row, or not at its place");
+static_assert(has_row_for_each_kind(kKinds), "a kind of file has no row, or not at its place");
 
 }  // namespace
 

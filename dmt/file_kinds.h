@@ -5,6 +5,7 @@
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dmt/layout.h"
@@ -30,6 +31,16 @@ const KindOfFile& kind_of(const FileRecord& f) noexcept;
 
 inline bool is_pipe_end(FileKind kind) noexcept {
   return kind == FileKind::kPipeRead || kind == FileKind::kPipeWrite;
+}
+
+// Of a table whose rows begin with their kind: that adding a kind without its row does not compile.
+template <typename Row, std::size_t kRows>
+consteval bool has_row_for_each_kind(const Row (&rows)[kRows]) {
+  if (kRows != static_cast<std::size_t>(FileKind::kEnd)) return false;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    if (rows[i].kind != static_cast<FileKind>(i)) return false;
+  }
+  return true;
 }
 
 }  // namespace crane::dmt

@@ -12,6 +12,30 @@ namespace {
 
 constexpr std::uint64_t kEventMax = UINT64_MAX - 1;
 
+// The lowest of the pending signals of `mask`, taken off; 0 = none.
+int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexcept {
+  dmt::SignalInfo sent{};
+  const int signo = dmt::take_signal_of(w, own_slot(), mask, sent);
+  siginfo_t info;
+  fill_siginfo(info, signo, sent);
+  std::memset(&out, 0, sizeof out);
+  out.ssi_signo = static_cast<std::uint32_t>(signo);
+  out.ssi_code = info.si_code;
+  if (info.si_code == SI_TIMER) {
+    out.ssi_tid = static_cast<std::uint32_t>(info.si_timerid);
+    out.ssi_overrun = static_cast<std::uint32_t>(info.si_overrun);
+  } else {
+    out.ssi_pid = sent.pid;
+    out.ssi_uid = sent.uid;
+  }
+  out.ssi_status = sent.status;
+  out.ssi_ptr = sent.value;
+  out.ssi_int = static_cast<std::int32_t>(sent.value);
+  return signo;
+}
+
+}  // namespace
+
 ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(std::uint64_t)) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
@@ -46,28 +70,6 @@ ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffe
   return sizeof added;
 }
 
-// The lowest of the pending signals of `mask`, taken off; 0 = none.
-int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexcept {
-  dmt::SignalInfo sent{};
-  const int signo = dmt::take_signal_of(w, own_slot(), mask, sent);
-  siginfo_t info;
-  fill_siginfo(info, signo, sent);
-  std::memset(&out, 0, sizeof out);
-  out.ssi_signo = static_cast<std::uint32_t>(signo);
-  out.ssi_code = info.si_code;
-  if (info.si_code == SI_TIMER) {
-    out.ssi_tid = static_cast<std::uint32_t>(info.si_timerid);
-    out.ssi_overrun = static_cast<std::uint32_t>(info.si_overrun);
-  } else {
-    out.ssi_pid = sent.pid;
-    out.ssi_uid = sent.uid;
-  }
-  out.ssi_status = sent.status;
-  out.ssi_ptr = sent.value;
-  out.ssi_int = static_cast<std::int32_t>(sent.value);
-  return signo;
-}
-
 ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(struct signalfd_siginfo)) return -EINVAL;
   FileRecord& f = turn.w.files[file];
@@ -92,37 +94,16 @@ ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buff
   return static_cast<ssize_t>(done);
 }
 
-ssize_t read_random(const Buffers& buffers) noexcept {
+ssize_t read_random(Turn&, int, std::uint32_t, const Buffers& buffers) noexcept {
   for (std::size_t i = 0; i < buffers.count; ++i) {
     virtual_random(buffers.vectors[i].iov_base, buffers.vectors[i].iov_len);
   }
   return static_cast<ssize_t>(buffers.total);
 }
 
-}  // namespace
-
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  if (!are_there(buffers, is_writable)) return -EFAULT;
-  switch (turn.w.files[file].kind) {
-    case FileKind::kEventFd:
-    case FileKind::kTimerFd:
-      return read_count(turn, fd, file, buffers);
-    case FileKind::kSignalFd:
-      return read_signals(turn, fd, file, buffers);
-    case FileKind::kRandom:
-      return read_random(buffers);
-    default:
-      return -EINVAL;
-  }
-}
-
-ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  const FileKind kind = turn.w.files[file].kind;
-  if (!are_there(buffers, is_readable)) return -EFAULT;
-  if (kind == FileKind::kEventFd) return write_event(turn, fd, file, buffers);
-  // What is written to the random devices would only stir the kernel's.
-  if (kind == FileKind::kRandom) return static_cast<ssize_t>(buffers.total);
-  return -EINVAL;
+// What is written to the random devices would only stir the kernel's.
+ssize_t discard(Turn&, int, std::uint32_t, const Buffers& buffers) noexcept {
+  return static_cast<ssize_t>(buffers.total);
 }
 
 }  // namespace crane::counter

@@ -10,7 +10,11 @@
 
 namespace crane::counter {
 
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
-ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+// REQUIRES: the program has the memory of the buffers.
+ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t read_random(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t discard(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 
 }  // namespace crane::counter

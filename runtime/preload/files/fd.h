@@ -53,6 +53,12 @@ inline int finish_int(Turn& turn, std::int64_t result) noexcept {
   return static_cast<int>(finish(turn, result));
 }
 
+// What a kind of file answers to a call that is none of its own.
+template <int kError, typename Result, typename... Arguments>
+Result refuse(Arguments...) noexcept {
+  return -kError;
+}
+
 // A call of libc's form (-1 and errno) at a turn; the result is folded.
 template <typename Call>
 auto at_turn(Op op, Call call) noexcept {

@@ -8,11 +8,12 @@
 
 #include <climits>
 
-#include "dmt/datagrams.h"
+#include "dmt/file_kinds.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/stdio_streams.h"
@@ -26,7 +27,7 @@ namespace crane::wrap {
 namespace {
 
 int status_flags(const FileRecord& f, int fd) noexcept {
-  if (f.kind == FileKind::kConnection) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
+  if (ops_of(f).shares_placeholder) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
   return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
@@ -34,8 +35,6 @@ int status_flags(const FileRecord& f, int fd) noexcept {
 
 // The kernel's flags follow for those that go to the kernel for their bytes.
 int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
-  const bool is_pipe = f.kind == FileKind::kPipeRead || f.kind == FileKind::kPipeWrite;
-  const long kept = is_pipe ? O_NONBLOCK | O_DIRECT : O_NONBLOCK;
   if (f.kind == FileKind::kPipeWrite) {
     const int error = stream::set_packets(*world, bound_file(fd), (flags & O_DIRECT) != 0);
     if (error < 0) return error;
@@ -45,8 +44,8 @@ int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
   if (f.kind == FileKind::kPipeBoth) {
     world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
   }
-  const bool shared = f.kind == FileKind::kConnection;  // its placeholder is the listener's
-  if (shared) return 0;
+  if (ops_of(f).shares_placeholder) return 0;
+  const long kept = ops_of(f).kernel_flags;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
   return static_cast<int>(raw_syscall(SYS_fcntl, fd, F_SETFL, (kernel & ~kept) | (flags & kept)));
@@ -76,7 +75,7 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
     case F_GETPIPE_SZ:
     case F_SETPIPE_SZ:
       if (f == nullptr) break;
-      if (f->kind != FileKind::kPipeRead && f->kind != FileKind::kPipeWrite) return -EBADF;
+      if (!dmt::is_pipe_end(f->kind)) return -EBADF;
       return command == F_GETPIPE_SZ ? stream::pipe_size(*f)
                                      : stream::set_pipe_size(turn, fd, bound_file(fd), x);
     default:
@@ -89,16 +88,6 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
 bool needs_no_turn(int fd, int command) noexcept {
   if (command == F_GETFD || command == F_SETFD) return true;
   return is_plain(fd) && (command == F_GETFL || command == F_SETFL || command == F_GETLK);
-}
-
-std::uint64_t unread(const dmt::Layout& w, std::uint32_t file) noexcept {
-  const FileRecord& f = w.files[file];
-  if (f.kind == FileKind::kConnection) return dmt::readable_bytes(w, file);
-  if (f.kind == FileKind::kDatagram) {
-    return f.datagram.first == 0 ? 0 : dmt::first_datagram(w, file).size;
-  }
-  if (f.kind == FileKind::kPipeBoth) return w.files[f.both.reads].stream.bytes;
-  return stream::is_stream(f.kind) ? f.stream.bytes : 0;
 }
 
 int give(long where, std::uint64_t number) noexcept {
@@ -121,10 +110,10 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
       return set_status_flags(f, fd, on ? others | O_NONBLOCK : others);
     }
     case FIONREAD:
-      // Of packets we count pages.
-      if (f.kind == FileKind::kKernelSocket) break;
-      if (stream::is_stream(f.kind) && f.stream.packets) break;
-      return give(x, unread(turn.w, file));
+      if (const std::int64_t bytes = ops_of(f).unread(turn.w, file); bytes != kKernelKnows) {
+        return give(x, static_cast<std::uint64_t>(bytes));
+      }
+      break;
     case SIOCOUTQ:
       if (f.kind != FileKind::kConnection) return give(x, 0);
       return give(x, f.connection.sent - f.connection.drained);

@@ -5,8 +5,9 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/transfer.h"
+#include "runtime/preload/sockets/vsock.h"
 
 namespace crane::wrap {
 namespace {
@@ -31,7 +32,7 @@ ssize_t read_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept 
   if (n < 0) return -EINVAL;
   Buffers b;
   const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
-  return bad < 0 ? bad : read_bound(turn, fd, file, b);
+  return bad < 0 ? bad : ops_of(turn, file).read(turn, fd, file, b);
 }
 
 ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
@@ -40,7 +41,7 @@ ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept
   if (n < 0) return -EINVAL;
   Buffers b;
   const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
-  const ssize_t result = bad < 0 ? bad : write_bound(turn, fd, file, b);
+  const ssize_t result = bad < 0 ? bad : ops_of(turn, file).write(turn, fd, file, b);
   if (is_parallel()) turn.yield();  // rule 23
   return result;
 }
@@ -50,7 +51,7 @@ ssize_t positioned(Op op, int fd, const struct iovec* v, int n) noexcept {
   Turn turn(op);
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish(turn, -EBADF);
-  if (turn.w.files[file].kind != FileKind::kRandom) return finish(turn, -ESPIPE);
+  if (!ops_of(turn, file).ignores_position) return finish(turn, -ESPIPE);
   return finish(turn, read_vectors(turn, fd, v, n));
 }
 
@@ -72,7 +73,7 @@ ssize_t copy_in_chunks(Turn& turn, int out, std::uint32_t file, int in, off_t& p
       break;
     }
     const struct iovec v = {chunk.data(), static_cast<std::size_t>(got)};
-    const ssize_t put = write_bound(turn, out, file, {&v, 1, v.iov_len});
+    const ssize_t put = ops_of(turn, file).write(turn, out, file, {&v, 1, v.iov_len});
     if (put < 0) {
       if (done == 0) return put;
       break;

@@ -8,6 +8,7 @@
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fifo.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
@@ -41,23 +42,6 @@ int descriptor_named(const char* path) noexcept {
   return -1;
 }
 
-// A pipe is opened again by its descriptor's name, for the same end or the other one; O_NONBLOCK is
-// that of the end.  Sockets and the like cannot be opened, as Linux has it.
-int open_again(Turn& turn, int fd, const char* path, int flags) noexcept {
-  std::uint32_t file = bound_file(fd);
-  const FileKind kind = turn.w.files[file].kind;
-  if (terminal::is_terminal(kind)) return terminal::open_again(turn, fd, flags);
-  if (kind == FileKind::kRandom) return bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd));
-  if (kind != FileKind::kPipeRead && kind != FileKind::kPipeWrite) return -ENXIO;
-  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
-  if (reads != (kind == FileKind::kPipeRead)) file = turn.w.files[file].stream.peer;
-  if (file == 0 || (flags & O_ACCMODE) == O_RDWR) return -ENXIO;
-  const long made = raw_syscall(SYS_openat, AT_FDCWD, path, flags & ~O_CREAT, 0);
-  if (made < 0) return static_cast<int>(made);
-  dmt::add_reference(turn.w, file);
-  return bind_new(turn, made, file);
-}
-
 }  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
@@ -65,7 +49,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
     return fd < 0 ? static_cast<int>(fd) : bind_plain(turn, fd);
   }
   if (const int known = descriptor_named(path); known >= 0 && !is_plain(known)) {
-    return open_again(turn, known, path, flags);
+    return ops_of(turn, bound_file(known)).open_again(turn, known, path, flags);
   }
   if (const int fd = terminal::open(turn, directory, path, flags); fd != terminal::kNotTerminal) {
     return fd;

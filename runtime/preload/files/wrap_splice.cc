@@ -3,11 +3,14 @@
 // allow (stream.h); to and from what is virtual the bytes are copied.
 #include <algorithm>
 
+#include "dmt/file_kinds.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/transfer.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/vsock.h"
 
 namespace crane::wrap {
 namespace {
@@ -66,7 +69,7 @@ ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
   const ssize_t got = stream::read(turn, in, from, {&all, 1, all.iov_len});
   if (got <= 0) return got;
   const struct iovec some = {bytes.data(), static_cast<std::size_t>(got)};
-  return write_bound(turn, out, to, {&some, 1, some.iov_len});
+  return ops_of(turn, to).write(turn, out, to, {&some, 1, some.iov_len});
 }
 
 // From a plain file, or from what is virtual, to a pipe.
@@ -84,7 +87,7 @@ ssize_t into_pipe(Turn& turn, int in, off64_t* at, int out, std::size_t n,
   }
   const Scratch<std::byte> bytes(wanted);
   const struct iovec all = {bytes.data(), wanted};
-  const ssize_t got = read_bound(turn, in, from, {&all, 1, all.iov_len});
+  const ssize_t got = ops_of(turn, from).read(turn, in, from, {&all, 1, all.iov_len});
   if (got <= 0) return got;
   const struct iovec some = {bytes.data(), static_cast<std::size_t>(got)};
   return stream::write(turn, out, to, {&some, 1, some.iov_len});
@@ -130,7 +133,7 @@ ssize_t vmsplice(int fd, const struct iovec* v, size_t n, unsigned flags) {
   Turn turn(Op::vmsplice, Turn::kCancellationPoint);
   const std::uint32_t file = bound_file(fd);
   const FileKind kind = turn.w.files[file].kind;
-  if (kind != FileKind::kPipeRead && kind != FileKind::kPipeWrite) return finish(turn, -EBADF);
+  if (!dmt::is_pipe_end(kind)) return finish(turn, -EBADF);
   Buffers b;
   const int bad = make_buffers(v, n, b);
   if (bad < 0) return finish(turn, bad);

@@ -4,9 +4,10 @@
 // program has set another.
 #include <sys/sysmacros.h>
 
+#include "dmt/file_kinds.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
@@ -73,23 +74,14 @@ template <typename Status>
 bool describe_bound(int fd, Status* s) noexcept {
   const FileRecord* f = bound_record(fd);
   if (f == nullptr) return false;
-  const bool is_pipe = f->kind == FileKind::kPipeRead || f->kind == FileKind::kPipeWrite ||
-                       f->kind == FileKind::kPipeBoth;
-  const bool is_random = f->kind == FileKind::kRandom;
-  const bool is_anonymous = f->kind == FileKind::kEventFd || f->kind == FileKind::kTimerFd ||
-                            f->kind == FileKind::kEpoll || f->kind == FileKind::kSignalFd;
   *s = {};
   s->st_dev = 8;
-  s->st_ino =
-      is_pipe && f->kind != FileKind::kPipeBoth && f->stream.name != 0 ? f->stream.name : f->object;
-  s->st_mode = is_pipe        ? S_IFIFO | 0600u
-               : is_random    ? S_IFCHR | 0666u
-               : is_anonymous ? 0600u
-                              : S_IFSOCK | 0777u;
+  s->st_ino = dmt::is_pipe_end(f->kind) && f->stream.name != 0 ? f->stream.name : f->object;
+  s->st_mode = ops_of(*f).mode;
   s->st_nlink = 1;
   s->st_uid = static_cast<uid_t>(raw_syscall(SYS_geteuid));
   s->st_gid = static_cast<gid_t>(raw_syscall(SYS_getegid));
-  s->st_rdev = is_random ? 0x109 : 0;
+  s->st_rdev = ops_of(*f).device;
   s->st_blksize = 4096;
   return true;
 }

@@ -344,7 +344,7 @@ int create(Turn& turn, int domain, int type) noexcept {
   return new_socket(turn, FileKind::kDatagram, domain, type);
 }
 
-int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   dmt::DatagramState& d = state(turn.w, file);
   VirtualAddress address;
   const int error = address_for(turn.w.files[file], a, n, address);
@@ -369,7 +369,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
   return 0;
 }
 
-int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+int connect(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   dmt::DatagramState& d = state(turn.w, file);
   if (a != nullptr && n >= sizeof(sa_family_t) && is_readable(a, n) && a->sa_family == AF_UNSPEC) {
     disconnect(turn.w.files[file]);
@@ -389,7 +389,7 @@ int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t 
   return 0;
 }
 
-int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
+int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
   dmt::DatagramState& d = state(turn.w, file);
   if (d.peer.family == 0) return -ENOTCONN;
@@ -399,7 +399,7 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
   return 0;
 }
 
-int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
+int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
   const FileRecord& f = world->files[file];
   const VirtualAddress& address = of_peer ? f.datagram.peer : f.datagram.bound;
   if (of_peer && address.family == 0) return -ENOTCONN;
@@ -445,7 +445,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
   return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? header.size : done);
 }
 
-ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
+ssize_t send(Turn& turn, int, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
   Buffers b;
   int error = make_buffers(m.msg_iov, m.msg_iovlen, b);
   if (error < 0) return error;
@@ -478,23 +478,9 @@ ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) 
   return error < 0 ? error : static_cast<ssize_t>(b.total);
 }
 
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
-  struct msghdr m {};
-  m.msg_iov = const_cast<struct iovec*>(b.vectors);
-  m.msg_iovlen = b.count;
-  return receive(turn, fd, file, m, 0);
-}
-
-ssize_t write(Turn& turn, std::uint32_t file, const Buffers& b) noexcept {
-  struct msghdr m {};
-  m.msg_iov = const_cast<struct iovec*>(b.vectors);
-  m.msg_iovlen = b.count;
-  return send(turn, file, m, 0);
-}
-
 // --- options -------------------------------------------------------------------------------------
 
-int get_option(Turn& turn, std::uint32_t file, int level, int option, void* value,
+int get_option(Turn& turn, int, std::uint32_t file, int level, int option, void* value,
                socklen_t* n) noexcept {
   if (value == nullptr || n == nullptr) return -EFAULT;
   int number;
@@ -514,7 +500,7 @@ int get_option(Turn& turn, std::uint32_t file, int level, int option, void* valu
   return 0;
 }
 
-int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
                socklen_t n) noexcept {
   if (value == nullptr && n > 0) return -EFAULT;
   dmt::DatagramState& d = state(turn.w, file);

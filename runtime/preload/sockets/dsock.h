@@ -15,19 +15,17 @@ namespace crane::dsock {
 
 bool is_udp(int type, int protocol) noexcept;
 int create(Turn& turn, int domain, int type) noexcept;
-int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
-int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
-int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;
-int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
+int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int connect(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept;
+int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept;
-ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept;
-ssize_t write(Turn& turn, std::uint32_t file, const Buffers& b) noexcept;
+ssize_t send(Turn& turn, int, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
 
-int get_option(Turn& turn, std::uint32_t file, int level, int option, void* value,
+int get_option(Turn& turn, int, std::uint32_t file, int level, int option, void* value,
                socklen_t* n) noexcept;
-int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
                socklen_t n) noexcept;
 
 }  // namespace crane::dsock

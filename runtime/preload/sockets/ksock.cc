@@ -51,13 +51,6 @@ int wait(Turn& turn, int fd, std::uint32_t file, std::uint32_t awaited,
   return looks_again ? 0 : error;
 }
 
-struct msghdr message_of(const Buffers& buffers) noexcept {
-  struct msghdr m {};
-  m.msg_iov = const_cast<struct iovec*>(buffers.vectors);
-  m.msg_iovlen = buffers.count;
-  return m;
-}
-
 }  // namespace
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
@@ -124,15 +117,6 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
     const int error = wait(turn, fd, file, target != 0 ? target : file, policy);
     if (error < 0) return error;
   }
-}
-
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  struct msghdr m = message_of(buffers);
-  return receive(turn, fd, file, m, 0);
-}
-
-ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  return send(turn, fd, file, message_of(buffers), 0);
 }
 
 }  // namespace crane::ksock

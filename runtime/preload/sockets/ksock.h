@@ -18,7 +18,5 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept;
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
-ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 
 }  // namespace crane::ksock

@@ -239,13 +239,6 @@ void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
 }
 
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  if (turn.w.files[file].kind == FileKind::kPipeWrite) return -EBADF;
-  if (turn.w.files[file].kind == FileKind::kUnixStream) {
-    struct msghdr message {};
-    message.msg_iov = const_cast<struct iovec*>(buffers.vectors);
-    message.msg_iovlen = buffers.count;
-    return receive(turn, fd, file, message, 0);
-  }
   if (buffers.total == 0) return 0;
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   const std::int64_t limit = readable(turn, fd, file, buffers.total, policy);
@@ -259,13 +252,6 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
 }
 
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  if (turn.w.files[file].kind == FileKind::kPipeRead) return -EBADF;
-  if (turn.w.files[file].kind == FileKind::kUnixStream) {
-    struct msghdr message {};
-    message.msg_iov = const_cast<struct iovec*>(buffers.vectors);
-    message.msg_iovlen = buffers.count;
-    return send(turn, fd, file, message, 0);
-  }
   if (buffers.total == 0) return 0;
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   return write_all(turn, fd, file, buffers, policy, false,

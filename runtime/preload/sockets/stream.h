@@ -23,11 +23,6 @@ inline constexpr std::uint64_t kUnixCapacity = 128 * 1024;
 void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
                   std::uint64_t capacity) noexcept;
 
-inline bool is_stream(FileKind kind) noexcept {
-  return kind == FileKind::kPipeRead || kind == FileKind::kPipeWrite ||
-         kind == FileKind::kUnixStream;
-}
-
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 

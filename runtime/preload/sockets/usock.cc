@@ -180,7 +180,6 @@ int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, sockl
 
 int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept {
   FileRecord& f = turn.w.files[file];
-  if (f.kind != FileKind::kUnixSocket && f.kind != FileKind::kUnixListener) return -EINVAL;
   const long result = raw_syscall(SYS_listen, fd, kKernelBacklog);
   if (result < 0) return static_cast<int>(result);
   f.kind = FileKind::kUnixListener;
@@ -192,8 +191,7 @@ int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept {
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t n) noexcept {
   FileRecord& f = turn.w.files[file];
-  if (f.kind == FileKind::kUnixStream) return -EISCONN;
-  if (f.kind != FileKind::kUnixSocket || !is_named(a, n)) return -EINVAL;
+  if (!is_named(a, n)) return -EINVAL;
   if (f.listener.connect_error != 0) return -vsock::take_connect_error(turn.w, file);
   const SocketPath path(a, n);
   const bool may_be_hosts = f.port == SOCK_STREAM && dmt::is_in_socket_directory(turn.w, path.text);
@@ -231,7 +229,6 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
-  if (turn.w.files[file].kind != FileKind::kUnixListener) return -EINVAL;
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
     const int error = await_change(turn, fd, file, policy);

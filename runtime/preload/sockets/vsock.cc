@@ -119,6 +119,14 @@ void show_as(std::uint16_t domain, dmt::ConnectionState& c) noexcept {
   addresses::map_to_ipv6(c.local);
 }
 
+int show_name(const FileRecord& f, VirtualAddress address, struct sockaddr* a,
+              socklen_t* size) noexcept {
+  if (address.family == 0) address.family = f.port;  // it was not bound
+  if (f.port == AF_INET6) addresses::map_to_ipv6(address);
+  addresses::to_sockaddr(address, a, size);
+  return 0;
+}
+
 void set_bound(FileRecord& f, std::uint32_t file, const VirtualAddress& address) noexcept {
   f.listener.bound = address;
   f.listener.any_address = static_cast<std::uint16_t>(
@@ -177,7 +185,7 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
   return new_socket(turn, FileKind::kSocket, domain, type);
 }
 
-int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
+int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
   FileRecord& f = turn.w.files[file];
   VirtualAddress address;
   const int error = addresses::from_sockaddr(a, size, address, f.port);
@@ -199,9 +207,8 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
   return refused;
 }
 
-int listen(Turn& turn, std::uint32_t file, int backlog) noexcept {
+int listen(Turn& turn, int, std::uint32_t file, int backlog) noexcept {
   FileRecord& f = turn.w.files[file];
-  if (f.kind != FileKind::kSocket && f.kind != FileKind::kListener) return -EINVAL;
   if (f.listener.bound.family == 0) {
     VirtualAddress any{};
     any.family = f.port;
@@ -218,7 +225,6 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
            int flags) noexcept {
   if ((flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0) return -EINVAL;
   FileRecord& f = turn.w.files[file];
-  if (f.kind != FileKind::kListener) return -EINVAL;
   const WaitPolicy policy = wait_policy_of(turn.w, file, 0, receive_timeout(file));
   while (f.listener.head == 0) {
     const int error = await_change(turn, fd, file, policy);
@@ -242,7 +248,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   return result;
 }
 
-int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
+int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
   FileRecord& f = turn.w.files[file];
   if (f.kind == FileKind::kListener) {
@@ -259,22 +265,17 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
   return 0;
 }
 
-int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
-  const FileRecord& f = world->files[file];
-  if (f.kind == FileKind::kConnection) {
-    if (of_peer && (is_over(f.connection) || f.connection.connecting)) return -ENOTCONN;
-    VirtualAddress address = of_peer ? f.connection.peer : f.connection.local;
-    if (address.family == 0) address.family = f.port;  // it connects, and was not bound
-    if (f.port == AF_INET6) addresses::map_to_ipv6(address);
-    addresses::to_sockaddr(address, a, size);
-    return 0;
-  }
+int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
   if (of_peer) return -ENOTCONN;
-  VirtualAddress address = f.listener.bound;
-  if (address.family == 0) address.family = f.port;
-  if (f.port == AF_INET6) addresses::map_to_ipv6(address);
-  addresses::to_sockaddr(address, a, size);
-  return 0;
+  const FileRecord& f = world->files[file];
+  return show_name(f, f.listener.bound, a, size);
+}
+
+int connection_name(std::uint32_t file, bool of_peer, struct sockaddr* a,
+                    socklen_t* size) noexcept {
+  const FileRecord& f = world->files[file];
+  if (of_peer && (is_over(f.connection) || f.connection.connecting)) return -ENOTCONN;
+  return show_name(f, of_peer ? f.connection.peer : f.connection.local, a, size);
 }
 
 // --- data ----------------------------------------------------------------------------------------

@@ -14,19 +14,23 @@ namespace crane::vsock {
 // --- sockets -------------------------------------------------------------------------------------
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept;
-int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept;
-int listen(Turn& turn, std::uint32_t file, int backlog) noexcept;
+int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept;
+int listen(Turn& turn, int, std::uint32_t file, int backlog) noexcept;
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* size,
            int flags) noexcept;
 // To a listener of the server's own, or to elsewhere.
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept;
+// Of a connection: what it came to, if the server connected it.
+int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+                  socklen_t size) noexcept;
 // Waits for what begin_unix_connect() comes to; a nonblocking socket is told EINPROGRESS.
 int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept;
 // What a nonblocking connect came to, told once: an error number.
 int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept;
-int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;
-int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept;
+int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept;
+int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept;
+int connection_name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept;
 
 // --- data ----------------------------------------------------------------------------------------
 

@@ -127,18 +127,18 @@ bool is_elsewhere(const dmt::Layout& w, const VirtualAddress& to) noexcept {
 
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept {
-  FileRecord& f = turn.w.files[file];
-  if (f.kind == FileKind::kConnection) {
-    if (is_inbound(f.connection)) return -EISCONN;
-    return await_outcome(turn, fd, file, EALREADY);
-  }
-  if (f.kind == FileKind::kListener) return -EISCONN;
-  if (f.listener.connect_error != 0) return -take_connect_error(turn.w, file);
+  if (turn.w.files[file].listener.connect_error != 0) return -take_connect_error(turn.w, file);
   VirtualAddress to;
   const int error = destination_of(file, a, size, to);
   if (error < 0) return error == -EAFNOSUPPORT && a->sa_family == AF_UNSPEC ? 0 : error;
   return is_elsewhere(turn.w, to) ? connect_elsewhere(turn, fd, file, to)
                                   : connect_to_own(turn, fd, file, to);
+}
+
+int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr*,
+                  socklen_t) noexcept {
+  if (is_inbound(turn.w.files[file].connection)) return -EISCONN;
+  return await_outcome(turn, fd, file, EALREADY);
 }
 
 int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept {

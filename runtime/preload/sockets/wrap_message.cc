@@ -5,25 +5,13 @@
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/sockets/dsock.h"
-#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/sockets/rights.h"
-#include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::wrap {
 namespace {
-
-bool is_tcp(FileKind kind) noexcept {
-  return kind == FileKind::kSocket || kind == FileKind::kListener || kind == FileKind::kConnection;
-}
-
-ssize_t unconnected(FileKind kind) noexcept {
-  const bool is_unix = kind == FileKind::kUnixSocket || kind == FileKind::kUnixListener;
-  return is_unix ? -ENOTCONN : -ENOTSOCK;
-}
 
 bool passes_own_descriptor(const struct msghdr& message) noexcept {
   bool found = false;
@@ -37,20 +25,7 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
   if (m.msg_iovlen > IOV_MAX) return -EMSGSIZE;
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return raw_syscall(SYS_recvmsg, fd, &m, flags);
-  const FileKind kind = turn.w.files[file].kind;
-  if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
-  if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
-  if (kind == FileKind::kKernelSocket) return ksock::receive(turn, fd, file, m, flags);
-  const bool is_new = kind == FileKind::kUnixSocket || kind == FileKind::kUnixListener;
-  if (is_new && turn.w.files[file].port == SOCK_STREAM) return -EINVAL;
-  if (!is_tcp(kind)) return unconnected(kind);
-  Buffers b;
-  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
-  if (bad < 0) return bad;
-  m.msg_flags = 0;
-  m.msg_controllen = 0;
-  m.msg_namelen = 0;
-  return vsock::receive(turn, fd, file, b, flags);
+  return ops_of(turn, file).socket->receive(turn, fd, file, m, flags);
 }
 
 ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noexcept {
@@ -58,20 +33,7 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   const std::uint32_t file = bound_file(fd);
   if (passes_own_descriptor(m)) return -EBADF;  // OWN-FD-1
   if (file == 0) return raw_syscall(SYS_sendmsg, fd, &m, flags);
-  const FileKind kind = turn.w.files[file].kind;
-  if (kind == FileKind::kUnixStream) return stream::send(turn, fd, file, m, flags);
-  if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);
-  if (kind == FileKind::kKernelSocket) return ksock::send(turn, fd, file, m, flags);
-  if (!is_tcp(kind)) return unconnected(kind);
-  if (m.msg_controllen > 0 && usock::is_to_host(turn.w.files[file])) {
-    return usock::refuse_credentials();
-  }
-  Buffers b;
-  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
-  if (bad < 0) return bad;
-  const ssize_t result = vsock::send(turn, fd, file, b, flags);
-  if (is_parallel()) turn.yield();  // rule 23
-  return result;
+  return ops_of(turn, file).socket->send(turn, fd, file, m, flags);
 }
 
 // One buffer; the fast way for connections.

@@ -191,23 +191,6 @@ ssize_t LineRead::run() noexcept {
   }
 }
 
-ssize_t read_from_master(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
-  const Scratch<std::uint8_t> bytes(std::min(buffers.total, kChunk));
-  for (;;) {
-    const std::uint16_t terminal = turn.w.files[file].end.terminal;
-    const std::size_t n = dmt::read_at_master(turn.w, terminal, bytes.data(), bytes.size());
-    if (n > 0) {
-      Cursor cursor(buffers);
-      cursor.scatter(bytes.data(), n);
-      return static_cast<ssize_t>(n);
-    }
-    if (turn.w.terminals[terminal].line_closed) return -EIO;
-    const int error = await_change(turn, fd, file, policy);
-    if (error < 0) return error;
-  }
-}
-
 std::size_t write_some(dmt::Layout& w, std::uint32_t file, const std::uint8_t* bytes,
                        std::size_t n) noexcept {
   const FileRecord& f = w.files[file];
@@ -232,7 +215,7 @@ int open(Turn& turn, int directory, const char* path, int flags) noexcept {
   return is_hidden(turn.w, number) ? -ENOENT : kNotTerminal;
 }
 
-int open_again(Turn& turn, int fd, int flags) noexcept {
+int open_again(Turn& turn, int fd, const char*, int flags) noexcept {
   const FileRecord& f = *bound_record(fd);
   if (f.kind == FileKind::kTerminalMaster) return open_master(turn, AT_FDCWD, "/dev/ptmx", flags);
   const std::uint16_t terminal = f.end.terminal;
@@ -247,12 +230,26 @@ int open_peer(Turn& turn, int fd, std::uint32_t file, int flags) noexcept {
   return bind_line(turn, made, terminal, flags);
 }
 
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+ssize_t read_line(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  return buffers.total == 0 ? 0 : LineRead(turn, fd, file, buffers).run();
+}
+
+ssize_t read_master(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total == 0) return 0;
-  if (turn.w.files[file].kind == FileKind::kTerminalLine) {
-    return LineRead(turn, fd, file, buffers).run();
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const Scratch<std::uint8_t> bytes(std::min(buffers.total, kChunk));
+  for (;;) {
+    const std::uint16_t terminal = turn.w.files[file].end.terminal;
+    const std::size_t n = dmt::read_at_master(turn.w, terminal, bytes.data(), bytes.size());
+    if (n > 0) {
+      Cursor cursor(buffers);
+      cursor.scatter(bytes.data(), n);
+      return static_cast<ssize_t>(n);
+    }
+    if (turn.w.terminals[terminal].line_closed) return -EIO;
+    const int error = await_change(turn, fd, file, policy);
+    if (error < 0) return error;
   }
-  return read_from_master(turn, fd, file, buffers);
 }
 
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {

@@ -33,11 +33,12 @@ inline dmt::TerminalRecord& record_of(dmt::Layout& w, std::uint32_t file) noexce
 inline constexpr int kNotTerminal = INT_MIN;
 int open(Turn& turn, int directory, const char* path, int flags) noexcept;
 // /dev/fd/N and its kin, of a terminal: the line once more.
-int open_again(Turn& turn, int fd, int flags) noexcept;
+int open_again(Turn& turn, int fd, const char* path, int flags) noexcept;
 // TIOCGPTPEER.
 int open_peer(Turn& turn, int fd, std::uint32_t file, int flags) noexcept;
 
-ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t read_line(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t read_master(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 
 // ioctl.

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// TCP and UDP are virtual (vsock.h, dsock.h), unix streams are the kernel's but counted (usock.h,
+// stream.h), unix datagrams and netlink too (ksock.h).
+#include "runtime/preload/sockets/socket_ops.h"
+
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/sockets/dsock.h"
+#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/usock.h"
+#include "runtime/preload/sockets/vsock.h"
+
+namespace crane {
+namespace {
+
+// --- TCP -----------------------------------------------------------------------------------------
+
+int tcp_get_option(Turn&, int, std::uint32_t file, int level, int option, void* value,
+                   socklen_t* n) noexcept {
+  return vsock::get_option(file, level, option, value, n);
+}
+
+int tcp_set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
+                   socklen_t n) noexcept {
+  return vsock::set_option(turn, file, level, option, value, n);
+}
+
+int tcp_connection_name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a,
+                        socklen_t* n) noexcept {
+  if (usock::is_to_host(world->files[file])) return usock::name(fd, file, of_peer, a, n);
+  return vsock::connection_name(file, of_peer, a, n);
+}
+
+ssize_t tcp_receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
+  Buffers b;
+  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (bad < 0) return bad;
+  m.msg_flags = 0;
+  m.msg_controllen = 0;
+  m.msg_namelen = 0;
+  return vsock::receive(turn, fd, file, b, flags);
+}
+
+ssize_t tcp_send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m,
+                 int flags) noexcept {
+  if (m.msg_controllen > 0 && usock::is_to_host(turn.w.files[file])) {
+    return usock::refuse_credentials();
+  }
+  Buffers b;
+  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (bad < 0) return bad;
+  const ssize_t result = vsock::send(turn, fd, file, b, flags);
+  if (is_parallel()) turn.yield();  // rule 23
+  return result;
+}
+
+// --- the kernel's sockets ------------------------------------------------------------------------
+
+// Says who, and never waits.
+int kernel_connect(Turn&, int fd, std::uint32_t, const struct sockaddr* a, socklen_t n) noexcept {
+  return static_cast<int>(raw_syscall(SYS_connect, fd, a, n));
+}
+
+int kernel_name(int fd, std::uint32_t, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
+  return static_cast<int>(raw_syscall(of_peer ? SYS_getpeername : SYS_getsockname, fd, a, n));
+}
+
+// How long and for how much a call waits is ours also of these.
+bool is_timeout(int level, int option) noexcept {
+  return level == SOL_SOCKET &&
+         (option == SO_RCVTIMEO || option == SO_SNDTIMEO || option == SO_RCVLOWAT);
+}
+
+int kernel_get_option(Turn&, int fd, std::uint32_t file, int level, int option, void* value,
+                      socklen_t* n) noexcept {
+  if (is_timeout(level, option)) return vsock::get_option(file, level, option, value, n);
+  return static_cast<int>(raw_syscall(SYS_getsockopt, fd, level, option, value, n));
+}
+
+int kernel_set_option(Turn& turn, int fd, std::uint32_t file, int level, int option,
+                      const void* value, socklen_t n) noexcept {
+  if (is_timeout(level, option)) return vsock::set_option(turn, file, level, option, value, n);
+  return static_cast<int>(raw_syscall(SYS_setsockopt, fd, level, option, value, n));
+}
+
+// --- unix streams --------------------------------------------------------------------------------
+
+// What a connect to a socket of the host came to is ours.
+int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
+                        socklen_t* n) noexcept {
+  if (level == SOL_SOCKET && option == SO_ERROR) {
+    return vsock::get_option(file, level, option, value, n);
+  }
+  return kernel_get_option(turn, fd, file, level, option, value, n);
+}
+
+// Sizes of ours hold: the kernel's must not make it wait or refuse on its own.
+int unix_set_option(Turn& turn, int fd, std::uint32_t file, int level, int option,
+                    const void* value, socklen_t n) noexcept {
+  if (level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
+  return kernel_set_option(turn, fd, file, level, option, value, n);
+}
+
+ssize_t unconnected_receive(Turn& turn, int, std::uint32_t file, struct msghdr&, int) noexcept {
+  return turn.w.files[file].port == SOCK_STREAM ? -EINVAL : -ENOTCONN;
+}
+
+}  // namespace
+
+// --- the tables ----------------------------------------------------------------------------------
+
+constexpr SocketOps kNoSocket = {
+    .bind = refuse<ENOTSOCK>,
+    .listen = refuse<ENOTSOCK>,
+    .accept = refuse<ENOTSOCK>,
+    .connect = refuse<ENOTSOCK>,
+    .shutdown = refuse<ENOTSOCK>,
+    .name = refuse<ENOTSOCK>,
+    .get_option = refuse<ENOTSOCK>,
+    .set_option = refuse<ENOTSOCK>,
+    .receive = refuse<ENOTSOCK>,
+    .send = refuse<ENOTSOCK>,
+};
+
+constexpr SocketOps kTcpSocket = {
+    .bind = vsock::bind,
+    .listen = vsock::listen,
+    .accept = refuse<EINVAL>,
+    .connect = vsock::connect,
+    .shutdown = vsock::shutdown,
+    .name = vsock::name,
+    .get_option = tcp_get_option,
+    .set_option = tcp_set_option,
+    .receive = tcp_receive,
+    .send = tcp_send,
+};
+
+constexpr SocketOps kTcpListener = {
+    .bind = vsock::bind,
+    .listen = vsock::listen,
+    .accept = vsock::accept,
+    .connect = refuse<EISCONN>,
+    .shutdown = vsock::shutdown,
+    .name = vsock::name,
+    .get_option = tcp_get_option,
+    .set_option = tcp_set_option,
+    .receive = tcp_receive,
+    .send = tcp_send,
+};
+
+constexpr SocketOps kTcpConnection = {
+    .bind = vsock::bind,
+    .listen = refuse<EINVAL>,
+    .accept = refuse<EINVAL>,
+    .connect = vsock::connect_again,
+    .shutdown = vsock::shutdown,
+    .name = tcp_connection_name,
+    .get_option = tcp_get_option,
+    .set_option = tcp_set_option,
+    .receive = tcp_receive,
+    .send = tcp_send,
+};
+
+constexpr SocketOps kUdpSocket = {
+    .bind = dsock::bind,
+    .listen = refuse<EOPNOTSUPP>,
+    .accept = refuse<EOPNOTSUPP>,
+    .connect = dsock::connect,
+    .shutdown = dsock::shutdown,
+    .name = dsock::name,
+    .get_option = dsock::get_option,
+    .set_option = dsock::set_option,
+    .receive = dsock::receive,
+    .send = dsock::send,
+};
+
+constexpr SocketOps kUnixSocket = {
+    .bind = usock::bind,
+    .listen = usock::listen,
+    .accept = refuse<EINVAL>,
+    .connect = usock::connect,
+    .shutdown = refuse<ENOTCONN>,
+    .name = kernel_name,
+    .get_option = new_unix_get_option,
+    .set_option = unix_set_option,
+    .receive = unconnected_receive,
+    .send = refuse<ENOTCONN>,
+};
+
+constexpr SocketOps kUnixListener = {
+    .bind = refuse<EINVAL>,
+    .listen = usock::listen,
+    .accept = usock::accept,
+    .connect = refuse<EINVAL>,
+    .shutdown = refuse<ENOTCONN>,
+    .name = kernel_name,
+    .get_option = kernel_get_option,
+    .set_option = unix_set_option,
+    .receive = unconnected_receive,
+    .send = refuse<ENOTCONN>,
+};
+
+constexpr SocketOps kUnixStream = {
+    .bind = refuse<EINVAL>,
+    .listen = refuse<EINVAL>,
+    .accept = refuse<EINVAL>,
+    .connect = refuse<EISCONN>,
+    .shutdown = stream::shutdown,
+    .name = kernel_name,
+    .get_option = kernel_get_option,
+    .set_option = unix_set_option,
+    .receive = stream::receive,
+    .send = stream::send,
+};
+
+constexpr SocketOps kKernelSocket = {
+    .bind = ksock::bind,
+    .listen = refuse<EOPNOTSUPP>,
+    .accept = refuse<EOPNOTSUPP>,
+    .connect = kernel_connect,
+    .shutdown = ksock::shutdown,
+    .name = kernel_name,
+    .get_option = kernel_get_option,
+    .set_option = kernel_set_option,
+    .receive = ksock::receive,
+    .send = ksock::send,
+};
+
+}  // namespace crane
