@@ -21,18 +21,16 @@ struct FileOps {
   ssize_t (*write)(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept;
   // FIONREAD: bytes, or kKernelKnows.
   std::int64_t (*unread)(const dmt::Layout& w, std::uint32_t file) noexcept;
+  const SocketOps* socket;
+  mode_t mode;  // what fstat says
   // open(2) of /dev/fd/N, which `path` names.
   int (*open_again)(Turn& turn, int fd, const char* path, int flags) noexcept = refuse<ENXIO>;
-  const SocketOps* socket = &kNoSocket;
-  // What fstat says.
-  mode_t mode = S_IFSOCK | 0777u;
-  dev_t device = 0;
   // The flags of F_SETFL that are the kernel's, too.
   long kernel_flags = O_NONBLOCK;
-  // Its placeholder is the listener's, and so are the kernel's flags.
+  // The placeholder is the listener's, and so are the kernel's flags.
   bool shares_placeholder = false;
-  // Reads at a position are reads.
-  bool ignores_position = false;
+  dev_t device = 0;               // what fstat says
+  bool ignores_position = false;  // reads at a position are reads
 };
 
 const FileOps& ops_of(const FileRecord& f) noexcept;
