@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/listeners.h"
 
-#include <utility>
-
 #include "proxy/clients/encode.h"
 
 namespace crane::node {
@@ -55,16 +53,9 @@ void Listeners::step(bool leads, std::int64_t now_ns) {
   step(replica::ports::Tick{leads, seen_});
 }
 
-// What comes while actions are carried out waits for its turn.
 void Listeners::step(const replica::ports::Event& event) {
   questions_.step(event);
-  if (std::exchange(carries_out_, true)) return;
-  while (questions_.take_actions(list_)) {
-    for (const replica::ports::Action& action : list_) {
-      std::visit([this](const auto& a) { carry_out(a); }, action);
-    }
-  }
-  carries_out_ = false;
+  loop_.run(questions_, [this](auto& action) { carry_out(action); });
 }
 
 void Listeners::carry_out(const replica::ports::Open& open) {

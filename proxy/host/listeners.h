@@ -14,6 +14,7 @@
 
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
+#include "proxy/host/action_loop.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/leadership.h"
 #include "proxy/host/proposals.h"
@@ -60,8 +61,7 @@ class Listeners {
   Leadership& leadership_;
   const Proposals& proposals_;
   replica::PortQuestions questions_;
-  replica::ports::ActionList list_;  // being carried out
-  bool carries_out_ = false;
+  ActionLoop<replica::ports::ActionList> loop_;
   std::vector<replica::ports::Seen> seen_;
   std::int64_t now_ns_ = 0;  // of the last step
 };

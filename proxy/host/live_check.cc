@@ -46,15 +46,10 @@ LiveCheck::LiveCheck(const Config& config, ReplicaServer& server, Leadership& le
 
 // --- events -------------------------------------------------------------------------------------
 
-// What comes while actions are carried out waits for its turn.
 void LiveCheck::step(const cuts::Event& event, std::int64_t now_ns) {
   now_ns_ = now_ns;
   machine_.step(event, now_ns);
-  if (std::exchange(carries_out_, true)) return;
-  while (machine_.take_actions(list_)) {
-    for (cuts::Action& action : list_) std::visit([this](auto& a) { carry_out(a); }, action);
-  }
-  carries_out_ = false;
+  loop_.run(machine_, [this](auto& action) { carry_out(action); });
 }
 
 void LiveCheck::restore(Index at, std::uint64_t verified, std::uint64_t restarted_from) {

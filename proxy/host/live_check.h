@@ -14,6 +14,7 @@
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/sequence/output.h"
+#include "proxy/host/action_loop.h"
 #include "proxy/host/config.h"
 #include "proxy/host/entry_counts.h"
 #include "proxy/replica/check/cuts.h"
@@ -84,8 +85,7 @@ class LiveCheck {
   NodeMode& mode_;
   consensus::Consensus* group_ = nullptr;
   replica::Cuts machine_;
-  replica::cuts::ActionList list_;  // being carried out
-  bool carries_out_ = false;
+  ActionLoop<replica::cuts::ActionList> loop_;
   std::int64_t now_ns_ = 0;   // of the last step
   proxy::Evidence evidence_;  // of the last cut
   Diverged diverged_;

@@ -78,17 +78,10 @@ stalls::Tick StallWatch::look(Role role) {
   return tick;
 }
 
-// What comes while actions are carried out waits for its turn.
 void StallWatch::step(const stalls::Event& event, std::int64_t now_ns) {
   now_ns_ = now_ns;
   machine_.step(event, now_ns);
-  if (std::exchange(carries_out_, true)) return;
-  while (machine_.take_actions(list_)) {
-    for (const stalls::Action& action : list_) {
-      std::visit([this](const auto& a) { carry_out(a); }, action);
-    }
-  }
-  carries_out_ = false;
+  loop_.run(machine_, [this](auto& action) { carry_out(action); });
 }
 
 void StallWatch::carry_out(const stalls::Probe& probe) {

@@ -12,6 +12,7 @@
 
 #include "dmt/layout.h"
 #include "dmt/stall.h"
+#include "proxy/host/action_loop.h"
 #include "proxy/replica/check/stalls.h"
 
 namespace crane::node {
@@ -71,8 +72,7 @@ class StallWatch {
   Leadership& leadership_;
   const Proposals& proposals_;
   replica::Stalls machine_;
-  replica::stalls::ActionList list_;  // being carried out
-  bool carries_out_ = false;
+  ActionLoop<replica::stalls::ActionList> loop_;
   std::int64_t now_ns_ = 0;  // of the last step
   std::vector<AttachBody> arrived_;
   const char* diverged_ = nullptr;

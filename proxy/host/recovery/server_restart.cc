@@ -111,14 +111,9 @@ ServerRestart::ServerRestart(ServerParts& parts, CheckpointPacker& packer, Serve
 
 void ServerRestart::step(const change::Event& event) { carry_out_all(event, monotonic_ns()); }
 
-// What comes while actions are carried out waits for its turn.
 void ServerRestart::carry_out_all(const change::Event& event, std::int64_t now_ns) {
   machine_.step(event, now_ns);
-  if (std::exchange(carries_out_, true)) return;
-  while (machine_.take_actions(list_)) {
-    for (change::Action& action : list_) std::visit([this](auto& a) { carry_out(a); }, action);
-  }
-  carries_out_ = false;
+  loop_.run(machine_, [this](auto& action) { carry_out(action); });
 }
 
 std::int64_t ServerRestart::step(change::Tick tick, std::int64_t now_ns) {

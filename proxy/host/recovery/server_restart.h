@@ -12,6 +12,7 @@
 #include "dmt/base/ids.h"
 #include "dmt/restart.h"
 #include "dmt/sequence/output.h"
+#include "proxy/host/action_loop.h"
 #include "proxy/host/recovery/checkpoint_packer.h"
 #include "proxy/host/recovery/server_dump.h"
 #include "proxy/host/recovery/server_parts.h"
@@ -105,8 +106,7 @@ class ServerRestart {
   EventSink& events_;
   const RecoveryActions& actions_;
   replica::ServerChange machine_;
-  replica::change::ActionList list_;  // being carried out
-  bool carries_out_ = false;
+  ActionLoop<replica::change::ActionList> loop_;
   std::string answer_;
   std::string upper_;
   std::string kept_;             // where the files of the server go that ends, or has ended

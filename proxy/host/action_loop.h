@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Carries out what a machine of proxy/replica asks for.  A shell may step the machine again inside
+// of an action: the new actions are carried out behind those of the list that is under way.
+//
+// Threads: the node's one thread.
+
+#include <utility>
+#include <variant>
+
+namespace crane::node {
+
+template <typename ActionList>
+class ActionLoop {
+ public:
+  // Gives each action of `machine` to `carry_out`, in order, until it asks for nothing more.  The
+  // list keeps its capacity.
+  template <typename Machine, typename CarryOut>
+  void run(Machine& machine, const CarryOut& carry_out) {
+    if (std::exchange(runs_, true)) return;
+    while (machine.take_actions(list_)) {
+      for (auto& action : list_) std::visit(carry_out, action);
+    }
+    runs_ = false;
+  }
+
+ private:
+  ActionList list_;  // being carried out
+  bool runs_ = false;
+};
+
+}  // namespace crane::node
