@@ -49,9 +49,7 @@ struct Many {
   std::uint64_t first = 0, count = 0;
   Mutant mutant{};
 };
-struct ManyPart {
-  std::uint64_t counts[7] = {};
-  std::int64_t whole_most_ns = 0;
+struct ManyPart : Counts {
   std::uint64_t first_seed = 0;
   char first[400] = {};
 };
@@ -62,15 +60,8 @@ void run_part(unsigned job, unsigned jobs, ManyPart& part, const void* with) {
   settings.mutant = many.mutant;
   for (std::uint64_t n = job; n < many.count; n += jobs) {
     const Result r = run_replicas(many.first + n, settings);
-    const std::uint64_t more[7] = {r.violation.empty() ? 0U : 1U,
-                                   r.given_up ? 1U : 0U,
-                                   r.answered,
-                                   r.restarts,
-                                   r.checkpoints,
-                                   r.acceptors,
-                                   r.views};
-    for (std::size_t i = 0; i < 7; ++i) part.counts[i] += more[i];
-    part.whole_most_ns = std::max(part.whole_most_ns, r.whole_ns);
+    part.add({1, r.violation.empty() ? 0U : 1U, r.given_up ? 1U : 0U, r.answered, r.restarts,
+              r.checkpoints, r.acceptors, r.views, r.whole_ns});
     if (r.violation.empty() || part.first[0] != 0) continue;
     part.first_seed = many.first + n;
     std::strncpy(part.first, r.violation.c_str(), sizeof part.first - 1);
@@ -95,20 +86,28 @@ void search_part(unsigned job, unsigned jobs, SearchPart& part, const void* with
 
 }  // namespace
 
+void Counts::add(const Counts& more) {
+  worlds += more.worlds;
+  violations += more.violations;
+  given_up += more.given_up;
+  answered += more.answered;
+  restarts += more.restarts;
+  checkpoints += more.checkpoints;
+  acceptors += more.acceptors;
+  views += more.views;
+  whole_most_ns = std::max(whole_most_ns, more.whole_most_ns);
+}
+
 Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs) {
   const Many many{first, count, mutant};
   Totals t;
-  t.worlds = count;
   const auto parts = in_processes<ManyPart>(jobs, run_part, &many);
   if (parts.empty()) {
     t.violations = 1;
     t.first = "a process of the run died; --jobs 1 shows where";
   }
   for (const ManyPart& p : parts) {
-    std::uint64_t* sums[7] = {&t.violations,  &t.given_up,  &t.answered, &t.restarts,
-                              &t.checkpoints, &t.acceptors, &t.views};
-    for (std::size_t i = 0; i < 7; ++i) *sums[i] += p.counts[i];
-    t.whole_most_ns = std::max(t.whole_most_ns, p.whole_most_ns);
+    t.add(p);
     if (p.first[0] == 0 || (!t.first.empty() && t.first_seed <= p.first_seed)) continue;
     t.first_seed = p.first_seed;
     t.first = p.first;

@@ -10,13 +10,17 @@
 
 namespace crane::replica::sim {
 
-// Of many worlds.
-struct Totals {
+// What happened in many worlds.
+struct Counts {
   std::uint64_t worlds = 0, violations = 0, given_up = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
   std::int64_t whole_most_ns = 0;  // from the last fault until all was whole
-  std::uint64_t first_seed = 0;    // that broke a property
-  std::string first;               // and which
+
+  void add(const Counts& more);
+};
+struct Totals : Counts {
+  std::uint64_t first_seed = 0;  // that broke a property
+  std::string first;             // and which
 };
 // In so many processes; 1: in this one.
 Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs);

@@ -49,14 +49,7 @@ TEST_CASE("replicas: faults while faults are repaired leave nothing stuck", "[si
     const Totals t = run_many(first + done, std::min(kAtOnce, wanted - done), Mutant::kNone, 1);
     INFO("replay: crane-sim --replicas --seed " << t.first_seed << " --trace");
     REQUIRE(t.first == "");
-    all.worlds += t.worlds;
-    all.given_up += t.given_up;
-    all.answered += t.answered;
-    all.acceptors += t.acceptors;
-    all.checkpoints += t.checkpoints;
-    all.restarts += t.restarts;
-    all.views += t.views;
-    all.whole_most_ns = std::max(all.whole_most_ns, t.whole_most_ns);
+    all.add(t);
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }
   print(all);
