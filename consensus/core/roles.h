@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica is at a moment, what a member of a group is, and why there was an election.
+// The roles of replicas and of members of a group, and the causes of elections.
 //
 // Threads: plain values.
 

@@ -67,7 +67,6 @@ class ModelReplica {
   const Recovery* machine() const { return machine_ ? &*machine_ : nullptr; }
   bool log_is_full() const { return machine_ && machine_->log_is_full(); }
   void hear(const Event& event);
-  void hear(ReplicaId from, const StandingMessage& message);
   std::string describe() const;
 
  private:

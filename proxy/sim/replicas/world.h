@@ -154,12 +154,11 @@ class ReplicaWorld {
   bool hindered_ = false;  // a fault came that a checkpoint may fail by
   std::uint32_t next_request_ = 1;
   std::int64_t next_input_ns_ = 0;
-  std::uint64_t last_answered_ = 0;  // an entry
-  std::int64_t calm_ns_ = 0;         // since when no fault is left; 0: one is
-  std::int64_t answered_ns_ = 0;     // a client, last
-  std::int64_t said_ns_ = 0;         // until then status was honest to a client that waits
-  std::int64_t lost_ns_ = 0;         // a replica that might be lost was; 0: none
-  unsigned calm_restarts_ = 0;       // of replicas by themselves, since then
+  std::int64_t calm_ns_ = 0;      // since when no fault is left; 0: one is
+  std::int64_t answered_ns_ = 0;  // a client, last
+  std::int64_t said_ns_ = 0;      // until then status was honest to a client that waits
+  std::int64_t lost_ns_ = 0;      // a replica that might be lost was; 0: none
+  unsigned calm_restarts_ = 0;    // of replicas by themselves, since then
   std::int64_t unled_ns_ = 0;
   std::int64_t led_ns_ = 0;  // there was a leader, or no majority, last
   Result result_;
