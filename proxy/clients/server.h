@@ -35,13 +35,13 @@
 #include "proxy/clients/accept_pause.h"
 #include "proxy/clients/batch.h"
 #include "proxy/clients/client_list.h"
-#include "proxy/clients/grants.h"
 #include "proxy/clients/listener.h"
 #include "proxy/clients/moved_clients.h"
 #include "proxy/clients/names.h"
 #include "proxy/clients/outbound.h"
 #include "proxy/clients/resolver.h"
 #include "proxy/clients/shared_sockets.h"
+#include "proxy/clients/tuning.h"
 
 namespace crane::proxy {
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "consensus/fabric/process.h"
-#include "proxy/clients/grants.h"
+#include "proxy/clients/tuning.h"
 
 namespace crane::proxy {
 namespace {

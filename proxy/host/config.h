@@ -101,9 +101,9 @@ bool mode_of(const std::string& name, dmt::Mode& mode);
 // The words of `detach`.
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 
-// The limit of flow control (proxy/clients/flow_control.h) in nanoseconds; 0: none.  None under the
-// stall rule's --spins: loops of followers whose leader is stalled for a moment were more often
-// not found before they ended by themselves (dmt/stall.h says what then).
+// The limit of flow control (proxy/replica/role/flow_control.h) in nanoseconds; 0: none.  None
+// under the stall rule's --spins: loops of followers whose leader is stalled for a moment were more
+// often not found before they ended by themselves (dmt/stall.h says what then).
 std::int64_t lag_of(const Config& config) noexcept;
 
 // kBadArgument: `what` of the error names the field.

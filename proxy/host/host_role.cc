@@ -17,7 +17,7 @@ constexpr timeval kAnnounceEvery{1, 0}, kAnnounceAgain{0, 1000};
 }  // namespace
 
 HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
-                   const Leadership& leadership, HostActions actions)
+                   const replica::Leadership& leadership, HostActions actions)
     : config_(config),
       file_(*config.host),
       proxy_(proxy),

@@ -20,8 +20,8 @@
 #include "proxy/clients/server.h"
 #include "proxy/clients/virtual_address.h"
 #include "proxy/host/config.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/role_hook.h"
+#include "proxy/replica/role/leadership.h"
 #include "runtime/setup/exit_status.h"
 #include "runtime/setup/listen.h"
 
@@ -39,7 +39,7 @@ class HostRole {
 
   // REQUIRES: config.host.  The references outlive it.
   HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
-           const Leadership& leadership, HostActions actions);
+           const replica::Leadership& leadership, HostActions actions);
   ~HostRole();
 
   // Clients of the virtual address keep their connections; before the first of them is known.
@@ -93,7 +93,7 @@ class HostRole {
   const Config& config_;
   const setup::GroupFile& file_;
   proxy::Proxy& proxy_;
-  const Leadership& leadership_;
+  const replica::Leadership& leadership_;
   const HostActions actions_;
   Forwarder forwarder_;
   RoleHook role_hook_;

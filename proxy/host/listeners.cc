@@ -6,13 +6,8 @@
 namespace crane::node {
 
 Listeners::Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host,
-                     Supervisor& supervisor, Leadership& leadership, const Proposals& proposals)
-    : layout_(layout),
-      proxy_(proxy),
-      host_(host),
-      supervisor_(supervisor),
-      leadership_(leadership),
-      proposals_(proposals) {}
+                     Supervisor& supervisor, Proposals& proposals)
+    : layout_(layout), proxy_(proxy), host_(host), supervisor_(supervisor), proposals_(proposals) {}
 
 void Listeners::open(std::uint16_t port, std::uint64_t backlog) {
   if (host_ != nullptr) {
@@ -63,8 +58,8 @@ void Listeners::carry_out(const replica::ports::Open& open) {
 }
 
 void Listeners::carry_out(const replica::ports::Propose& proposal) {
-  const Result<Index> index = leadership_.propose(EntryType::kPort, proposals_.input_grant(),
-                                                  proxy::bytes_of(proposal.body), now_ns_);
+  const Result<Index> index = proposals_.propose(EntryType::kPort, proposals_.input_grant(),
+                                                 proxy::bytes_of(proposal.body), now_ns_);
   step(replica::ports::Proposed{proposal.body.question, index.ok()});
 }
 

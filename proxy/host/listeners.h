@@ -16,7 +16,6 @@
 #include "proxy/clients/server.h"
 #include "proxy/host/action_loop.h"
 #include "proxy/host/host_role.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/supervisor.h"
 #include "proxy/replica/clients/port_questions.h"
@@ -27,7 +26,7 @@ class Listeners {
  public:
   // `host`: nullptr when a crane-run has started this node.  All outlive it.
   Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host, Supervisor& supervisor,
-            Leadership& leadership, const Proposals& proposals);
+            Proposals& proposals);
 
   // The server listens there.
   void open(std::uint16_t port, std::uint64_t backlog);
@@ -58,8 +57,7 @@ class Listeners {
   proxy::Proxy& proxy_;
   HostRole* const host_;
   Supervisor& supervisor_;
-  Leadership& leadership_;
-  const Proposals& proposals_;
+  Proposals& proposals_;
   replica::PortQuestions questions_;
   ActionLoop<replica::ports::ActionList> loop_;
   std::vector<replica::ports::Seen> seen_;

@@ -7,7 +7,6 @@
 #include <ctime>
 #include <utility>
 
-#include "proxy/host/leadership.h"
 #include "proxy/host/mode.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/proposals.h"
@@ -35,8 +34,8 @@ std::string wall_clock_text() {
 
 }  // namespace
 
-LiveCheck::LiveCheck(const Config& config, ReplicaServer& server, Leadership& leadership,
-                     const Proposals& proposals, NodeMode& mode)
+LiveCheck::LiveCheck(const Config& config, ReplicaServer& server,
+                     const replica::Leadership& leadership, Proposals& proposals, NodeMode& mode)
     : config_(config),
       server_(server),
       leadership_(leadership),
@@ -85,8 +84,8 @@ void LiveCheck::carry_out(cuts::LookAtMembers&) { step(cuts::Members{group_->mem
 
 void LiveCheck::carry_out(cuts::Propose& proposal) {
   if (proposal.with_evidence) proposal.body.evidence = evidence_;
-  const Result<Index> index = leadership_.propose(EntryType::kHash, proposals_.input_grant(),
-                                                  proxy::encode(proposal.body), now_ns_);
+  const Result<Index> index = proposals_.propose(EntryType::kHash, proposals_.input_grant(),
+                                                 proxy::encode(proposal.body), now_ns_);
   step(cuts::Proposed{index.ok(), proposal.body.cut, index.ok() ? index.value() : Index{}},
        now_ns_);
 }

@@ -18,10 +18,10 @@
 #include "proxy/host/config.h"
 #include "proxy/host/entry_counts.h"
 #include "proxy/replica/check/cuts.h"
+#include "proxy/replica/role/leadership.h"
 
 namespace crane::node {
 
-class Leadership;
 class NodeMode;
 class Proposals;
 class ReplicaServer;
@@ -29,8 +29,8 @@ class ReplicaServer;
 class LiveCheck {
  public:
   // The references outlive it.
-  LiveCheck(const Config& config, ReplicaServer& server, Leadership& leadership,
-            const Proposals& proposals, NodeMode& mode);
+  LiveCheck(const Config& config, ReplicaServer& server, const replica::Leadership& leadership,
+            Proposals& proposals, NodeMode& mode);
 
   // The log is open; `group` outlives this.
   void opened(consensus::Consensus& group) noexcept { group_ = &group; }
@@ -80,8 +80,8 @@ class LiveCheck {
 
   const Config& config_;
   ReplicaServer& server_;
-  Leadership& leadership_;
-  const Proposals& proposals_;
+  const replica::Leadership& leadership_;
+  Proposals& proposals_;
   NodeMode& mode_;
   consensus::Consensus* group_ = nullptr;
   replica::Cuts machine_;

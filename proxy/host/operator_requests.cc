@@ -207,7 +207,7 @@ std::string OperatorRequests::bring_back(const control::Message& request) {
 
 std::int64_t OperatorRequests::step(std::int64_t now_ns) {
   if (now_ns >= hands_over_at_ns_) {
-    hands_over_at_ns_ = proxy::kNever;
+    hands_over_at_ns_ = replica::kNever;
     const Outcome done = hands_over_();
     if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
   }

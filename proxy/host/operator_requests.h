@@ -13,10 +13,10 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
-#include "proxy/clients/grants.h"
 #include "proxy/host/config.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/supervisor.h"
+#include "proxy/replica/role/grants.h"
+#include "proxy/replica/role/leadership.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
@@ -39,8 +39,9 @@ struct OperatorActions {
 class OperatorRequests {
  public:
   // All outlive it.
-  OperatorRequests(const Config& config, consensus::Consensus& group, const Leadership& leadership,
-                   Supervisor& supervisor, OperatorActions actions)
+  OperatorRequests(const Config& config, consensus::Consensus& group,
+                   const replica::Leadership& leadership, Supervisor& supervisor,
+                   OperatorActions actions)
       : config_(config),
         group_(group),
         leadership_(leadership),
@@ -51,7 +52,7 @@ class OperatorRequests {
   // Does what is due; returns when to call it again.
   std::int64_t step(std::int64_t now_ns);
   // The lead goes in a moment: clients are read, and hear nothing.
-  bool hands_over() const noexcept { return hands_over_at_ns_ != proxy::kNever; }
+  bool hands_over() const noexcept { return hands_over_at_ns_ != replica::kNever; }
   // Calls `end`, which ends this node in order, when what clients have sent is in; at once when
   // there is nothing to let in.
   void end_when_let_in(std::function<void()> end);
@@ -70,10 +71,10 @@ class OperatorRequests {
 
   const Config& config_;
   consensus::Consensus& group_;
-  const Leadership& leadership_;
+  const replica::Leadership& leadership_;
   Supervisor& supervisor_;
   const OperatorActions actions_;
-  std::int64_t hands_over_at_ns_ = proxy::kNever;
+  std::int64_t hands_over_at_ns_ = replica::kNever;
   std::function<Outcome()> hands_over_;
 };
 

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
+
+#include <spdlog/spdlog.h>
 
 #include "dmt/base/clock.h"
 #include "dmt/tuning.h"
 #include "proxy/clients/encode.h"
-#include "proxy/clients/tuning.h"
+#include "proxy/replica/role/tuning.h"
 
 namespace crane::node {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 // Turns per grant where threads wait in loops.
 constexpr GrantTurns kSpinningGrant = 16;
 
-proxy::GrantOptions grant_options(const Config& config) noexcept {
-  proxy::GrantOptions o;
+replica::GrantOptions grant_options(const Config& config) noexcept {
+  replica::GrantOptions o;
   o.classic = config.admission == dmt::Admission::kClassic;
   o.input = dmt::kInputGrantDefault;
   o.bubble_min = dmt::kBubbleGrantMin;
@@ -31,21 +32,44 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   if (config.n_clock != 0) o.input = o.bubble_min = o.classic_bubble = config.n_clock;
   o.bubble_max = std::max(o.bubble_max, o.bubble_min);
   if (config.w_timeout_us != 0) o.classic_wait_ns = config.w_timeout_us * 1000LL;
-  o.granularity_ns = proxy::kTimerGranularityNs;
+  o.granularity_ns = replica::kTimerGranularityNs;
   return o;
+}
+
+replica::TurnsWanted turns_wanted(const dmt::Layout& layout) noexcept {
+  const dmt::SchedulerState& s = layout.scheduler;
+  const bool stalled = s.stalled.load(std::memory_order_relaxed) != 0;
+  const bool lined_up = s.lined_up.load(std::memory_order_relaxed) != 0;
+  const bool idle = s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  replica::TurnsWanted wanted;
+  wanted.stalled = stalled && idle;
+  wanted.low = s.grant_low.load(std::memory_order_relaxed) != 0;
+  wanted.lined_up = lined_up && idle;
+  wanted.next_deadline_ns = s.next_deadline.load(std::memory_order_relaxed);
+  return wanted;
 }
 
 }  // namespace
 
-Proposals::Proposals(const Config& config, const Agreed& agreed, dmt::Layout& layout,
-                     Leadership& leadership, proxy::Proxy& proxy, Members members)
-    : config_(config),
+Proposals::Proposals(Owner& owner, const Config& config, const Agreed& agreed, dmt::Layout& layout,
+                     replica::Leadership& leadership, proxy::Proxy& proxy)
+    : owner_(owner),
+      config_(config),
       agreed_(agreed),
       layout_(layout),
       leadership_(leadership),
       proxy_(proxy),
-      grants_(layout, grant_options(config)),
-      pacing_(ReplicaId{config.replica}, lag_of(config), std::move(members)) {}
+      grants_(grant_options(config)),
+      pacing_(lag_of(config)) {}
+
+Result<Index> Proposals::propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                                 std::int64_t now_ns) {
+  const auto proposal = leadership_.begin_proposal(type, now_ns);
+  if (!proposal.ok()) return proposal.error();
+  Result<Index> index = owner_.append(proposal.value(), grant, body);
+  leadership_.proposed(proposal.value(), index, now_ns);
+  return index;
+}
 
 bool Proposals::start(std::int64_t now_ns) {
   StartBody body{};
@@ -61,7 +85,7 @@ bool Proposals::start(std::int64_t now_ns) {
   std::array<std::byte, sizeof body + sizeof agreed_> payload;
   std::memcpy(payload.data(), &body, sizeof body);
   std::memcpy(payload.data() + sizeof body, agreed_.data(), sizeof agreed_);
-  if (!leadership_.propose_start(dmt::kStartGrant, payload, now_ns).ok()) return false;
+  if (!propose(EntryType::kStart, dmt::kStartGrant, payload, now_ns).ok()) return false;
   pacing_.lead();  // PROPOSE-1
   grants_.lead();
   return true;
@@ -74,18 +98,26 @@ void Proposals::propose_inputs() {
 
 void Proposals::propose_grants(Index applied, std::int64_t now_ns) {
   if (pacing_.waits()) return grants_.pause();  // FLOW-1: looked at again soon, like all that waits
-  grants_.step(
-      {applied, leadership_.proposed(), leadership_.now(now_ns)},
-      [this, now_ns](EntryType type, GrantTurns grant) { (void)propose(type, grant, {}, now_ns); });
+  const replica::Decision decision = grants_.step(
+      {applied, leadership_.proposed(), leadership_.now(now_ns)}, turns_wanted(layout_));
+  if (decision.what != replica::Propose::kNothing) {
+    const bool time = decision.what == replica::Propose::kTime;
+    (void)propose(time ? EntryType::kTime : EntryType::kBubble, decision.grant, {}, now_ns);
+  }
+  layout_.scheduler.node_timer.store(grants_.timer_ns(), std::memory_order_relaxed);
+}
+
+bool Proposals::has_news(Index applied) const noexcept {
+  return grants_.has_news(applied, leadership_.proposed(), turns_wanted(layout_)) || may_read_all();
 }
 
 std::int64_t Proposals::due_ns() const noexcept {
-  if (!leadership_.leads() || grants_.due_ns() == proxy::kNever) return proxy::kNever;
+  if (!leadership_.leads() || grants_.due_ns() == replica::kNever) return replica::kNever;
   return leadership_.mono_at(grants_.due_ns());
 }
 
 void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns) {
-  ClientPacing::Seen seen;
+  replica::ClientPacing::Seen seen;
   seen.leads = leadership_.leads();
   seen.busy = leadership_.busy();
   seen.full = full;
@@ -93,8 +125,22 @@ void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std:
   seen.applied = applied;
   seen.proposed = leadership_.proposed();
   seen.waiting_bytes = waiting_bytes;
-  const bool pause = pacing_.step(seen, now_ns);
-  if (pause != proxy_.paused()) proxy_.pause(pause);
+  if (seen.leads && pacing_.anybody_late(now_ns)) {
+    others_.clear();
+    for (const consensus::MemberStatus& m : owner_.members()) {
+      if (m.role != consensus::MemberRole::kVoter) continue;
+      ++seen.voters;
+      if (m.connected && value(m.id) != config_.replica) others_.push_back(m.id);
+    }
+    seen.others = others_;
+  }
+  const replica::ClientPacing::Next next = pacing_.step(seen, now_ns);
+  if (next.pause != proxy_.paused()) proxy_.pause(next.pause);
+  if (!next.report) return;
+  spdlog::info(
+      "clients wait for followers, whose servers are more than {} ms behind this one; they "
+      "have for {} ms in all",
+      lag_of(config_) / 1'000'000, pacing_.waited_ns() / 1'000'000);
 }
 
 }  // namespace crane::node

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica proposes while it leads: START, what clients send, and grants that nothing but
-// time asks for; and how fast it reads clients for that.
+// The shell of what a replica proposes while it leads (replica/role: Leadership, GrantProposer,
+// ClientPacing): START, what clients send, and grants that nothing but time asks for; and how fast
+// it reads clients for that.
 //
 // Threads: the node's one thread.
 // INVARIANT PROPOSE-1  Behind a START the leader begins with nothing asked: no follower's progress,
 //                      no grant of an earlier reign counts.
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,37 +20,43 @@
 #include "proxy/clients/server.h"
 #include "proxy/host/agreed.h"
 #include "proxy/host/config.h"
-#include "proxy/host/grant_proposer.h"
-#include "proxy/host/leadership.h"
-#include "proxy/host/pacing.h"
+#include "proxy/replica/role/grant_proposer.h"
+#include "proxy/replica/role/leadership.h"
+#include "proxy/replica/role/pacing.h"
 
 namespace crane::node {
 
 class Proposals {
  public:
-  using Members = std::function<std::vector<consensus::MemberStatus>()>;
+  // The log, which the node opens later than this.
+  class Owner {
+   public:
+    virtual Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
+                                 std::span<const std::byte> body) = 0;
+    virtual std::vector<consensus::MemberStatus> members() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
 
   // The references outlive it.
-  Proposals(const Config& config, const Agreed& agreed, dmt::Layout& layout, Leadership& leadership,
-            proxy::Proxy& proxy, Members members);
+  Proposals(Owner& owner, const Config& config, const Agreed& agreed, dmt::Layout& layout,
+            replica::Leadership& leadership, proxy::Proxy& proxy);
 
+  // kBusy: in a later round; kNotLeader: never in this view.
+  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                        std::int64_t now_ns);
   // START; false: not in this round, or never.
   bool start(std::int64_t now_ns);
   // The lead is another's.
   void pause() noexcept { grants_.pause(); }
-  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
-                        std::int64_t now_ns) {
-    return leadership_.propose(type, grant, body, now_ns);
-  }
   // What clients sent.
   void propose_inputs();
   // BUBBLE and TIME.  `applied`: the own server's.
   void propose_grants(Index applied, std::int64_t now_ns);
   // Something of that has changed since, or an outage is over: clients are read now, as what ended
   // it may be an entry that no server admits, such as PASSED, which rings no bell.
-  bool has_news(Index applied) const noexcept {
-    return grants_.has_news(applied, leadership_.proposed()) || may_read_all();
-  }
+  bool has_news(Index applied) const noexcept;
   GrantTurns input_grant() const noexcept { return grants_.input_grant(); }
   // When to propose a grant next, CLOCK_MONOTONIC; kNever: when something happens.
   std::int64_t due_ns() const noexcept;
@@ -64,7 +70,7 @@ class Proposals {
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
   std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }
-  proxy::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
+  replica::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
     return pacing_.lag_of(who, now_ns);
   }
 
@@ -74,13 +80,15 @@ class Proposals {
     return leadership_.waits_for_inputs() && proxy_.leading() && !proxy_.paused();
   }
 
+  Owner& owner_;
   const Config& config_;
   const Agreed& agreed_;
   dmt::Layout& layout_;
-  Leadership& leadership_;
+  replica::Leadership& leadership_;
   proxy::Proxy& proxy_;
-  GrantProposer grants_;
-  ClientPacing pacing_;
+  replica::GrantProposer grants_;
+  replica::ClientPacing pacing_;
+  std::vector<ReplicaId> others_;  // voters that are there; kept for its memory
 };
 
 }  // namespace crane::node

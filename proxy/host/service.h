@@ -1,52 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether this replica takes clients: while it leads and its server knows that, and never without a
-// quorum.
+// The shell of replica::service::Service: begins and ends to take clients as that decides.
 //
 // Threads: the node's one thread.
-// INVARIANT SERVE-1  Clients are taken only while this replica leads and its own server has
-//                    admitted its START (LEAD-2); it leaves all of them, and the virtual address,
-//                    before it does anything else after it was deposed.
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <string>
 
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
+#include "proxy/host/action_loop.h"
 #include "proxy/host/host_role.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/proposals.h"
-#include "proxy/replica/role/quorum_watch.h"
+#include "proxy/replica/role/leadership.h"
+#include "proxy/replica/role/service.h"
 
 namespace crane::node {
 
-struct ServiceActions {
-  // Hands on what the own server has put out.
-  std::function<void()> drain;
-  // The proxy leads, if connections outlive the leader.
-  std::function<void()> took_over;
-  // START was proposed.
-  std::function<void()> started;
-  // What status says has changed.
-  std::function<void()> changed;
-  // A crane-run starts the nodes of lost replicas.
-  std::function<bool()> supervised;
-};
-
 class Service {
  public:
+  // The node, which knows the other parts.
+  class Owner {
+   public:
+    virtual void drain_server() = 0;  // hands on what the own server has put out
+    virtual void reign_began() = 0;   // START was proposed
+    virtual void status_changed() = 0;
+    // A crane-run starts the nodes of lost replicas.
+    virtual bool has_supervisor() const = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // `host`: nullptr when a crane-run has started this node.  All outlive it.
-  Service(dmt::Layout& layout, Leadership& leadership, proxy::Proxy& proxy, Proposals& proposals,
-          HostRole* host, ServiceActions actions)
-      : layout_(layout),
+  Service(Owner& owner, dmt::Layout& layout, replica::Leadership& leadership, proxy::Proxy& proxy,
+          Proposals& proposals, HostRole* host)
+      : owner_(owner),
+        layout_(layout),
         leadership_(leadership),
         proxy_(proxy),
         proposals_(proposals),
-        host_(host),
-        actions_(std::move(actions)) {}
+        host_(host) {}
 
   // Carries out what the role has become, at a point where no connection is in use.  `goes_on`:
   // nothing stops this replica, and its server has not ended; `stopping`: it was asked to stop.
@@ -54,26 +50,35 @@ class Service {
   // A replica that can serve nothing says so to its operator, and to its clients if other hosts may
   // serve them.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
-  std::int64_t due_ns() const noexcept {
-    return std::min({quorum_.due_ns(), proxy_.due_ns(), collects_at_ns_});
-  }
+  std::int64_t due_ns() const noexcept { return std::min(machine_.deadline_ns(), proxy_.due_ns()); }
   // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
   std::string why_not_served() const;
   // A program starts the nodes of lost replicas.
-  bool supervised() const { return host_ != nullptr || actions_.supervised(); }
+  bool supervised() const { return host_ != nullptr || owner_.has_supervisor(); }
 
  private:
-  void be_deposed();
+  void step(const replica::service::Event& event);
+  void carry_out(const replica::service::StopServing&);
+  void carry_out(const replica::service::FollowRole& follow);
+  void carry_out(const replica::service::EndClients&) { proxy_.end(); }
+  void carry_out(const replica::service::BecomeWriter&);
+  void carry_out(const replica::service::ProposeStart&);
+  void carry_out(const replica::service::CollectSockets&) { proxy_.collect(); }
+  void carry_out(const replica::service::Serve&);
+  void carry_out(const replica::service::Refuse& refuse);
+  void carry_out(const replica::service::ReportQuorum& quorum);
+  void carry_out(const replica::service::StatusChanged&) { owner_.status_changed(); }
 
+  Owner& owner_;
   dmt::Layout& layout_;
-  Leadership& leadership_;
+  replica::Leadership& leadership_;
   proxy::Proxy& proxy_;
   Proposals& proposals_;
   HostRole* const host_;
-  const ServiceActions actions_;
-  replica::QuorumWatch quorum_;
-  unsigned answering_ = 0;                       // of the voters, as of the last look
-  std::int64_t collects_at_ns_ = proxy::kNever;  // an earlier leader's sockets, behind START
+  replica::service::Service machine_;
+  ActionLoop<replica::service::ActionList> loop_;
+  Index applied_{};  // of this round
+  std::int64_t now_ns_ = 0;
 };
 
 }  // namespace crane::node

@@ -7,7 +7,6 @@
 
 #include "dmt/tuning.h"
 #include "proxy/clients/encode.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/replica_server.h"
 
@@ -34,12 +33,8 @@ constexpr EntryType type_of(const AttachBody&) { return EntryType::kAttach; }
 }  // namespace
 
 StallWatch::StallWatch(dmt::Layout& layout, std::uint8_t replicas, ReplicaServer& server,
-                       Leadership& leadership, const Proposals& proposals)
-    : w_(layout),
-      server_(server),
-      leadership_(leadership),
-      proposals_(proposals),
-      machine_(options_of(layout, replicas)) {
+                       Proposals& proposals)
+    : w_(layout), server_(server), proposals_(proposals), machine_(options_of(layout, replicas)) {
   if (options_of(layout, replicas).on) dmt::tell_clock(w_, 0);
 }
 
@@ -93,7 +88,7 @@ void StallWatch::carry_out(const stalls::Propose& proposal) {
       [this](const auto& body) {
         const EntryType type = type_of(body);
         const GrantTurns grant = type == EntryType::kAttach ? proposals_.input_grant() : 0;
-        return leadership_.propose(type, grant, proxy::bytes_of(body), now_ns_).ok();
+        return proposals_.propose(type, grant, proxy::bytes_of(body), now_ns_).ok();
       },
       proposal.entry);
   step(stalls::Proposed{proposal.entry, ok}, now_ns_);

@@ -17,7 +17,6 @@
 
 namespace crane::node {
 
-class Leadership;
 class Proposals;
 class ReplicaServer;
 
@@ -25,7 +24,7 @@ class StallWatch {
  public:
   // The references outlive it.
   StallWatch(dmt::Layout& layout, std::uint8_t replicas, ReplicaServer& server,
-             Leadership& leadership, const Proposals& proposals);
+             Proposals& proposals);
 
   // A PREEMPT or PASSED of the log, in its order; others are ignored.
   void committed(EntryType type, std::span<const std::byte> body);
@@ -69,8 +68,7 @@ class StallWatch {
 
   dmt::Layout& w_;
   ReplicaServer& server_;
-  Leadership& leadership_;
-  const Proposals& proposals_;
+  Proposals& proposals_;
   replica::Stalls machine_;
   ActionLoop<replica::stalls::ActionList> loop_;
   std::int64_t now_ns_ = 0;  // of the last step

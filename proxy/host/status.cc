@@ -39,7 +39,7 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
     known["applied"] = seen.applied;
   }
   if (s.role != "leader") return known;
-  const proxy::FollowerLag lag = s.lag_of(m.id);
+  const replica::FollowerLag lag = s.lag_of(m.id);
   known.update(
       {{"last", value(m.last)}, {"lag_entries", lag.entries}, {"lag_ms", lag.ns / 1'000'000}});
   // A voter tells it only where checkpoints need to know.
@@ -272,9 +272,9 @@ std::array<nlohmann::json, 11> parts_json(const NodeStatus& s) {
 
 }  // namespace
 
-proxy::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
+replica::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
   const auto found = follower_lags.find(value(follower));
-  return found == follower_lags.end() ? proxy::FollowerLag{} : found->second;
+  return found == follower_lags.end() ? replica::FollowerLag{} : found->second;
 }
 
 control::GroupSeen seen_by(const NodeStatus& s) {

@@ -16,7 +16,6 @@
 #include "consensus/consensus.h"
 #include "dmt/base/latency_histogram.h"
 #include "dmt/base/result.h"
-#include "proxy/clients/flow_control.h"
 #include "proxy/clients/outbound.h"
 #include "proxy/host/peer_notes.h"
 #include "proxy/host/recovery/node_state.h"
@@ -26,6 +25,7 @@
 #include "proxy/host/unhooked.h"
 #include "proxy/replica/recovery/checkpointer.h"
 #include "proxy/replica/recovery/upgrade.h"
+#include "proxy/replica/role/flow_control.h"
 #include "runtime/control/verdict.h"
 
 namespace crane::node {
@@ -53,11 +53,11 @@ struct NodeStatus {
   std::uint64_t reigns = 0;                            // of which this replica knew the leader
   std::int64_t lag_ns = 0;  // age of the oldest entry that a follower's server has not taken
   // A leader's word of the others; one that is not in it is near.
-  std::map<std::uint8_t, proxy::FollowerLag> follower_lags;
+  std::map<std::uint8_t, replica::FollowerLag> follower_lags;
   LatencyHistogram commit_times;    // of what it proposed
   std::uint64_t spooled_bytes = 0;  // committed, and not in the server's memory yet
   std::uint64_t wakeups = 0;        // of the node
-  proxy::FollowerLag lag_of(ReplicaId follower) const;
+  replica::FollowerLag lag_of(ReplicaId follower) const;
   // The server's ports and those of this host, when the node runs by itself.
   std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;
   int server_exit = -1;             // its status once the log says that it ended

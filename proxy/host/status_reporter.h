@@ -17,10 +17,8 @@
 #include "proxy/host/event_log.h"
 #include "proxy/host/event_loop.h"
 #include "proxy/host/host_role.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/live_check.h"
 #include "proxy/host/log_intake.h"
-#include "proxy/host/pacing.h"
 #include "proxy/host/peer_notes.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/recovery/recovery.h"
@@ -30,6 +28,8 @@
 #include "proxy/host/stall_watch.h"
 #include "proxy/host/status.h"
 #include "proxy/host/stuck_watch.h"
+#include "proxy/replica/role/leadership.h"
+#include "proxy/replica/role/pacing.h"
 #include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
 
@@ -44,8 +44,8 @@ struct StatusSources {
   const LiveCheck& live_check;
   const LogIntake& intake;
   const EventLoop& loop;
-  const Leadership& leadership;
-  const ProgressReporter& progress;
+  const replica::Leadership& leadership;
+  const replica::ProgressReporter& progress;
   const proxy::Proxy& proxy;
   const Proposals& proposals;
   const Service& service;

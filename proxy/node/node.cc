@@ -29,6 +29,8 @@ constexpr std::int64_t kPollNs = 1'000'000;
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;
 // How long output may lie while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;
+// From here on the log tells how far virtual time is behind.
+constexpr std::int64_t kReportBehindNs = 1'000'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
 
@@ -40,18 +42,7 @@ std::int64_t soonest(std::uint64_t due_ns) noexcept {
 }  // namespace
 
 Node::Node(const Config& config, int control_fd, NodeMode& mode)
-    : config_(config),
-      mode_(mode),
-      agreed_(digests_of(config)),
-      supervisor_(control_fd),
-      leadership_([this](EntryType type, std::int64_t stamp_ns, GrantTurns grant,
-                         std::span<const std::byte> body) -> Result<Index> {
-        if (server_->segment().short_of_memory()) {
-          return Error{Code::kBusy, 0, "no room in shared memory for the server"};
-        }
-        return consensus_->propose(static_cast<std::uint8_t>(type),
-                                   static_cast<std::uint64_t>(stamp_ns), grant, body);
-      }) {}
+    : config_(config), mode_(mode), agreed_(digests_of(config)), supervisor_(control_fd) {}
 
 // Backwards; consensus last, because the others ask it.
 Node::~Node() {
@@ -181,7 +172,11 @@ void Node::propose_inputs() {
   const bool all = leadership_.waits_for_inputs() && proxy_->leading() &&
                    proxy_->read_all(leadership_.outages());
   proposals_->propose_inputs();
-  if (all && proxy_->batch().empty()) leadership_.resume_time(now_ns_);
+  if (!all || !proxy_->batch().empty()) return;
+  const std::int64_t behind_ns = leadership_.resume_time(now_ns_);
+  if (behind_ns < kReportBehindNs) return;
+  spdlog::info("virtual time is {} ms behind after an outage, and catches up",
+               behind_ns / 1'000'000);
 }
 
 bool Node::work_waiting() const noexcept {
@@ -227,18 +222,20 @@ void Node::sleep_until_event() {
 std::int64_t Node::report_progress() {
   if (!mode_.member() || recovery_->acceptor_only()) return proxy::kNever;
   const Index applied = server_->applied();
-  progress_->committed(intake_->last_for_server(), now_ns_);
+  progress_.committed(intake_->last_for_server(), now_ns_);
   if (recovery_->catches_up()) {
-    recovery_->step_catch_up(progress_->behind_ns(applied, now_ns_));
+    recovery_->step_catch_up(progress_.behind_ns(applied, now_ns_));
   }
-  if (const auto lag = progress_->new_lag(applied, recovery_->catches_up(), now_ns_)) {
+  if (const auto lag = progress_.new_lag(applied, recovery_->catches_up(), now_ns_)) {
     consensus_->lags(static_cast<std::uint64_t>(lag->ns), lag->ran);
   }
   if (leadership_.leads() || recovery_->holds_log() ||
       value(leadership_.leader()) >= config_.replicas) {
     return proxy::kNever;
   }
-  return progress_->step(applied, recovery_->catches_up(), now_ns_);
+  const auto next = progress_.step(applied, recovery_->catches_up(), now_ns_);
+  if (next.note) (void)send(*consensus_, leadership_.leader(), *next.note);
+  return next.due_ns;
 }
 
 // Another replica's server may be further than the own one while this replica leads.
@@ -250,7 +247,7 @@ std::int64_t Node::watch_lead() {
   replica::LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;
   if (leads && !no_server) {
-    seen.behind_ns = progress_->behind_ns(applied, now_ns_);
+    seen.behind_ns = progress_.behind_ns(applied, now_ns_);
     seen.clock = dmt::clock_now(server_->layout());
   }
   if (leads && (no_server || seen.behind_ns >= replica::LeadWatch::kAskAfterNs)) {

@@ -30,13 +30,11 @@
 #include "proxy/host/event_loop.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/http/http_service.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/listeners.h"
 #include "proxy/host/live_check.h"
 #include "proxy/host/log_intake.h"
 #include "proxy/host/mode.h"
 #include "proxy/host/operator_requests.h"
-#include "proxy/host/pacing.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/recovery/recovery.h"
 #include "proxy/host/replica_server.h"
@@ -46,11 +44,13 @@
 #include "proxy/host/status_reporter.h"
 #include "proxy/host/supervisor.h"
 #include "proxy/replica/role/lead_watch.h"
+#include "proxy/replica/role/leadership.h"
+#include "proxy/replica/role/pacing.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
 
-class Node {
+class Node final : public Proposals::Owner, public Service::Owner {
  public:
   // `mode` outlives the node.
   Node(const Config& config, int control_fd, NodeMode& mode);
@@ -101,6 +101,15 @@ class Node {
   void server_started(pid_t pid);
   void server_ended(int status);
 
+  // --- what the parts ask of each other (node_events.cc)
+  Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
+                       std::span<const std::byte> body) override;
+  std::vector<consensus::MemberStatus> members() override { return consensus_->members(); }
+  void drain_server() override { server_->drain(); }
+  void reign_began() override { live_check_->lead(); }
+  void status_changed() override { status_->changed(now_ns_); }
+  bool has_supervisor() const override { return supervisor_.present(); }
+
   // When a part wants to be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {
     std::int64_t consensus = proxy::kNever, requests = proxy::kNever, stalls = proxy::kNever,
@@ -116,10 +125,10 @@ class Node {
   EventLoop loop_;  // outlives all that listens to it
   Supervisor supervisor_;
   Shutdown end_;
-  Leadership leadership_;
+  replica::Leadership leadership_;
   std::unique_ptr<consensus::Consensus> consensus_;
   std::unique_ptr<LogIntake> intake_;
-  std::unique_ptr<ProgressReporter> progress_;
+  replica::ProgressReporter progress_;
   std::unique_ptr<Recovery> recovery_;
   std::unique_ptr<ReplicaServer> server_;
   std::unique_ptr<proxy::Proxy> proxy_;

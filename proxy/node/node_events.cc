@@ -62,6 +62,17 @@ void Node::hear(ReplicaId from, const replica::StandingMessage& message) {
   (void)send(*consensus_, from, answer);
 }
 
+// --- proposals ----------------------------------------------------------------------------------
+
+Result<Index> Node::append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
+                           std::span<const std::byte> body) {
+  if (server_->segment().short_of_memory()) {
+    return Error{Code::kBusy, 0, "no room in shared memory for the server"};
+  }
+  return consensus_->propose(static_cast<std::uint8_t>(proposal.type),
+                             static_cast<std::uint64_t>(proposal.stamp_ns), grant, body);
+}
+
 // --- the log ------------------------------------------------------------------------------------
 
 void Node::on_committed(const consensus::EntryView& entry) {

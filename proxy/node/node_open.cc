@@ -96,9 +96,10 @@ std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool m
 
 // Another crane-run has taken this replica over: it hears all that it would know had it been there
 // from the beginning.
-void introduce(Supervisor& supervisor, const proxy::Proxy& proxy, const Leadership& leadership,
-               const Recovery& recovery, const ReplicaServer& server,
-               const consensus::Consensus& group, Listeners& listeners) {
+void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
+               const replica::Leadership& leadership, const Recovery& recovery,
+               const ReplicaServer& server, const consensus::Consensus& group,
+               Listeners& listeners) {
   spdlog::info("another crane-run has taken this replica over");
   proxy.for_each_listener([&](std::uint16_t port, int fd) { supervisor.hand_over(port, fd); });
   supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
@@ -152,13 +153,10 @@ void Node::open_log_side() {
     deliver(entry, was_held);
   };
   intake_ = std::make_unique<LogIntake>(std::move(intake));
-  progress_ = std::make_unique<ProgressReporter>([this](const replica::ProgressMessage& note) {
-    (void)send(*consensus_, leadership_.leader(), note);
-  });
   RecoveryActions recovery;
   recovery.on_event = [this] { server_->node_awake(); };
   recovery.propose = [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
-    return leadership_.propose(type, grant, body, now_ns_);
+    return proposals_->propose(type, grant, body, now_ns_);
   };
   recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
   recovery.input_grant = [this] { return proposals_->input_grant(); };
@@ -171,7 +169,7 @@ void Node::open_log_side() {
   recovery.refusal_changed = [this](const std::string& reason) {
     supervisor_.refused_dumps(reason);
   };
-  recovery.caught_up = [this] { progress_->caught_up(); };
+  recovery.caught_up = [this] { progress_.caught_up(); };
   recovery.failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
   recovery_ = std::make_unique<Recovery>(loop_.base(), config_, leadership_, agreed_,
                                          mode_.member(), std::move(recovery));
@@ -219,7 +217,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   proxy_ = std::make_unique<proxy::Proxy>(
       loop_.base(), proxy_options(layout, config_, mode_.member()),
       [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
-        return leadership_.propose(type, grant, body, now_ns_);
+        return proposals_->propose(type, grant, body, now_ns_);
       },
       [this] { server_->node_awake(); });
   if (sockets) proxy_->share(std::move(sockets));
@@ -234,24 +232,15 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
                     [this](ExitStatus status, const std::string& why) { fail(status, why); }});
     host_->keep_connections();
   }
-  proposals_ = std::make_unique<Proposals>(config_, agreed_, layout, leadership_, *proxy_,
-                                           [this] { return consensus_->members(); });
-  ServiceActions service;
-  service.drain = [this] { server_->drain(); };
-  service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
-  service.started = [this] { live_check_->lead(); };
-  service.changed = [this] { status_->changed(now_ns_); };
-  service.supervised = [this] { return supervisor_.present(); };
-  service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
-                                       std::move(service));
-  listeners_ = std::make_unique<Listeners>(layout, *proxy_, host_.get(), supervisor_, leadership_,
-                                           *proposals_);
+  proposals_ = std::make_unique<Proposals>(*this, config_, agreed_, layout, leadership_, *proxy_);
+  service_ =
+      std::make_unique<Service>(*this, layout, leadership_, *proxy_, *proposals_, host_.get());
+  listeners_ = std::make_unique<Listeners>(layout, *proxy_, host_.get(), supervisor_, *proposals_);
 }
 
 void Node::open_checks() {
   dmt::Layout& layout = server_->layout();
-  stalls_ =
-      std::make_unique<StallWatch>(layout, config_.replicas, *server_, leadership_, *proposals_);
+  stalls_ = std::make_unique<StallWatch>(layout, config_.replicas, *server_, *proposals_);
 
   live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 
@@ -342,7 +331,7 @@ bool Node::open_group() {
   }
   consensus_ = std::move(opened).value();
   if (config_.restore || consensus_->status().last != Index{0}) {
-    progress_->recovers(static_cast<std::uint64_t>(monotonic_ns()));
+    progress_.recovers(static_cast<std::uint64_t>(monotonic_ns()));
   }
   live_check_->opened(*consensus_);
   recovery_->opened(*consensus_);
@@ -358,7 +347,7 @@ bool Node::open_group() {
 void Node::open_operators() {
   status_ = std::make_unique<StatusReporter>(StatusSources{
       config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, loop_, leadership_,
-      *progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
+      progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
   OperatorActions actions;
   actions.status = [this] { return status_->answer(); };
   actions.checkpoint = [this](const control::Message& request) { return recovery_->ask(request); };

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Flow control (proxy/clients/flow_control.h): while both followers are slow, clients of the leader
-wait for the faster one; with --lag 0 they do not. While both are stopped clients are served, also
-when the log since the newest checkpoint fills the ring, as none can be taken (KEEP-1)."""
+"""Flow control (proxy/replica/role/flow_control.h): while both followers are slow, clients of the
+leader wait for the faster one; with --lag 0 they do not. While both are stopped clients are served,
+also when the log since the newest checkpoint fills the ring, as none can be taken (KEEP-1)."""
 import contextlib
 import os
 import signal

@@ -141,7 +141,7 @@ void add_log(Families& f, const NodeStatus& s) {
     f.gauge("crane_follower_connected", "Whether the follower's process is there (leader only).",
             m.connected ? 1.0 : 0.0, follower);
     if (!m.connected) continue;
-    const proxy::FollowerLag lag = s.lag_of(m.id);
+    const replica::FollowerLag lag = s.lag_of(m.id);
     f.gauge("crane_follower_lag_entries",
             "Entries that the leader's server took and the follower's did not (leader only).",
             static_cast<double>(lag.entries), follower);

@@ -62,7 +62,7 @@ replica::ServerReport report_of(const control::Readiness& told) {
 
 }  // namespace
 
-Recovery::Recovery(event_base* base, const Config& config, const Leadership& leadership,
+Recovery::Recovery(event_base* base, const Config& config, const replica::Leadership& leadership,
                    const Agreed& agreed, bool member, RecoveryActions actions)
     : base_(base),
       config_(config),

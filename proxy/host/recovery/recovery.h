@@ -27,7 +27,6 @@
 #include "dmt/sequence/output.h"
 #include "proxy/host/agreed.h"
 #include "proxy/host/config.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/recovery/checkpoint_packer.h"
 #include "proxy/host/recovery/server_dump.h"
 #include "proxy/host/recovery/server_parts.h"
@@ -38,6 +37,7 @@
 #include "proxy/host/recovery/starting_point.h"
 #include "proxy/host/status.h"
 #include "proxy/replica/recovery/recovery.h"
+#include "proxy/replica/role/leadership.h"
 #include "runtime/control/schema.h"
 #include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
@@ -68,7 +68,7 @@ struct RecoveryActions {
 class Recovery final : public EventSink {
  public:
   // `member`: a replay takes no checkpoints.  The references outlive it.
-  Recovery(event_base* base, const Config& config, const Leadership& leadership,
+  Recovery(event_base* base, const Config& config, const replica::Leadership& leadership,
            const Agreed& agreed, bool member, RecoveryActions actions);
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
@@ -205,7 +205,7 @@ class Recovery final : public EventSink {
 
   event_base* base_;
   const Config& config_;
-  const Leadership& leadership_;
+  const replica::Leadership& leadership_;
   const Agreed& agreed_;
   const bool member_;
   const RecoveryActions actions_;

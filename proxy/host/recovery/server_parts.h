@@ -9,7 +9,6 @@
 
 #include "dmt/layout.h"
 #include "proxy/host/config.h"
-#include "proxy/host/leadership.h"
 #include "proxy/host/live_check.h"
 #include "proxy/host/log_intake.h"
 #include "proxy/host/outputs.h"
@@ -19,6 +18,7 @@
 #include "proxy/host/server_monitor.h"
 #include "proxy/host/slot0.h"
 #include "proxy/host/stall_watch.h"
+#include "proxy/replica/role/leadership.h"
 #include "proxy/replica/step.h"
 
 namespace crane::node {
@@ -42,7 +42,7 @@ struct ServerParts {
   StallWatch& stalls;
   LogIntake& intake;
   const LiveCheck& live_check;
-  const Leadership& leadership;
+  const replica::Leadership& leadership;
   const ServerExit& exit;
   // Hands on what the server has put out.
   std::function<void()> drain;

@@ -16,10 +16,10 @@
 #include "dmt/base/assert.h"
 #include "dmt/scheduler.h"
 #include "proxy/clients/encode.h"
-#include "proxy/clients/grants.h"
 #include "proxy/host/control.h"
 #include "proxy/host/recovery/recovery.h"
 #include "proxy/host/recovery/starting_point.h"
+#include "proxy/replica/role/grants.h"
 #include "runtime/setup/program.h"
 
 namespace crane::node {

@@ -49,9 +49,7 @@ proxy::ProxyOptions alone() {
 struct World {
   event_base* base = event_base_new();
   Config config;
-  Leadership leadership{[](EntryType, std::int64_t, GrantTurns, std::span<const std::byte>) {
-    return Result<Index>(Index{1});
-  }};
+  replica::Leadership leadership;
   std::unique_ptr<proxy::Proxy> proxy;
   std::unique_ptr<HostRole> host;
   std::uint16_t port = 0;  // of both hosts

@@ -21,8 +21,7 @@ struct World {
   unsigned with_servers = 3;  // replicas 0, 1, ..
   Config config;
   test::FakeConsensus group;
-  Leadership leadership{[](EntryType, std::int64_t, GrantTurns,
-                           std::span<const std::byte>) -> Result<Index> { return Index{1}; }};
+  replica::Leadership leadership;
   Supervisor supervisor{-1};
   bool dumping = false, left = false;
   std::int64_t lets_in_ns = 0;
@@ -121,7 +120,7 @@ TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the la
   CHECK(ask(R"({"do":"transfer"})")["ok"] == true);
   REQUIRE(group.asked.size() == 2);
   CHECK(group.asked.back() == "fit");
-  CHECK(requests->step(monotonic_ns()) == proxy::kNever);
+  CHECK(requests->step(monotonic_ns()) == replica::kNever);
 }
 
 TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", "[requests]") {
@@ -130,9 +129,9 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
   const std::int64_t now = monotonic_ns();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
   CHECK(requests->hands_over());
-  CHECK(requests->step(now) != proxy::kNever);
+  CHECK(requests->step(now) != replica::kNever);
   CHECK(group.asked.empty());
-  CHECK(requests->step(now + 2 * kLongNs) == proxy::kNever);
+  CHECK(requests->step(now + 2 * kLongNs) == replica::kNever);
   CHECK_FALSE(requests->hands_over());
   CHECK(group.asked.back() == "transfer 2");
   // Meanwhile another one leads.

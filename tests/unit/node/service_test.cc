@@ -26,7 +26,7 @@ namespace {
 
 constexpr View kFirst{256}, kSecond{512};
 
-struct World : test::SegmentMemory {
+struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   struct Proposed {
     EntryType type;
     std::vector<std::byte> body;
@@ -37,31 +37,29 @@ struct World : test::SegmentMemory {
   std::vector<Proposed> log;
   Index applied{};
   std::vector<std::string> told;
-  std::vector<consensus::MemberStatus> members;
+  std::vector<consensus::MemberStatus> present;
   bool supervised = true;
-  Leadership leadership{[this](EntryType type, std::int64_t, GrantTurns,
-                               std::span<const std::byte> body) -> Result<Index> {
-    log.push_back({type, {body.begin(), body.end()}});
-    return Index{log.size()};
-  }};
+  replica::Leadership leadership;
   proxy::Proxy proxy{
       base,
       {},
       [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
       [] {}};
-  Proposals proposals{config, agreed, w, leadership, proxy, [this] { return members; }};
-  Service service{
-      w,
-      leadership,
-      proxy,
-      proposals,
-      nullptr,
-      {[this] { told.emplace_back("drained"); }, [this] { told.emplace_back("took over"); },
-       [this] { told.emplace_back("started"); }, [this] { told.emplace_back("changed"); },
-       [this] { return supervised; }}};
+  Proposals proposals{*this, config, agreed, w, leadership, proxy};
+  Service service{*this, w, leadership, proxy, proposals, nullptr};
 
   World() { agreed.fill(7); }
-  ~World() { event_base_free(base); }
+  Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns,
+                       std::span<const std::byte> body) override {
+    log.push_back({proposal.type, {body.begin(), body.end()}});
+    return Index{log.size()};
+  }
+  std::vector<consensus::MemberStatus> members() override { return present; }
+  void drain_server() override { told.emplace_back("drained"); }
+  void reign_began() override { told.emplace_back("started"); }
+  void status_changed() override { told.emplace_back("changed"); }
+  bool has_supervisor() const override { return supervised; }
+  virtual ~World() { event_base_free(base); }
   static Config configuration() {
     Config c;
     c.replicas = 3;
@@ -97,15 +95,15 @@ TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
 }
 
 TEST_CASE_METHOD(World, "an earlier leader's sockets are collected behind START", "[service]") {
-  CHECK(service.due_ns() == proxy::kNever);
+  CHECK(service.due_ns() == replica::kNever);
   lead();
   CHECK(service.due_ns() == 1000);  // at once, but START goes to the server first
   follow();
-  CHECK(service.due_ns() == proxy::kNever);
+  CHECK(service.due_ns() == replica::kNever);
   lead(kSecond);
   leadership.role(consensus::Role::kFollower, View{768}, ReplicaId{1});
   follow();
-  CHECK(service.due_ns() == proxy::kNever);  // deposed before
+  CHECK(service.due_ns() == replica::kNever);  // deposed before
 }
 
 TEST_CASE_METHOD(World, "START says what must be equal on all replicas", "[service]") {
@@ -126,7 +124,7 @@ TEST_CASE_METHOD(World, "a deposed replica resets its clients first", "[service]
   CHECK_FALSE(proxy.leading());
   CHECK_FALSE(leads_in_segment());
   CHECK(told == Told{"changed", "changed"});
-  CHECK(proposals.due_ns() == proxy::kNever);
+  CHECK(proposals.due_ns() == replica::kNever);
 }
 
 TEST_CASE_METHOD(World, "an earlier reign's START takes no clients", "[service][SERVE-1]") {
@@ -158,7 +156,7 @@ TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service]
     m.id = ReplicaId{i};
     m.role = consensus::MemberRole::kVoter;
     m.connected = true;
-    members.push_back(m);
+    present.push_back(m);
   }
   proposals.pace(Index{1}, 0, false, kSecondNs);
   proposals.pace(Index{9}, 0, false, 2 * kSecondNs);
@@ -232,7 +230,7 @@ TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
   Supervisor supervisor(ends[0]);
-  Listeners listeners(w, proxy, nullptr, supervisor, leadership, proposals);
+  Listeners listeners(w, proxy, nullptr, supervisor, proposals);
   w.files[1].kind = dmt::FileKind::kListener;
   w.files[1].listener.port = 6379;
   w.files[1].listener.backlog = 511;

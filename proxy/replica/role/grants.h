@@ -19,9 +19,7 @@
 #include "dmt/sequence/entry.h"
 #include "proxy/replica/deadline.h"
 
-namespace crane::proxy {
-
-using replica::kNever;
+namespace crane::replica {
 
 struct GrantOptions {
   bool classic = false;  // CRANE's own rule: inputs grant nothing, stall -> wait -> bubble
@@ -72,4 +70,4 @@ class GrantPolicy {
   std::int64_t last_time_ns_ = std::numeric_limits<std::int64_t>::min() / 2;
 };
 
-}  // namespace crane::proxy
+}  // namespace crane::replica

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/virtual_clock.h"
+#include "proxy/replica/role/virtual_clock.h"
 
 #include <algorithm>
 
 #include "dmt/base/assert.h"
-#include "proxy/clients/tuning.h"
+#include "proxy/replica/role/tuning.h"
 
-namespace crane::proxy {
+namespace crane::replica {
 namespace {
 
 constexpr std::int64_t kNotBefore = std::numeric_limits<std::int64_t>::max();
@@ -112,4 +112,4 @@ void VirtualClock::resume(std::int64_t mono_ns) noexcept {
   awake_until_ns_ = mono_ns + kOutageNs;
 }
 
-}  // namespace crane::proxy
+}  // namespace crane::replica

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/grants.h"
+#include "proxy/replica/role/grants.h"
 
 #include <catch2/catch.hpp>
 #include <random>
 
 using namespace crane;
-using namespace crane::proxy;
+using namespace crane::replica;
 
 namespace {
 Observation at(std::int64_t now_ns) {

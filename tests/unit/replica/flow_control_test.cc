@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/flow_control.h"
+#include "proxy/replica/role/flow_control.h"
 
 #include <catch2/catch.hpp>
 #include <limits>
 #include <vector>
 
 using namespace crane;
-using namespace crane::proxy;
+using namespace crane::replica;
 
 namespace {
 constexpr std::int64_t kMs = 1'000'000;

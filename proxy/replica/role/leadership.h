@@ -6,7 +6,7 @@
 // START.  A change of the role is noted when consensus tells of it, and carried out by the node at
 // a point where no connection is in use (take_deposed(), take_changed()).
 //
-// Threads: the node's one thread.  Pure: no clock, no I/O but `append`.
+// Pure.  Threads: the node's one thread.
 // INVARIANT LEAD-1  START is proposed exactly once per view that this node leads, before anything
 //               else.
 // INVARIANT LEAD-2  Clients are taken only after the own server admitted the own START (C8).
@@ -15,26 +15,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <utility>
 
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
-#include "proxy/clients/virtual_clock.h"
 #include "proxy/replica/role/commit_times.h"
+#include "proxy/replica/role/virtual_clock.h"
 
-namespace crane::node {
+namespace crane::replica {
 
 class Leadership {
  public:
-  using Append = std::function<Result<Index>(EntryType type, std::int64_t stamp_ns,
-                                             GrantTurns grant, std::span<const std::byte> body)>;
-
-  explicit Leadership(Append append) : append_(std::move(append)) {}
-
   // --- what consensus tells
   void role(consensus::Role role, View view, ReplicaId leader);
   // An entry of the application was committed: virtual time has come to its stamp.
@@ -67,11 +60,16 @@ class Leadership {
   bool admitted(Index applied) const noexcept { return started() && applied >= start_; }
 
   // --- proposing
-  // kBusy: in a later round.
-  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
-                        std::int64_t now_ns);
-  // kNotLeader: never in this view.
-  Outcome propose_start(GrantTurns grant, std::span<const std::byte> body, std::int64_t now_ns);
+  // What an entry that is to be proposed now carries.  kNotLeader: never in this view; kBusy: not
+  // before START (LEAD-1).
+  struct Proposal {
+    EntryType type{};
+    View view{};
+    std::int64_t stamp_ns = 0;
+  };
+  Result<Proposal> begin_proposal(EntryType type, std::int64_t now_ns);
+  // What consensus made of it: its place in the log, or kBusy: in a later round.
+  void proposed(const Proposal& proposal, const Result<Index>& index, std::int64_t now_ns);
   // The last one that clients or the server wait for.
   Index proposed() const noexcept { return proposed_; }
   // Consensus took no more the last time.
@@ -86,9 +84,12 @@ class Leadership {
   // An outage is over: all clients are to be read once before virtual time continues.
   bool waits_for_inputs() const noexcept { return clock_.waits_for_inputs(); }
   std::uint64_t outages() const noexcept { return clock_.outages(); }
-  // What they had sent was proposed.
-  void resume_time(std::int64_t now_ns);
-  // By the wall clock virtual time would be `virtual_ns`.  Before propose_start().
+  // What they had sent was proposed; how far virtual time is behind then.
+  std::int64_t resume_time(std::int64_t now_ns) noexcept {
+    clock_.resume(now_ns);
+    return clock_.behind_ns(now_ns);
+  }
+  // By the wall clock virtual time would be `virtual_ns`.  Before START.
   void aim(std::int64_t virtual_ns, std::int64_t now_ns) noexcept {
     clock_.aim(virtual_ns, now_ns);
   }
@@ -98,14 +99,13 @@ class Leadership {
   }
 
  private:
-  const Append append_;
-  proxy::VirtualClock clock_;
+  VirtualClock clock_;
   consensus::Role role_ = consensus::Role::kFollower;
   View view_{};
   ReplicaId leader_{};
   View led_view_{};  // the last one whose leader was known
   std::uint64_t reigns_ = 0;
-  replica::CommitTimes times_;
+  CommitTimes times_;
   bool leads_ = false;
   bool deposed_ = false;  // clients are still to be reset
   bool changed_ = false;
@@ -116,4 +116,4 @@ class Leadership {
   bool busy_ = false;
 };
 
-}  // namespace crane::node
+}  // namespace crane::replica

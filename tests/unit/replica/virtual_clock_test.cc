@@ -2,13 +2,13 @@
 // GOAL    An outage makes none of the server's timers due before the inputs that waited for its
 // end. METHOD  One replica's clock; the test is the log, the event loop and the wall clock. CHECKS
 // CLOCK-1, CLOCK-2, CLOCK-3, CLOCK-4; slewing; the wall clock; the timer that mono_at() sets.
-#include "proxy/clients/virtual_clock.h"
+#include "proxy/replica/role/virtual_clock.h"
 
 #include <catch2/catch.hpp>
 
-#include "proxy/clients/tuning.h"
+#include "proxy/replica/role/tuning.h"
 
-using namespace crane::proxy;
+using namespace crane::replica;
 
 namespace {
 

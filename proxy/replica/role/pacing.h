@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How fast clients are read: as fast as the own server admits, and while a majority's servers are
-// near (proxy/clients/flow_control.h).  A follower tells its leader how far its server is.
+// near (proxy/replica/role/flow_control.h).  A follower tells its leader how far its server is.
 //
-// Threads: the node's one thread.
+// Pure.  Threads: the node's one thread.
 // Clients are paused while the pipeline is over its bounds, consensus takes nothing, or followers
 // are waited for; they go on only when half of the pipeline is free again.
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <vector>
+#include <span>
 
-#include "consensus/consensus.h"
 #include "dmt/base/ids.h"
-#include "proxy/clients/flow_control.h"
-#include "proxy/clients/grants.h"
+#include "proxy/replica/role/flow_control.h"
+#include "proxy/replica/role/grants.h"
 
-namespace crane::node {
+namespace crane::replica {
 
 // The leader's side.
 class ClientPacing {
@@ -30,21 +29,27 @@ class ClientPacing {
     Index applied{};
     Index proposed{};
     std::uint64_t waiting_bytes = 0;  // committed, and not admitted by the own server
+    // Needed while anybody_late() only.
+    std::span<const ReplicaId> others;  // voters that are there, but for this replica
+    std::size_t voters = 0;
   };
-  using Members = std::function<std::vector<consensus::MemberStatus>()>;
+  struct Next {
+    bool pause = false;   // clients are to be paused from here on
+    bool report = false;  // an operator is to hear that clients wait for followers
+  };
 
   // `lag_ns`: as far as a majority may be behind; 0: followers are not waited for.
-  ClientPacing(ReplicaId self, std::int64_t lag_ns, Members members);
+  explicit ClientPacing(std::int64_t lag_ns) noexcept : flow_(lag_ns) {}
 
   void lead() noexcept { flow_.lead(); }
-  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) noexcept {
+  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
     flow_.heard(from, note, now_ns);
   }
-  proxy::FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
+  FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
     return flow_.lag_of(who, now_ns);
   }
-  // Whether clients are to be paused from here on.
-  bool step(const Seen& seen, std::int64_t now_ns);
+  bool anybody_late(std::int64_t now_ns) const noexcept { return flow_.anybody_late(now_ns); }
+  Next step(const Seen& seen, std::int64_t now_ns) noexcept;
   // Followers are waited for (FLOW-1).
   bool waits() const noexcept { return since_ns_ != 0; }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
@@ -54,28 +59,19 @@ class ClientPacing {
   }
 
  private:
-  bool must_wait(bool leads, std::int64_t now_ns) const;
-  void note(bool waits, std::int64_t now_ns);
+  bool note(bool waits, std::int64_t now_ns) noexcept;
 
-  const ReplicaId self_;
-  const std::int64_t lag_ns_;
-  const Members members_;
-  proxy::FlowControl flow_;
+  FlowControl flow_;
   std::int64_t since_ns_ = 0;   // 0: none is waited for
   std::int64_t waited_ns_ = 0;  // in all
   std::int64_t held_since_ns_ = 0;
-  std::int64_t logged_ns_ = 0;
+  std::int64_t reported_ns_ = 0;
 };
 
 // A follower's side.
 class ProgressReporter {
  public:
   static constexpr std::int64_t kLagStepNs = 2'000'000;
-
-  // A note that is lost is followed by the next one.
-  using Send = std::function<void(const replica::ProgressMessage& note)>;
-
-  explicit ProgressReporter(Send send) : send_(std::move(send)) {}
 
   // This replica began with less than the log has; `life` tells this return from others.
   void recovers(std::uint64_t life) noexcept { life_ = life; }
@@ -93,14 +89,17 @@ class ProgressReporter {
   std::int64_t behind_ns(Index applied, std::int64_t now_ns) const noexcept {
     return report_.behind_ns(applied, now_ns);
   }
+  struct Next {
+    std::optional<ProgressMessage> note;  // for the leader; one that is lost is followed by another
+    std::int64_t due_ns = kNever;
+  };
   // `recovers`: it has not caught up yet.
-  std::int64_t step(Index applied, bool recovers, std::int64_t now_ns);
+  Next step(Index applied, bool recovers, std::int64_t now_ns) noexcept;
 
  private:
-  const Send send_;
-  proxy::ProgressReport report_;
+  ProgressReport report_;
   std::uint64_t life_ = 0;
   Lag lag_;  // as new_lag() gave it last
 };
 
-}  // namespace crane::node
+}  // namespace crane::replica

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/grants.h"
+#include "proxy/replica/role/grants.h"
 
 #include <algorithm>
 
 #include "dmt/base/assert.h"
 
-namespace crane::proxy {
+namespace crane::replica {
 
 Decision GrantPolicy::step(const Observation& seen) noexcept {
   if (!seen.stalled) stalled_since_ns_ = kNever;
@@ -47,4 +47,4 @@ Decision GrantPolicy::bubble(const Observation& seen) noexcept {
   return {Propose::kBubble, grant, kNever};
 }
 
-}  // namespace crane::proxy
+}  // namespace crane::replica

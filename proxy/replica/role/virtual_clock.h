@@ -27,7 +27,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace crane::proxy {
+namespace crane::replica {
 
 class VirtualClock {
  public:
@@ -89,4 +89,4 @@ class VirtualClock {
   std::uint64_t outages_ = 0;
 };
 
-}  // namespace crane::proxy
+}  // namespace crane::replica

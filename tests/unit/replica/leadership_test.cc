@@ -2,13 +2,13 @@
 // GOAL    What a replica may propose, and when it serves, follow from its role alone.
 // METHOD  A Leadership without consensus: the test elects, deposes, and is the log.
 // CHECKS  LEAD-1, LEAD-2, LEAD-3; stamps that never go back; busy proposals.
-#include "proxy/host/leadership.h"
+#include "proxy/replica/role/leadership.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 using consensus::Role;
 
 namespace {
@@ -19,16 +19,22 @@ struct World {
   bool full = false;
   std::vector<EntryType> log;
   std::vector<std::int64_t> stamps;
-  Leadership leadership{[this](EntryType type, std::int64_t stamp, GrantTurns,
-                               std::span<const std::byte>) -> Result<Index> {
-    if (full) return Error{Code::kBusy, 0, "full"};
-    log.push_back(type);
-    stamps.push_back(stamp);
-    return Index{log.size()};
-  }};
+  Leadership leadership;
 
-  bool propose(EntryType type) { return leadership.propose(type, 0, {}, 1000).ok(); }
-  bool start() { return leadership.propose_start(0, {}, 1000).ok(); }
+  Result<Index> append(const Leadership::Proposal& proposal) {
+    if (full) return Error{Code::kBusy, 0, "full"};
+    log.push_back(proposal.type);
+    stamps.push_back(proposal.stamp_ns);
+    return Index{log.size()};
+  }
+  bool propose(EntryType type, std::int64_t now_ns = 1000) {
+    const auto proposal = leadership.begin_proposal(type, now_ns);
+    if (!proposal.ok()) return false;
+    const Result<Index> index = append(proposal.value());
+    leadership.proposed(proposal.value(), index, now_ns);
+    return index.ok();
+  }
+  bool start() { return propose(EntryType::kStart); }
   void lead(View view = kFirst) { leadership.role(Role::kLeader, view, ReplicaId{0}); }
 };
 
@@ -60,6 +66,7 @@ TEST_CASE_METHOD(World, "START is proposed again in each view that this node lea
   REQUIRE(start());
   lead(kSecond);  // deposed and elected again, unseen
   CHECK_FALSE(leadership.started());
+  CHECK_FALSE(propose(EntryType::kData));  // START comes first
   CHECK_FALSE(leadership.admitted(Index{9}));
   CHECK(leadership.take_deposed());
   CHECK_FALSE(leadership.take_deposed());
@@ -118,10 +125,10 @@ TEST_CASE_METHOD(World, "a new leader's stamps wait until its clients were read"
   leadership.committed({kFirst, Index{7}}, 100 * kSecond_ns, kSecond_ns);
   lead(kSecond);
   const auto propose_at = [this](EntryType type, std::int64_t now_ns) {
-    REQUIRE(leadership.propose(type, 0, {}, now_ns).ok());
+    REQUIRE(propose(type, now_ns));
     return stamps.back();
   };
-  REQUIRE(leadership.propose_start(0, {}, 21 * kSecond_ns).ok());
+  REQUIRE(propose(EntryType::kStart, 21 * kSecond_ns));
   CHECK(stamps.back() == 100 * kSecond_ns);
   CHECK(leadership.waits_for_inputs());
   leadership.committed({kSecond, Index{1}}, stamps.back(), 21 * kSecond_ns);

@@ -37,10 +37,10 @@
 #include <span>
 
 #include "dmt/base/ids.h"
-#include "proxy/clients/tuning.h"
 #include "proxy/replica/messages.h"
+#include "proxy/replica/role/tuning.h"
 
-namespace crane::proxy {
+namespace crane::replica {
 
 // Where a server, or the log, was when.
 class Trail {
@@ -105,7 +105,7 @@ class FlowControl {
   // Another reign begins: what was heard before is forgotten.
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
-  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
   // By what it last said; nothing for one that counts as near.
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
   bool anybody_late(std::int64_t now_ns) const noexcept;
@@ -116,7 +116,7 @@ class FlowControl {
 
  private:
   struct Follower {
-    replica::ProgressMessage said;
+    ProgressMessage said;
     std::uint64_t returned = 0;  // the last return that was heard of
     std::int64_t heard_ns = 0;   // 0: never
     std::int64_t came_ns = 0;    // when it was first heard to recover,
@@ -136,4 +136,4 @@ class FlowControl {
   std::int64_t heard_ns_ = 0;  // of anybody
 };
 
-}  // namespace crane::proxy
+}  // namespace crane::replica

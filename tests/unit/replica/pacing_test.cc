@@ -3,37 +3,32 @@
 // METHOD  The test is the server, the followers and the clock.
 // CHECKS  pauses begin at a bound and end at half of it; FLOW-1; a follower's reports of its
 //         return.
-#include "proxy/host/pacing.h"
+#include "proxy/replica/role/pacing.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "proxy/clients/tuning.h"
+#include "proxy/replica/role/tuning.h"
 
 using namespace crane;
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
 struct World {
-  std::vector<consensus::MemberStatus> members;
-  ClientPacing pacing{ReplicaId{0}, 100 * kMs, [this] { return members; }};
+  const std::vector<ReplicaId> others{ReplicaId{1}, ReplicaId{2}};
+  ClientPacing pacing{100 * kMs};
   ClientPacing::Seen seen;
 
   World() {
-    for (std::uint8_t i = 0; i < 3; ++i) {
-      consensus::MemberStatus m{};
-      m.id = ReplicaId{i};
-      m.role = consensus::MemberRole::kVoter;
-      m.connected = true;
-      members.push_back(m);
-    }
     seen.leads = true;
+    seen.others = others;
+    seen.voters = 3;
   }
   bool step(std::int64_t now_ns = kMs) {
-    seen.paused = pacing.step(seen, now_ns);
+    seen.paused = pacing.step(seen, now_ns).pause;
     return seen.paused;
   }
 };
@@ -42,23 +37,23 @@ struct World {
 
 TEST_CASE_METHOD(World, "a full pipeline pauses clients until half of it is free", "[pacing]") {
   seen.applied = Index{1};
-  seen.proposed = Index{1 + proxy::kPipelineEntries};
+  seen.proposed = Index{1 + kPipelineEntries};
   CHECK_FALSE(step());
-  seen.proposed = Index{2 + proxy::kPipelineEntries};
+  seen.proposed = Index{2 + kPipelineEntries};
   CHECK(step());
-  seen.applied = Index{2 + proxy::kPipelineEntries / 2};
+  seen.applied = Index{2 + kPipelineEntries / 2};
   CHECK(step());
-  seen.applied = Index{3 + proxy::kPipelineEntries / 2};
+  seen.applied = Index{3 + kPipelineEntries / 2};
   CHECK_FALSE(step());
 }
 
 TEST_CASE_METHOD(World, "bytes that the server has not admitted pause clients as well",
                  "[pacing]") {
-  seen.waiting_bytes = proxy::kPipelineBytes + 1;
+  seen.waiting_bytes = kPipelineBytes + 1;
   CHECK(step());
-  seen.waiting_bytes = proxy::kPipelineBytes / 2;
+  seen.waiting_bytes = kPipelineBytes / 2;
   CHECK(step());
-  seen.waiting_bytes = proxy::kPipelineBytes / 2 - 1;
+  seen.waiting_bytes = kPipelineBytes / 2 - 1;
   CHECK_FALSE(step());
 }
 
@@ -104,13 +99,18 @@ TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time 
 }
 
 TEST_CASE("a follower reports while it is behind, and that it recovers", "[pacing]") {
-  std::vector<replica::ProgressMessage> sent;
-  ProgressReporter reporter([&](const replica::ProgressMessage& note) { sent.push_back(note); });
+  std::vector<ProgressMessage> sent;
+  ProgressReporter reporter;
+  const auto step = [&](Index applied, std::int64_t now_ns) {
+    if (const auto next = reporter.step(applied, false, now_ns); next.note) {
+      sent.push_back(*next.note);
+    }
+  };
   reporter.recovers(42);
   std::int64_t now = 1'000 * kMs;
   for (std::uint64_t entry = 1; entry <= 2000; ++entry, now += kMs) {
     reporter.committed(Index{entry}, now);
-    (void)reporter.step(Index{1}, false, now);
+    step(Index{1}, now);
   }
   REQUIRE_FALSE(sent.empty());
   CHECK(sent.back().applied == 1);
@@ -118,11 +118,11 @@ TEST_CASE("a follower reports while it is behind, and that it recovers", "[pacin
 
   for (int i = 0; i < 10'000 && sent.back().recovers != 0; ++i, now += kMs) {
     reporter.committed(Index{2000 + static_cast<std::uint64_t>(i)}, now);
-    (void)reporter.step(Index{2000 + static_cast<std::uint64_t>(i)}, false, now);
+    step(Index{2000 + static_cast<std::uint64_t>(i)}, now);
     if (i % 1000 == 999) {  // one more late entry makes it report again
       reporter.committed(Index{20'000}, now);
       now += 1'000 * kMs;
-      (void)reporter.step(Index{2000}, false, now);
+      step(Index{2000}, now);
       break;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/flow_control.h"
+#include "proxy/replica/role/flow_control.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "dmt/base/assert.h"
 
-namespace crane::proxy {
+namespace crane::replica {
 namespace {
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 }  // namespace
@@ -76,8 +76,7 @@ void FlowControl::lead() noexcept {
   heard_ns_ = 0;
 }
 
-void FlowControl::heard(ReplicaId from, const replica::ProgressMessage& note,
-                        std::int64_t now_ns) noexcept {
+void FlowControl::heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
   if (note.recovers != 0 && note.recovers != f.returned) {
@@ -141,4 +140,4 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
   return (there >= needed && near < needed) || (bare && helps(now_ns));
 }
 
-}  // namespace crane::proxy
+}  // namespace crane::replica
