@@ -25,8 +25,8 @@ CheckIns::Connection::~Connection() {
   ::close(fd);
 }
 
-CheckIns::CheckIns(event_base* base, int listener, Take take)
-    : base_(base), take_(std::move(take)), pause_(base, "processes of the server", [this] {
+CheckIns::CheckIns(event_base* base, int listener, Owner& owner)
+    : base_(base), owner_(owner), pause_(base, "processes of the server", [this] {
         pause_.on() ? event_del(&listener_event_) : event_add(&listener_event_, nullptr);
       }) {
   event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
@@ -106,7 +106,7 @@ bool CheckIns::read(int fd) {
   } else if (got < 0 || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
     spdlog::warn("a check-in could not be read: {}", std::strerror(errno));
   } else {
-    take_(in, credentials.pid);
+    owner_.checked_in(in, credentials.pid);
   }
   return true;
 }

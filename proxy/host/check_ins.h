@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <functional>
 #include <list>
 #include <memory>
 
@@ -25,14 +24,20 @@ namespace crane::node {
 
 class CheckIns {
  public:
-  // A process of which the node is told, and its pid on this host, which the kernel vouches for.
-  // In the order of sending, for each process.  REQUIRES that it does not call forget().
-  using Take = std::function<void(const dmt::CheckIn& in, pid_t host_pid)>;
+  class Owner {
+   public:
+    // A process says that it is there; its pid on this host, which the kernel vouches for.  In the
+    // order of sending, for each process.  REQUIRES that it does not call forget().
+    virtual void checked_in(const dmt::CheckIn& in, pid_t host_pid) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
   // Connections that have said nothing yet; one more ends the oldest.
   static constexpr std::size_t kSilentMax = 256;
 
   // `listener`: non-blocking, the caller's.
-  CheckIns(event_base* base, int listener, Take take);
+  CheckIns(event_base* base, int listener, Owner& owner);
   ~CheckIns();
   CheckIns(const CheckIns&) = delete;
   CheckIns& operator=(const CheckIns&) = delete;
@@ -60,7 +65,7 @@ class CheckIns {
   void wait_for(int fd);
 
   event_base* base_;
-  Take take_;
+  Owner& owner_;
   event listener_event_{};
   std::list<std::unique_ptr<Connection>> silent_;  // the oldest first
   proxy::AcceptPause pause_;

@@ -19,9 +19,9 @@ constexpr int kBacklog = 16;
 
 }  // namespace
 
-ControlSocket::ControlSocket(event_base* base, ControlSocketActions actions)
-    : base_(base), actions_(std::move(actions)), pause_(base, "requests", [this] {
-        actions_.on_event();
+ControlSocket::ControlSocket(event_base* base, Owner& owner)
+    : base_(base), owner_(owner), pause_(base, "requests", [this] {
+        owner_.woke();
         if (fd_ >= 0) pause_.on() ? event_del(&event_) : event_add(&event_, nullptr);
       }) {}
 
@@ -55,7 +55,7 @@ void ControlSocket::close() {
 }
 
 void ControlSocket::accept() {
-  actions_.on_event();
+  owner_.woke();
   const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     (void)pause_.failed(errno, "the control socket");
@@ -82,15 +82,15 @@ void ControlSocket::accept() {
 
 // Its request is there, or its time is over.
 void ControlSocket::serve(const Connection& connection) {
-  actions_.on_event();
+  owner_.woke();
   const int fd = connection.fd;
   std::erase_if(connections_, [&](const auto& c) { return c.get() == &connection; });
   std::string request(kRequestMax + 1, '\0');  // what is longer is refused, not cut
   const ssize_t got = ::recv(fd, request.data(), request.size(), MSG_DONTWAIT);
   if (got > 0) {
     request.resize(static_cast<std::size_t>(got));
-    if (actions_.take_over(fd, request)) return;  // CTL-3
-    const std::string text = actions_.answer(request);
+    if (owner_.take_over(fd, request)) return;  // CTL-3
+    const std::string text = owner_.answer(request);
     if (::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
       spdlog::warn("a request was not answered: its sender has left ({})", std::strerror(errno));
     }

@@ -11,7 +11,6 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,16 +20,21 @@
 
 namespace crane::node {
 
-struct ControlSocketActions {
-  std::function<void()> on_event;  // before each of the following
-  // True: the connection is the callee's from here on.
-  std::function<bool(int fd, const std::string& request)> take_over;
-  std::function<std::string(const std::string& request)> answer;
-};
-
 class ControlSocket {
  public:
-  ControlSocket(event_base* base, ControlSocketActions actions);
+  class Owner {
+   public:
+    virtual void woke() = 0;  // before each of the following
+    // True: the connection is the callee's from here on.
+    virtual bool take_over(int fd, const std::string& request) = 0;
+    virtual std::string answer(const std::string& request) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `owner` outlives it.
+  ControlSocket(event_base* base, Owner& owner);
   ~ControlSocket() { close(); }
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
@@ -49,7 +53,7 @@ class ControlSocket {
   void serve(const Connection& connection);
 
   event_base* const base_;
-  const ControlSocketActions actions_;
+  Owner& owner_;
   int fd_ = -1;
   event event_{};
   proxy::AcceptPause pause_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/event_loop.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -14,14 +13,12 @@
 
 namespace crane::node {
 namespace {
-// About as many as take as long as being woken on another core: 20 us.
-constexpr std::uint32_t kPollsMost = 30;
 constexpr std::int64_t kNotArmed = std::numeric_limits<std::int64_t>::max();
 }  // namespace
 
 EventLoop::~EventLoop() {
   stop_waking();
-  for (Signal& signal : signals_) event_del(&signal.event_);
+  for (event& signal : signals_) event_del(&signal);
   if (timer_fd_ >= 0) ::close(timer_fd_);
   if (base_ == nullptr) return;
   poll();  // libevent frees its buffers there
@@ -29,8 +26,8 @@ EventLoop::~EventLoop() {
   event_base_free(base_);
 }
 
-Outcome EventLoop::open(std::function<void()> on_wake) {
-  on_wake_ = std::move(on_wake);
+Outcome EventLoop::open(Owner& owner) {
+  owner_ = &owner;
   armed_ns_ = kNotArmed;
   base_ = event_base_new();
   timer_fd_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -62,36 +59,20 @@ void EventLoop::wake_by(int fd, bool drain) {
   event_add(&watch.event_, nullptr);
 }
 
-void EventLoop::on_signal(int signo, std::function<void()> action) {
+void EventLoop::watch_signal(int signo) {
   ::signal(signo, SIG_IGN);  // what the library puts back when the loop ends (LOOP-2)
-  signals_.push_back({std::move(action), {}});
-  Signal& signal = signals_.back();
+  event& watched = signals_.emplace_back();
   evsignal_assign(
-      &signal.event_, base_, signo,
-      [](int, short, void* argument) { static_cast<Signal*>(argument)->action(); }, &signal);
-  event_add(&signal.event_, nullptr);
+      &watched, base_, signo,
+      [](int signal, short, void* owner) { static_cast<Owner*>(owner)->signalled(signal); },
+      owner_);
+  event_add(&watched, nullptr);
 }
 
 void EventLoop::stop_waking() {
   for (Watch& watch : watches_) event_del(&watch.event_);
   watches_.clear();
   if (event_initialized(&timer_event_)) event_del(&timer_event_);
-}
-
-bool EventLoop::poll_for(const std::function<bool()>& came) {
-  const std::uint32_t budget = polls_.next(kPollsMost);
-  if (budget == 0) return false;
-  const std::uint64_t before = wakes_;
-  for (std::uint32_t i = 0; i < budget; ++i) {
-    poll();
-    if (wakes_ != before || came()) {
-      polls_.helped();
-      return true;
-    }
-    ::sched_yield();
-  }
-  polls_.failed();
-  return false;
 }
 
 void EventLoop::arm(std::int64_t due_ns) {

@@ -5,17 +5,18 @@
 // Threads: one.
 // INVARIANT LOOP-1  The timer fires at the latest when arm() was last told, or at an earlier time
 //                   that it was told before.
-// INVARIANT LOOP-2  A signal of on_signal() that comes when the loop has ended does nothing: a node
+// INVARIANT LOOP-2  A signal of watch_signal() that comes when the loop has ended does nothing: a
+// node
 //                   that is about to leave leaves with its own status.
 // INVARIANT LOOP-3  The loop outlives all that listens to it: when it ends, no event is left in it
 //                   whose memory is gone.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <sched.h>
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 
 #include "dmt/base/result.h"
 #include "dmt/spin_budget.h"
@@ -29,13 +30,22 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // `on_wake` is called first in every callback.
-  Outcome open(std::function<void()> on_wake);
+  class Owner {
+   public:
+    virtual void woke() = 0;  // first, in every callback
+    virtual void signalled(int signo) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `owner` outlives it.
+  Outcome open(Owner& owner);
   event_base* base() const noexcept { return base_; }
 
   // Wakes the loop when `fd` can be read; `drain`: what can be read is of no use and is read away.
   void wake_by(int fd, bool drain);
-  void on_signal(int signo, std::function<void()> action);
+  void watch_signal(int signo);
   // Of all descriptors of wake_by(), and the timer's: they are not looked at any more.
   void stop_waking();
 
@@ -52,7 +62,22 @@ class EventLoop {
   void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
   // As poll(), again and again for as long as that has helped of late, until `came`: whether it
   // did, or something listened to has woken the loop.  Gives way to whoever wants the processor.
-  bool poll_for(const std::function<bool()>& came);
+  template <typename Came>
+  bool poll_for(const Came& came) {
+    const std::uint32_t budget = polls_.next(kPollsMost);
+    if (budget == 0) return false;
+    const std::uint64_t before = wakes_;
+    for (std::uint32_t i = 0; i < budget; ++i) {
+      poll();
+      if (wakes_ != before || came()) {
+        polls_.helped();
+        return true;
+      }
+      ::sched_yield();
+    }
+    polls_.failed();
+    return false;
+  }
   // How often it slept, or would have.
   std::uint64_t waits() const noexcept { return waits_; }
 
@@ -62,27 +87,25 @@ class EventLoop {
     bool drain;
     event event_;
   };
-  struct Signal {
-    std::function<void()> action;
-    event event_;
-  };
+  // About as many as take as long as being woken on another core: 20 us.
+  static constexpr std::uint32_t kPollsMost = 30;
 
   void woken() {
     ++wakes_;
-    on_wake_();
+    owner_->woke();
   }
   static void on_readable(int fd, short what, void* watch);
 
   event_base* base_ = nullptr;
-  std::function<void()> on_wake_;
+  Owner* owner_ = nullptr;
   int timer_fd_ = -1;
   event timer_event_{};
   std::int64_t armed_ns_ = 0;
   std::uint64_t waits_ = 0;
-  std::uint64_t wakes_ = 0;  // callbacks that called on_wake_
+  std::uint64_t wakes_ = 0;  // callbacks that called woke()
   dmt::SpinBudget polls_;
   std::deque<Watch> watches_;  // events do not move
-  std::deque<Signal> signals_;
+  std::deque<event> signals_;
 };
 
 }  // namespace crane::node

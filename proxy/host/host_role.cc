@@ -17,13 +17,13 @@ constexpr timeval kAnnounceEvery{1, 0}, kAnnounceAgain{0, 1000};
 }  // namespace
 
 HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
-                   const replica::Leadership& leadership, HostActions actions)
+                   const replica::Leadership& leadership, Owner& owner)
     : config_(config),
       file_(*config.host),
       proxy_(proxy),
       leadership_(leadership),
-      actions_(std::move(actions)),
-      forwarder_(base, actions_.on_event),
+      owner_(owner),
+      forwarder_(base, [this] { owner_.woke(); }),
       role_hook_(base, file_.role_change),
       announce_(::event_new(base, -1, 0, on_announce, this)) {}
 
@@ -47,10 +47,10 @@ bool HostRole::open() {
     }
     return true;
   }
-  actions_.failed(ExitStatus::kNoListener,
-                  fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
-                              "virtual_ip and interface",
-                              file_.virtual_ip, file_.interface, opened.error().message()));
+  owner_.fail(ExitStatus::kNoListener,
+              fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
+                          "virtual_ip and interface",
+                          file_.virtual_ip, file_.interface, opened.error().message()));
   return false;
 }
 
@@ -79,7 +79,7 @@ void HostRole::up() {
 }
 
 void HostRole::on_watchdog(int, short, void* role) {
-  static_cast<HostRole*>(role)->actions_.on_event();
+  static_cast<HostRole*>(role)->owner_.woke();
   setup::service_manager().alive();
 }
 
@@ -126,7 +126,7 @@ void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog) {
                   ours, std::strerror(error));
     return;
   }
-  actions_.failed(
+  owner_.fail(
       ExitStatus::kNoListener,
       fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
                   "elsewhere ([clients] publish = [\"OTHER:{}\"])",
@@ -163,14 +163,14 @@ void HostRole::announce(bool on) {
 
 void HostRole::on_announce(int, short, void* role) {
   auto& that = *static_cast<HostRole*>(role);
-  that.actions_.on_event();
+  that.owner_.woke();
   (void)that.address_.announce().ok();  // the next one may do
   that.announce(true);
 }
 
 void HostRole::on_heard(int, short, void* role) {
   auto& that = *static_cast<HostRole*>(role);
-  that.actions_.on_event();
+  that.owner_.woke();
   that.heard();
 }
 

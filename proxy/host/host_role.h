@@ -10,7 +10,6 @@
 //                   is known and the group has a quorum; else they wait in the kernel.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,24 +26,28 @@
 
 namespace crane::node {
 
-struct HostActions {
-  std::function<void()> on_event;  // before whatever an event brings
-  // The replica cannot go on.
-  std::function<void(ExitStatus status, const std::string& why)> failed;
-};
-
 class HostRole {
  public:
   using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
 
+  class Owner {
+   public:
+    virtual void woke() = 0;  // first, whatever an event brings
+    // The replica cannot go on.
+    virtual void fail(ExitStatus status, const std::string& why) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // REQUIRES: config.host.  The references outlive it.
   HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
-           const replica::Leadership& leadership, HostActions actions);
+           const replica::Leadership& leadership, Owner& owner);
   ~HostRole();
 
   // Clients of the virtual address keep their connections; before the first of them is known.
   void keep_connections();
-  // False: the virtual address cannot be used, and failed() was called.
+  // False: the virtual address cannot be used, and fail() was called.
   bool open();
 
   // --- listeners of the server's ports
@@ -94,7 +97,7 @@ class HostRole {
   const setup::GroupFile& file_;
   proxy::Proxy& proxy_;
   const replica::Leadership& leadership_;
-  const HostActions actions_;
+  Owner& owner_;
   Forwarder forwarder_;
   RoleHook role_hook_;
   event* announce_ = nullptr;  // while the address is here, and no later leader's host has it

@@ -18,8 +18,8 @@ void LogIntake::committed(const consensus::EntryView& entry) {
   committed_ = entry.at.index;
   end_ = entry.end_pos;
   if (is_of_consensus(entry)) return;
-  if (!actions_.holds()) return deliver(entry, false);
-  actions_.held(entry);
+  if (!owner_.holds_log()) return deliver(entry, false);
+  owner_.entry_held(entry);
   held_.push_back({entry, {entry.payload.begin(), entry.payload.end()}});
 }
 
@@ -34,7 +34,7 @@ void LogIntake::deliver(const consensus::EntryView& entry, bool was_held) {
     first_start_ = entry.at.index;
   }
   delivered_ = {entry.at, entry.end_pos, entry.stamp_ns};
-  actions_.deliver(entry, was_held);
+  owner_.deliver(entry, was_held);
 }
 
 LogIntake::Held LogIntake::take_first() {
@@ -44,17 +44,9 @@ LogIntake::Held LogIntake::take_first() {
   return first;
 }
 
-Index LogIntake::slide(const std::function<void(const consensus::EntryView& entry)>& before) {
-  if (held_.empty()) return Index{0};
-  const Held first = take_first();
-  before(first.entry);
-  deliver(first.entry, true);
-  return first.entry.at.index;
-}
-
 // One of them may be what holds the log the next time.
 void LogIntake::release() {
-  while (!held_.empty() && !actions_.holds()) {  // INTAKE-2
+  while (!held_.empty() && !owner_.holds_log()) {  // INTAKE-2
     const Held first = take_first();
     deliver(first.entry, true);
   }

@@ -14,8 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <span>
 #include <vector>
 
 #include "consensus/consensus.h"
@@ -28,18 +26,22 @@ namespace crane::node {
 // Entry types from here on are consensus' own.
 inline constexpr std::uint8_t kConsensusTypes = 0xf0;
 
-struct LogIntakeActions {
-  // A checkpoint or a restart holds the log.
-  std::function<bool()> holds;
-  // An entry that is about to be held: what is about clocks, not log positions, the server may need
-  // to become quiescent.
-  std::function<void(const consensus::EntryView& entry)> held;
-  // The server gets it.  `was_held`: held() has been told of it.
-  std::function<void(const consensus::EntryView& entry, bool was_held)> deliver;
-};
-
 class LogIntake {
  public:
+  class Owner {
+   public:
+    // A checkpoint or a restart holds the log.
+    virtual bool holds_log() const = 0;
+    // An entry that is about to be held: what is about clocks, not log positions, the server may
+    // need to become quiescent.
+    virtual void entry_held(const consensus::EntryView& entry) = 0;
+    // The server gets it.  `was_held`: entry_held() was called for it.
+    virtual void deliver(const consensus::EntryView& entry, bool was_held) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // The last entry that was delivered.
   struct Position {
     Viewstamp at;
@@ -47,7 +49,8 @@ class LogIntake {
     std::uint64_t stamp_ns = 0;
   };
 
-  explicit LogIntake(LogIntakeActions actions) : actions_(std::move(actions)) {}
+  // `owner` outlives it.
+  explicit LogIntake(Owner& owner) noexcept : owner_(owner) {}
 
   // The node begins behind a checkpoint.
   void begin_behind(Index at, Index first_start, const EntryCounts& counts);
@@ -65,7 +68,14 @@ class LogIntake {
   void pass_over(const consensus::EntryView& entry) noexcept;
 
   // Delivers one held entry; its index, 0: none is held.  `before` sees it first.
-  Index slide(const std::function<void(const consensus::EntryView& entry)>& before);
+  template <typename Before>
+  Index slide(const Before& before) {
+    if (held_.empty()) return Index{0};
+    const Held first = take_first();
+    before(first.entry);
+    deliver(first.entry, true);
+    return first.entry.at.index;
+  }
   // Delivers what is held, in its order, until the log is held again.
   void release();
 
@@ -92,7 +102,7 @@ class LogIntake {
   void deliver(const consensus::EntryView& entry, bool was_held);
   Held take_first();
 
-  const LogIntakeActions actions_;
+  Owner& owner_;
   std::deque<Held> held_;
   Index committed_{};
   Index first_start_{};

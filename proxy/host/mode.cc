@@ -7,7 +7,7 @@
 namespace crane::node {
 
 Result<std::unique_ptr<consensus::Consensus>> NodeMode::open_log(consensus::Options options, Index,
-                                                                 LogReader) {
+                                                                 const LogReader&) {
   return consensus::Consensus::open(std::move(options));
 }
 

@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,12 +25,17 @@
 
 namespace crane::node {
 
+class ReplicaServer;
 class StallWatch;
 
 // What a log that is read at will must know of the server.
-struct LogReader {
-  std::function<bool()> has_room;  // it can be given more entries
-  std::function<bool()> begun;     // the group's first START was handed out
+class LogReader {
+ public:
+  virtual bool server_has_room() const = 0;  // it can be given more entries
+  virtual bool group_began() const = 0;      // the group's first START was handed out
+
+ protected:
+  ~LogReader() = default;
 };
 
 // How far the server has come.
@@ -40,8 +44,7 @@ struct ServerProgress {
   bool exited = false;    // its main process ended at a turn,
   bool reported = false;  // and for the kernel
   bool log_held = false;  // entries wait until a restart is over
-  // Clock and hash while no thread runs; nothing: one does.
-  std::function<std::optional<proxy::SchedulePoint>()> rest_point;
+  ReplicaServer* server = nullptr;
 };
 
 class NodeMode {
@@ -53,7 +56,8 @@ class NodeMode {
 
   // --- before the server starts
   virtual Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options,
-                                                                 Index behind, LogReader reader);
+                                                                 Index behind,
+                                                                 const LogReader& reader);
   // True: all stalls are known from the beginning, the log's entries tell nothing new.
   virtual bool foretells(StallWatch& stalls, unsigned replicas);
   // The node begins at a checkpoint; `open`: the connections that were open there.

@@ -35,17 +35,17 @@ std::string OperatorRequests::answer(const std::string& text) {
   if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
   // From here on every field is of its type and within its bounds (CTL-1).
   const control::Message& request = *parsed.message;
-  if (request.is("status")) return control::line_of(actions_.status());
+  if (request.is("status")) return control::line_of(owner_.status_json());
   if (request.is("transfer")) return transfer(request.number<int>("to", kAnyOther));
   if (request.is("member")) return change_member(request);
   if (request.is("signal")) return signal_server(request.number<std::uint32_t>("signo"));
-  if (request.is("checkpoint")) return actions_.checkpoint(request);
+  if (request.is("checkpoint")) return owner_.ask_checkpoint(request);
   if (request.is("upgrade") || request.is("hand_over")) {
-    if (leadership_.leads()) return actions_.upgrade(request);
+    if (leadership_.leads()) return owner_.ask_upgrade(request);
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, "no upgrade");
   }
   if (request.is("copy_log")) return copy_log(request);
-  if (request.is("leave")) return leave();
+  if (request.is("leave")) return drain();
   if (request.is("bring_back")) return bring_back(request);
   return refused("unknown", "this version of crane-node does not know that request");
 }
@@ -57,7 +57,7 @@ std::string OperatorRequests::signal_server(std::uint32_t number) {
     return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
   }
   spdlog::info("an operator sends signal {} to the server", number);
-  actions_.signal(number);
+  owner_.send_signal(number);
   return accepted(what + " is on its way to every replica");
 }
 
@@ -92,45 +92,47 @@ std::string OperatorRequests::transfer(int to) {
   if (to >= config_.replicas) {
     return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
   }
-  if (to != kAnyOther && !actions_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
+  if (to != kAnyOther && !owner_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
     return refusal(Error{Code::kBusy, 0, "it has no server now"}, what);
   }
-  if (!let_in([this, to] { return hand_over(to); })) {
-    if (const Outcome done = hand_over(to); !done.ok()) return refusal(done.error(), what);
+  if (!let_in({false, to})) {
+    if (const Outcome done = hand_over({false, to}); !done.ok()) {
+      return refusal(done.error(), what);
+    }
   }
   return accepted(to == kAnyOther
                       ? fmt::format("replica {} does not lead any more", config_.replica)
                       : fmt::format("replica {} is asked to lead", to));
 }
 
-bool OperatorRequests::let_in(std::function<Outcome()> then) {
-  const std::int64_t lets_in_ns = actions_.lets_in_ns ? actions_.lets_in_ns() : 0;
+bool OperatorRequests::let_in(const HandOver& then) {
+  const std::int64_t lets_in_ns = owner_.lets_in_ns();
   if (!leadership_.leads() || lets_in_ns == 0) return false;
-  hands_over_ = std::move(then);
+  hands_over_ = then;
   hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
   return true;
 }
 
-void OperatorRequests::end_when_let_in(std::function<void()> end) {
-  const auto ends = [end] {
-    end();
-    return Outcome{Done{}};
-  };
-  if (!let_in(ends)) end();
+void OperatorRequests::leave_when_let_in() {
+  if (!let_in({true})) owner_.leave();
 }
 
 // To any other one: the others elect one of themselves.  This replica stays the last choice until
 // another one leads.
-Outcome OperatorRequests::hand_over(int to) {
+Outcome OperatorRequests::hand_over(const HandOver& then) {
+  if (then.leaves) {
+    owner_.leave();
+    return Done{};
+  }
   if (!leadership_.leads()) return Done{};
-  if (to == kAnyOther) {
+  if (then.to == kAnyOther) {
     spdlog::info("an operator hands the lead over");
     group_.abdicate("an operator hands the lead over");
     group_.fit();
   } else {
-    const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)});
+    const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(then.to)});
     if (!asked.ok()) return asked;
-    spdlog::info("an operator hands the lead to replica {}", to);
+    spdlog::info("an operator hands the lead to replica {}", then.to);
   }
   group_.flush_doorbells();
   return Done{};
@@ -155,10 +157,10 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
 }
 
 // For maintenance, or to restart elsewhere in the log: in order, and without being missed.
-std::string OperatorRequests::leave() {
+std::string OperatorRequests::drain() {
   const std::string who = fmt::format("replica {}", config_.replica);
   if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");
-  if (actions_.takes_checkpoint()) {
+  if (owner_.takes_checkpoint()) {
     return refused("busy", who + " takes a checkpoint");
   }
   int voters = 0, others = 0, servers = 0;
@@ -167,7 +169,7 @@ std::string OperatorRequests::leave() {
     ++voters;
     const bool other = value(m.id) != config_.replica && m.connected;
     others += other;
-    servers += other && actions_.has_server(m.id);
+    servers += other && owner_.has_server(m.id);
   }
   if (others * 2 <= voters) {
     return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
@@ -179,7 +181,7 @@ std::string OperatorRequests::leave() {
   }
   spdlog::info("an operator drains this replica");
   supervisor_.drained();
-  actions_.leave();
+  owner_.drain();
   return accepted(who + " leaves");
 }
 
@@ -208,7 +210,7 @@ std::string OperatorRequests::bring_back(const control::Message& request) {
 std::int64_t OperatorRequests::step(std::int64_t now_ns) {
   if (now_ns >= hands_over_at_ns_) {
     hands_over_at_ns_ = replica::kNever;
-    const Outcome done = hands_over_();
+    const Outcome done = hand_over(hands_over_);
     if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
   }
   return hands_over_at_ns_;

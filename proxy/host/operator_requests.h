@@ -8,7 +8,6 @@
 // INVARIANT REQ-2  A replica whose absence would leave no majority does not leave.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "consensus/consensus.h"
@@ -21,61 +20,71 @@
 
 namespace crane::node {
 
-struct OperatorActions {
-  std::function<nlohmann::json()> status;
-  // A checkpoint, or a restart of the server on its files; the answer.
-  std::function<std::string(const control::Message& request)> checkpoint;
-  // The server with another command line, or another build of Crane; the answer.
-  std::function<std::string(const control::Message& request)> upgrade;
-  std::function<bool()> takes_checkpoint;
-  std::function<void(std::uint32_t signo)> signal;  // through the log
-  std::function<void()> leave;                      // in order, now
-  // Else it only votes.
-  std::function<bool(ReplicaId who)> has_server;
-  // Before the lead goes: how long what clients have sent may still come in.  Empty: not at all.
-  std::function<std::int64_t()> lets_in_ns;
-};
-
 class OperatorRequests {
  public:
+  // The node, which knows the other parts.
+  class Owner {
+   public:
+    virtual nlohmann::json status_json() = 0;
+    // A checkpoint, or a restart of the server on its files; the answer.
+    virtual std::string ask_checkpoint(const control::Message& request) = 0;
+    // The server with another command line, or another build of Crane; the answer.
+    virtual std::string ask_upgrade(const control::Message& request) = 0;
+    virtual bool takes_checkpoint() const = 0;
+    virtual void send_signal(std::uint32_t signo) = 0;  // through the log
+    virtual void drain() = 0;                           // ends the node in order, for good
+    virtual void leave() = 0;                           // ends it in order
+    // Else it only votes.
+    virtual bool has_server(ReplicaId who) const = 0;
+    // Before the lead goes: how long what clients have sent may still come in; 0: not at all.
+    virtual std::int64_t lets_in_ns() const = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // All outlive it.
   OperatorRequests(const Config& config, consensus::Consensus& group,
-                   const replica::Leadership& leadership, Supervisor& supervisor,
-                   OperatorActions actions)
+                   const replica::Leadership& leadership, Supervisor& supervisor, Owner& owner)
       : config_(config),
         group_(group),
         leadership_(leadership),
         supervisor_(supervisor),
-        actions_(std::move(actions)) {}
+        owner_(owner) {}
 
   std::string answer(const std::string& request);
   // Does what is due; returns when to call it again.
   std::int64_t step(std::int64_t now_ns);
   // The lead goes in a moment: clients are read, and hear nothing.
   bool hands_over() const noexcept { return hands_over_at_ns_ != replica::kNever; }
-  // Calls `end`, which ends this node in order, when what clients have sent is in; at once when
-  // there is nothing to let in.
-  void end_when_let_in(std::function<void()> end);
+  // This node leaves when what clients have sent is in; at once when there is nothing to let in.
+  void leave_when_let_in();
 
  private:
   static constexpr int kAnyOther = -1;
   std::string transfer(int to);
-  // Calls `then` when what clients have sent is in.  False: there is nothing to let in.
-  bool let_in(std::function<Outcome()> then);
-  Outcome hand_over(int to);
+  // What follows when all that clients have sent is in: the lead goes to that replica, or this one
+  // leaves.
+  struct HandOver {
+    bool leaves = false;
+    int to = kAnyOther;
+  };
+  // False: there is nothing to let in.
+  bool let_in(const HandOver& then);
+  Outcome hand_over(const HandOver& then);
   std::string change_member(const control::Message& request);
   std::string signal_server(std::uint32_t number);
   std::string copy_log(const control::Message& request);
-  std::string leave();
+  std::string drain();
   std::string bring_back(const control::Message& request);
 
   const Config& config_;
   consensus::Consensus& group_;
   const replica::Leadership& leadership_;
   Supervisor& supervisor_;
-  const OperatorActions actions_;
+  Owner& owner_;
   std::int64_t hands_over_at_ns_ = replica::kNever;
-  std::function<Outcome()> hands_over_;
+  HandOver hands_over_;
 };
 
 }  // namespace crane::node

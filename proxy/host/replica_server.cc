@@ -19,12 +19,10 @@ constexpr std::uint64_t kFlipAfterBytes = 20'000;
 
 }  // namespace
 
-ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
-                             ServerMonitorCallbacks callbacks)
+ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, Owner& owner)
     : config_(config),
       mode_(mode),
-      put_out_(std::move(put_out)),
-      callbacks_(std::move(callbacks)),
+      owner_(owner),
       files_(config, config.keeps_files && mode.member()),
       trials_(config) {}
 
@@ -36,8 +34,7 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
     return segment.error().code == Code::kFull ? ExitStatus::kNoRoom : ExitStatus::kNoSegment;
   }
   segment_ = std::move(segment).value();
-  slot0_ = std::make_unique<Slot0>(
-      layout(), [this](std::size_t bytes) { return segment_->make_room(bytes); });
+  slot0_ = std::make_unique<Slot0>(layout(), *segment_);
   // What a recording held before the checkpoint cannot be told from what followed it.
   const std::string record = start.at_checkpoint() ? "" : config_.record;
   auto outputs = Outputs::open(record, config_.replica, history_about(config_));
@@ -50,14 +47,8 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
 }
 
 void ReplicaServer::open_monitor(event_base* base) {
-  monitor_ = std::make_unique<ServerMonitor>(base, config_, *segment_, callbacks_);
+  monitor_ = std::make_unique<ServerMonitor>(base, config_, *segment_, owner_);
   if (const std::string kept = files_.begin(); !kept.empty()) monitor_->keep_files(kept);
-}
-
-Outcome ReplicaServer::start(const std::function<Outcome()>& begin) {
-  mode_.before_server(layout());
-  const ServerPlacement there(config_);
-  return begin();
 }
 
 Index ReplicaServer::applied() const noexcept {
@@ -88,7 +79,7 @@ bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> 
     gathered_.add(header, said);
     if (gathered_.is_full()) hand_on();
   } else {
-    put_out_(header, {&said, 1}, false);  // SERVER-1
+    owner_.server_put_out(header, {&said, 1}, false);  // SERVER-1
   }
   return gathered_.empty();
 }
@@ -96,7 +87,7 @@ bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> 
 void ReplicaServer::hand_on(bool last) {
   if (gathered_.empty()) return;
   const GatheredOutput gathered = std::exchange(gathered_, {});
-  put_out_(gathered.header(), gathered.pieces(), last);  // SERVER-1
+  owner_.server_put_out(gathered.header(), gathered.pieces(), last);  // SERVER-1
 }
 
 std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,

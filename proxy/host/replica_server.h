@@ -10,7 +10,6 @@
 #include <event2/event.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,13 +36,18 @@ namespace crane::node {
 
 class ReplicaServer {
  public:
-  // Bytes of one connection in one call, where they follow each other; `last`: the server has shut
-  // down or closed the connection behind them, which is the next call.
-  using PutOut = std::function<void(const OutputHeader& header, proxy::Pieces pieces, bool last)>;
+  class Owner : public ServerMonitor::Owner {
+   public:
+    // Bytes of one connection in one call, where they follow each other; `last`: the server has
+    // shut down or closed the connection behind them, which is the next call.
+    virtual void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
 
   // The references outlive it.
-  ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
-                ServerMonitorCallbacks callbacks);
+  ReplicaServer(const Config& config, NodeMode& mode, Owner& owner);
   ReplicaServer(const ReplicaServer&) = delete;
   ReplicaServer& operator=(const ReplicaServer&) = delete;
 
@@ -53,7 +57,12 @@ class ReplicaServer {
   // Its processes can be started.
   void open_monitor(event_base* base);
   // Starts them; `begin` says from what (Recovery::start_server).
-  Outcome start(const std::function<Outcome()>& begin);
+  template <typename Begin>
+  Outcome start(const Begin& begin) {
+    mode_.before_server(layout());
+    const ServerPlacement there(config_);
+    return begin();
+  }
 
   dmt::Layout& layout() noexcept { return segment_->layout(); }
   const dmt::Layout& layout() const noexcept { return segment_->layout(); }
@@ -100,8 +109,7 @@ class ReplicaServer {
 
   const Config& config_;
   NodeMode& mode_;
-  const PutOut put_out_;
-  const ServerMonitorCallbacks callbacks_;
+  Owner& owner_;
   LastingFiles files_;
   LoadTrials trials_;
   std::unique_ptr<Segment> segment_;

@@ -14,6 +14,7 @@
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
 #include "proxy/host/config.h"
+#include "proxy/host/slot0.h"
 
 namespace crane::node {
 
@@ -28,7 +29,7 @@ inline constexpr const char* kOwnLibrary = "libcrane.own";
 // Of each kind of memory that the server uses up by itself.
 inline constexpr std::size_t kSegmentAhead = 512U << 10;
 
-class Segment {
+class Segment final : public Slot0::Memory {
  public:
   // Makes <shm_dir>/r<i> again.  Errors: kFull, kDenied, kSystem; `what` names the step.
   static Result<std::unique_ptr<Segment>> create(const Config& config);
@@ -50,7 +51,7 @@ class Segment {
   //                 there: make_room(), asked before each entry.  What the server makes by itself
   //                 (output, descriptors, files) has kSegmentAhead bytes of each kind.
   bool look_ahead() noexcept;
-  bool make_room(std::size_t entry_bytes) noexcept;
+  bool make_room(std::size_t entry_bytes) noexcept override;
   // The last look_ahead() found no room.
   bool short_of_memory() const noexcept { return short_; }
 

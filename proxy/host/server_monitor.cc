@@ -64,16 +64,12 @@ std::vector<std::string> own_directories(const Config& config, std::vector<std::
 
 }  // namespace
 
-ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& segment,
-                             ServerMonitorCallbacks callbacks)
+ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& segment, Owner& owner)
     : base_(base),
       config_(config),
       segment_(segment),
-      callbacks_(std::move(callbacks)),
-      check_ins_(base, segment.checkin_fd(), [this](const dmt::CheckIn& in, pid_t host_pid) {
-        callbacks_.on_event();
-        take_checkin(in, host_pid);
-      }) {
+      owner_(owner),
+      check_ins_(base, segment.checkin_fd(), *this) {
   event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
   command_.push_back(config.program);
   command_.insert(command_.end(), config.args.begin(), config.args.end());
@@ -199,7 +195,7 @@ void ServerMonitor::cancel_checkpoint() {
 void ServerMonitor::take_dump() {
   if (dumping_ == Dumping::kPreparing && server_->prepared()) {
     dumping_ = Dumping::kPrepared;
-    callbacks_.on_prepared();
+    owner_.dump_prepared();
   }
   if (dumping_ == Dumping::kNo) return;
   const auto times = server_->checkpointed(0);
@@ -209,10 +205,10 @@ void ServerMonitor::take_dump() {
   const std::string reason = times.ok() ? "" : server_->reason();
   const bool lasting =
       !times.ok() && times.error().code == Code::kUnsupported && checkpoint::is_lasting(reason);
-  callbacks_.on_dumped(times.ok()       ? ""
-                       : reason.empty() ? times.error().message()
-                                        : fmt::format("{}: {}", times.error().message(), reason),
-                       lasting ? reason : "");
+  owner_.dump_ended(times.ok()       ? ""
+                    : reason.empty() ? times.error().message()
+                                     : fmt::format("{}: {}", times.error().message(), reason),
+                    lasting ? reason : "");
 }
 
 void ServerMonitor::watch_all() {
@@ -224,7 +220,7 @@ void ServerMonitor::watch_all() {
     if (const auto found = pids.find(p.pid); found != pids.end()) {
       watch(process, p.pid, found->second);
     } else if (p.gone.load() == 0) {
-      callbacks_.on_killed(process, p.pid);
+      owner_.process_killed(process, p.pid);
     }
   }
 }
@@ -238,14 +234,14 @@ void ServerMonitor::started() {
       event_add(&timeout_event_, config_.replays ? &kReplaysCheckinTimeout : &kCheckinTimeout);
     }
     if (restored_) watch_all();
-    callbacks_.on_started(pid_);
+    owner_.server_started(pid_);
     return;
   }
   const Error e = pid.error();
   if (e.code == Code::kBusy) return;
   event_del(&server_event_);
   const std::string& reason = server_->reason();
-  callbacks_.on_failed(
+  owner_.server_failed(
       ExitStatus::kServerNotStarted,
       fmt::format("{}: {}{}{}", command_[0], e.message(), reason.empty() ? "" : ": ", reason));
 }
@@ -285,9 +281,10 @@ void ServerMonitor::put_behind(pid_t host_pid) {
   if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
 }
 
-void ServerMonitor::take_checkin(const dmt::CheckIn& in, pid_t host_pid) {
+void ServerMonitor::checked_in(const dmt::CheckIn& in, pid_t host_pid) {
+  owner_.woke();
   if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
-    callbacks_.on_failed(
+    owner_.server_failed(
         ExitStatus::kNeverCheckedIn,
         fmt::format("the server loaded a libcrane.so of version {}, the node has {}", in.version,
                     dmt::kLayoutVersion));
@@ -317,8 +314,8 @@ void ServerMonitor::watch(std::uint32_t process, std::uint32_t pid, pid_t host_p
   if (entry->pidfd < 0) {  // gone already
     const Watch gone = *entry;
     watches_.erase(host_pid);
-    callbacks_.drain();
-    if (!gone_by_schedule(gone)) callbacks_.on_killed(gone.process, gone.pid);
+    owner_.drain_server();
+    if (!gone_by_schedule(gone)) owner_.process_killed(gone.process, gone.pid);
     return;
   }
   event_assign(&entry->event_, base_, entry->pidfd, EV_READ, on_process, entry.get());
@@ -357,19 +354,19 @@ bool ServerMonitor::gone_by_schedule(const Watch& watch) const noexcept {
 void ServerMonitor::on_process(int, short, void* argument) {
   Watch& watch = *static_cast<Watch*>(argument);
   ServerMonitor& monitor = *watch.monitor;
-  monitor.callbacks_.on_event();
+  monitor.owner_.woke();
   ::close(watch.pidfd);
   const std::unique_ptr<Watch> gone = std::move(monitor.watches_[watch.host_pid]);
   monitor.watches_.erase(gone->host_pid);
-  monitor.callbacks_.drain();
-  if (!monitor.gone_by_schedule(*gone)) monitor.callbacks_.on_killed(gone->process, gone->pid);
+  monitor.owner_.drain_server();
+  if (!monitor.gone_by_schedule(*gone)) monitor.owner_.process_killed(gone->process, gone->pid);
 }
 
 // --- the end -------------------------------------------------------------------------------------
 
 void ServerMonitor::on_server(int, short, void* argument) {
   ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);
-  monitor.callbacks_.on_event();
+  monitor.owner_.woke();
   if (!monitor.started_) {
     monitor.started();
     return;
@@ -379,24 +376,24 @@ void ServerMonitor::on_server(int, short, void* argument) {
   if (!status.ok() && status.error().code == Code::kBusy) return;
   event_del(&monitor.server_event_);
   monitor.check_ins_.take_waiting();  // of a server that ended as soon as it had checked in
-  monitor.callbacks_.drain();
+  monitor.owner_.drain_server();
   if (!monitor.checked_in_) {
     event_del(&monitor.timeout_event_);
     if (!status.ok()) {
-      monitor.callbacks_.on_failed(ExitStatus::kServerNotStarted, status.error().message());
+      monitor.owner_.server_failed(ExitStatus::kServerNotStarted, status.error().message());
     } else {
-      monitor.callbacks_.on_failed(ExitStatus::kNeverCheckedIn,
+      monitor.owner_.server_failed(ExitStatus::kNeverCheckedIn,
                                    monitor.why_no_checkin(status.value()));
     }
     return;
   }
-  monitor.callbacks_.on_ended(status.ok() ? status.value() : SIGKILL);
+  monitor.owner_.server_ended(status.ok() ? status.value() : SIGKILL);
 }
 
 void ServerMonitor::on_checkin_timeout(int, short, void* argument) {
   ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);
-  monitor.callbacks_.on_event();
-  monitor.callbacks_.on_failed(
+  monitor.owner_.woke();
+  monitor.owner_.server_failed(
       ExitStatus::kNeverCheckedIn,
       fmt::format(
           "{} runs but did not load libcrane.so within {} s (a static or setuid program, or "

@@ -13,7 +13,6 @@
 #include <event2/event_struct.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,27 +30,31 @@
 
 namespace crane::node {
 
-struct ServerMonitorCallbacks {
-  std::function<void()> on_event;  // before whatever an event brings
-  // The server was started; host pid of its first process, -1: it had ended before anybody saw it.
-  std::function<void(pid_t pid)> on_started;
-  // The whole server is gone; `status` as wait(2) gives it.
-  std::function<void(int status)> on_ended;
-  // A checkpoint that was begun: it can be made,
-  std::function<void()> on_prepared;
-  // or why there is none; empty: it is there.  `refusal`: CRIU does not dump such a server.
-  std::function<void(const std::string& why_not, const std::string& refusal)> on_dumped;
-  // A process is gone although the schedule does not know it, after its output was read.
-  std::function<void(std::uint32_t process, std::uint32_t pid)> on_killed;
-  std::function<void(ExitStatus status, std::string why)> on_failed;
-  // Reads what the server has put out; called before a process' end is judged.
-  std::function<void()> drain;
-};
-
-class ServerMonitor {
+class ServerMonitor final : private CheckIns::Owner {
  public:
-  ServerMonitor(event_base* base, const Config& config, Segment& segment,
-                ServerMonitorCallbacks callbacks);
+  class Owner {
+   public:
+    virtual void woke() = 0;  // first, whatever an event brings
+    // The server was started; host pid of its first process, -1: it had ended before anybody saw
+    // it.
+    virtual void server_started(pid_t pid) = 0;
+    // The whole server is gone; `status` as wait(2) gives it.
+    virtual void server_ended(int status) = 0;
+    virtual void server_failed(ExitStatus status, const std::string& why) = 0;
+    // A process is gone although the schedule does not know it, after its output was read.
+    virtual void process_killed(std::uint32_t process, std::uint32_t pid) = 0;
+    // A checkpoint that was begun: it can be made,
+    virtual void dump_prepared() = 0;
+    // or why there is none; empty: it is there.  `refusal`: CRIU does not dump such a server.
+    virtual void dump_ended(const std::string& why_not, const std::string& refusal) = 0;
+    // Reads what the server has put out; called before a process' end is judged.
+    virtual void drain_server() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  ServerMonitor(event_base* base, const Config& config, Segment& segment, Owner& owner);
   ~ServerMonitor();
   ServerMonitor(const ServerMonitor&) = delete;
   ServerMonitor& operator=(const ServerMonitor&) = delete;
@@ -59,16 +62,16 @@ class ServerMonitor {
   // What start() runs: as configured, until an upgrade says otherwise.
   void set_command(std::vector<std::string> command) { command_ = std::move(command); }
   const std::vector<std::string>& command() const noexcept { return command_; }
-  // Begins to start the server; on_started or on_failed follows.  `upper`: what its overlay begins
-  // with, or "".  Again after stop().
+  // Begins to start the server; server_started() or server_failed() follows.  `upper`: what its
+  // overlay begins with, or "".  Again after stop().
   Outcome start(const std::string& upper = "");
   // The same, but the server recovers from an unpacked checkpoint's images/ and upper/.
   Outcome restore(const std::string& checkpoint);
-  // Prepares to dump the server into images/ and upper/ of `staging`; on_prepared or on_dumped
-  // follows.
+  // Prepares to dump the server into images/ and upper/ of `staging`; dump_prepared() or
+  // dump_ended() follows.
   Outcome prepare_checkpoint(const std::string& staging);
-  // Begins with it; on_dumped follows, not before thaw().  REQUIRES: the server is quiescent, and
-  // stays so until then.
+  // Begins with it; dump_ended() follows, not before thaw().  REQUIRES: the server is quiescent,
+  // and stays so until then.
   Outcome freeze(bool boost);
   // What is copied meanwhile is there, or is not to be had.
   void thaw(bool well);
@@ -82,7 +85,7 @@ class ServerMonitor {
   // When the server is gone, its files are kept there (container.h); also for one that is only
   // begun after this.
   void keep_files(const std::string& upper);
-  // Ends the server; on_ended follows.  Then: whether its files are kept.
+  // Ends the server; server_ended() follows.  Then: whether its files are kept.
   Outcome end();
   Error kept() const { return server_ == nullptr ? Error{} : server_->kept(); }
   // Kills what is left and cleans up; blocks until nothing is left.
@@ -90,7 +93,7 @@ class ServerMonitor {
   bool running() const noexcept { return server_ != nullptr; }
   // True after the first process checked in.
   bool checked_in() const noexcept { return checked_in_; }
-  // As on_started had it.
+  // As server_started() had it.
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
@@ -122,7 +125,7 @@ class ServerMonitor {
   void started();
   void watch_all();
   void take_dump();
-  void take_checkin(const dmt::CheckIn& in, pid_t host_pid);
+  void checked_in(const dmt::CheckIn& in, pid_t host_pid) override;
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
   void put_behind(pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;
@@ -134,13 +137,13 @@ class ServerMonitor {
   event_base* base_;
   const Config& config_;
   Segment& segment_;
-  ServerMonitorCallbacks callbacks_;
+  Owner& owner_;
   std::unique_ptr<checkpoint::Server> server_;
   pid_t pid_ = -1;
   int log_ = -1;
   std::string upper_, kept_;  // of start() and keep_files()
   std::vector<std::string> command_;
-  bool started_ = false;  // on_started was called
+  bool started_ = false;  // server_started() was called
   bool checked_in_ = false;
   bool restored_ = false;
   pid_t behind_ = 0;  // whose container gets only what others leave of the processors

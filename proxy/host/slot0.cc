@@ -27,7 +27,7 @@ void Slot0::committed(const consensus::EntryView& entry) {
 
 bool Slot0::push(std::span<const std::byte> header, std::span<const std::byte> body) noexcept {
   const auto size = static_cast<std::uint32_t>(header.size() + body.size());
-  if (!make_room_(size)) return false;
+  if (!memory_.make_room(size)) return false;
   const std::span<std::byte> room = sequence_.reserve(size);
   if (room.empty()) return false;
   std::memcpy(room.data(), header.data(), header.size());

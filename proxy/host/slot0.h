@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,11 +30,19 @@ namespace crane::node {
 
 class Slot0 {
  public:
-  // Whether the segment has memory for an entry of so many bytes (ROOM-3); without it the entry
-  // waits, as for a ring that is full.
-  using MakeRoom = std::function<bool(std::size_t)>;
-  explicit Slot0(dmt::Layout& layout, MakeRoom make_room)
-      : make_room_(std::move(make_room)),
+  // The memory that the segment lies in.
+  class Memory {
+   public:
+    // Whether it has room for an entry of so many bytes (ROOM-3); without it the entry waits, as
+    // for a ring that is full.
+    virtual bool make_room(std::size_t entry_bytes) noexcept = 0;
+
+   protected:
+    ~Memory() = default;
+  };
+
+  Slot0(dmt::Layout& layout, Memory& memory)
+      : memory_(memory),
         layout_(layout),
         sequence_(layout.header.sequence, reinterpret_cast<std::byte*>(&layout)),
         output_(layout.header.output, reinterpret_cast<std::byte*>(&layout)) {}
@@ -84,7 +91,7 @@ class Slot0 {
  private:
   bool push(std::span<const std::byte> header, std::span<const std::byte> body) noexcept;
 
-  const MakeRoom make_room_;
+  Memory& memory_;
   dmt::Layout& layout_;
   Ring sequence_;
   Ring output_;

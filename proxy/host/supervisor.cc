@@ -23,9 +23,9 @@ void Supervisor::stop_watching() noexcept {
   watched_ = writing_ = false;
 }
 
-void Supervisor::watch(event_base* base, SupervisorActions actions) {
+void Supervisor::watch(event_base* base, Owner& owner) {
   base_ = base;
-  actions_ = std::move(actions);
+  owner_ = &owner;
   if (present()) listen_to_channel();
 }
 
@@ -39,8 +39,8 @@ void Supervisor::listen_to_channel() {
       &lost_event_, base_, -1, EV_TIMEOUT,
       [](int, short, void* argument) {
         auto& self = *static_cast<Supervisor*>(argument);
-        self.actions_.on_event();
-        self.actions_.listener_lost();
+        self.owner_->woke();
+        self.owner_->listener_lost();
       },
       this);
   watched_ = true;
@@ -62,7 +62,7 @@ void Supervisor::watch_writing() {
       static_cast<short>(refused ? EV_TIMEOUT : EV_WRITE),
       [](int, short, void* argument) {
         auto& self = *static_cast<Supervisor*>(argument);
-        self.actions_.on_event();
+        self.owner_->woke();
         self.writing_ = false;
         self.channel_.flush();
         self.watch_writing();
@@ -73,14 +73,14 @@ void Supervisor::watch_writing() {
 }
 
 void Supervisor::receive() {
-  actions_.on_event();
+  owner_->woke();
   for (;;) {
     Result<ControlMessage> message = channel_.receive();
     if (!message.ok()) return;
     if (message.value().text.empty()) {
       stop_watching();
       channel_.replace(-1);
-      return actions_.gone();
+      return owner_->supervisor_gone();
     }
     carry_out(message.value().text, message.value().fd);
   }
@@ -89,18 +89,19 @@ void Supervisor::receive() {
 void Supervisor::carry_out(const std::string& text, int fd) {
   const Command command = parse_command(text);
   const std::string& type = command.type;
-  if (type == "listener" && fd >= 0) return actions_.listener(command.port, fd);
+  if (type == "listener" && fd >= 0) return owner_->listener_came(command.port, fd);
   if (type == "listener") return lost_listener(command.port);
   if (fd >= 0) ::close(fd);
-  if (type == "stop") return actions_.stop();
-  if (type == "status") return actions_.status();
+  if (type == "stop") return owner_->stop_asked();
+  if (type == "status") return owner_->status_asked();
   if (type == "listen_failed") {
-    return actions_.listen_failed(command.port, command.error, command.message);
+    return owner_->listen_failed(command.port, command.error, command.message);
   }
-  if (type == "not_published") return actions_.not_published(command.port);
-  if (type == "signal" && command.signo != 0) return actions_.signal(command.signo, command.pid);
-  if (type == "member") return actions_.change_member(text);
-  if (type == "checkpoint") return actions_.checkpoint();
+  if (type == "not_published") return owner_->not_published(command.port);
+  if (type == "signal" && command.signo != 0)
+    return owner_->signal_asked(command.signo, command.pid);
+  if (type == "member") return owner_->member_asked(text);
+  if (type == "checkpoint") return owner_->checkpoint_asked();
 }
 
 // The kernel leaves out a descriptor that finds no place.

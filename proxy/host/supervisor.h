@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -24,28 +23,32 @@
 
 namespace crane::node {
 
-// What crane-run asks for.
-struct SupervisorActions {
-  std::function<void()> on_event;  // before each of the following
-  // A listening socket for this port of the server; the descriptor is the callee's.
-  std::function<void(std::uint16_t port, int fd)> listener;
-  std::function<void(std::uint16_t port, int error, const std::string& message)> listen_failed;
-  // A listening socket came when this process had no descriptor free for it: it is to be asked for
-  // again.
-  std::function<void()> listener_lost;
-  // Clients are not to reach this port of the server.
-  std::function<void(std::uint16_t port)> not_published;
-  std::function<void()> stop;
-  std::function<void()> status;
-  std::function<void(std::uint32_t signo, std::uint32_t pid)> signal;
-  std::function<void(const std::string& request)> change_member;
-  std::function<void()> checkpoint;
-  // crane-run has ended, or was killed.
-  std::function<void()> gone;
-};
-
 class Supervisor {
  public:
+  // What crane-run asks for.
+  class Owner {
+   public:
+    virtual void woke() = 0;  // before each of the following
+    // A listening socket for this port of the server; the descriptor is the callee's.
+    virtual void listener_came(std::uint16_t port, int fd) = 0;
+    virtual void listen_failed(std::uint16_t port, int error, const std::string& message) = 0;
+    // A listening socket came when this process had no descriptor free for it: it is to be asked
+    // for again.
+    virtual void listener_lost() = 0;
+    // Clients are not to reach this port of the server.
+    virtual void not_published(std::uint16_t port) = 0;
+    virtual void stop_asked() = 0;
+    virtual void status_asked() = 0;
+    virtual void signal_asked(std::uint32_t signo, std::uint32_t pid) = 0;
+    virtual void member_asked(const std::string& request) = 0;
+    virtual void checkpoint_asked() = 0;
+    // crane-run has ended, or was killed.
+    virtual void supervisor_gone() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // Takes over `fd`; -1: no crane-run supervises this node, messages are dropped.
   explicit Supervisor(int fd) noexcept : channel_(fd) {}
   ~Supervisor();
@@ -53,7 +56,8 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // From here on its messages are read.
-  void watch(event_base* base, SupervisorActions actions);
+  // `owner` outlives it.
+  void watch(event_base* base, Owner& owner);
   bool present() const noexcept { return channel_.fd() >= 0; }
 
   enum class Offer : std::uint8_t { kAnother, kRefused, kTaken };
@@ -101,7 +105,7 @@ class Supervisor {
   event event_{}, write_event_{}, lost_event_{};
   bool watched_ = false;
   bool writing_ = false;  // the write event is armed
-  SupervisorActions actions_;
+  Owner* owner_ = nullptr;
 };
 
 }  // namespace crane::node

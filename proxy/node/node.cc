@@ -119,7 +119,7 @@ bool Node::round() {
   const bool admitted = leadership_.admitted(server_->applied());
   listeners_->step(admitted && !exit.exited(), now_ns_);
   const ServerProgress progress{server_->applied(), exit.exited(), exit.reported(),
-                                !intake_->empty(), [this] { return server_->rest_point(); }};
+                                !intake_->empty(), server_.get()};
   if (!end_.done() && mode_.step(now_ns_, layout, progress)) end_.leave_now();
   const bool serves = leadership_.leads() && goes_on() && proxy_->leading();
   due_.check = live_check_->step(serves, intake_->counts(), now_ns_);

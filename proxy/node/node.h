@@ -50,7 +50,18 @@
 
 namespace crane::node {
 
-class Node final : public Proposals::Owner, public Service::Owner {
+class Node final : public EventLoop::Owner,
+                   public ControlSocket::Owner,
+                   public HostRole::Owner,
+                   public HttpService::Owner,
+                   public LogIntake::Owner,
+                   public LogReader,
+                   public OperatorRequests::Owner,
+                   public Proposals::Owner,
+                   public RecoveryOwner,
+                   public ReplicaServer::Owner,
+                   public Service::Owner,
+                   public Supervisor::Owner {
  public:
   // `mode` outlives the node.
   Node(const Config& config, int control_fd, NodeMode& mode);
@@ -74,7 +85,6 @@ class Node final : public Proposals::Owner, public Service::Owner {
   bool open_group();
   void open_operators();
   void open_http();
-  void open_supervisor();
 
   // --- the loop (node.cc)
   bool round();
@@ -90,18 +100,75 @@ class Node final : public Proposals::Owner, public Service::Owner {
   void sleep_until_event();
   void shut_down();
   void pass_on_the_rest();
-  void fail(ExitStatus status, const std::string& why);
 
-  // --- what the parts tell (node_events.cc)
+  // --- what comes from other replicas (node_events.cc)
   void on_message(ReplicaId from, std::span<const std::byte> bytes);
   void hear(ReplicaId from, const replica::StandingMessage& message);
   void on_committed(const consensus::EntryView& entry);
-  void deliver(const consensus::EntryView& entry, bool was_held);
-  void on_output(const OutputHeader& header, proxy::Pieces pieces, bool last);
-  void server_started(pid_t pid);
-  void server_ended(int status);
+
+  // --- the server (node_events.cc)
+  void server_started(pid_t pid) override;
+  void server_ended(int status) override;
+  void server_failed(ExitStatus status, const std::string& why) override;
+  void process_killed(std::uint32_t process, std::uint32_t pid) override;
+  void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) override;
+  void dump_prepared() override { recovery_->dump_prepared(); }
+  void dump_ended(const std::string& why_not, const std::string& refusal) override {
+    recovery_->dump_ended(why_not, refusal);
+  }
+
+  // --- operators and crane-run (node_requests.cc)
+  bool take_over(int fd, const std::string& request) override;
+  std::string answer(const std::string& request) override { return requests_->answer(request); }
+  NodeStatus status() override { return status_->status(); }
+  std::string status_text() override;
+  nlohmann::json status_json() override;
+  std::string ask_checkpoint(const control::Message& request) override {
+    return recovery_->ask(request);
+  }
+  std::string ask_upgrade(const control::Message& request) override {
+    return recovery_->upgrade(request);
+  }
+  bool takes_checkpoint() const override { return recovery_->takes_checkpoint(); }
+  void send_signal(std::uint32_t signo) override { proxy_->batch().add_signal({signo, 0}); }
+  void drain() override;
+  void leave() override { end_.leave_now(); }
+  bool has_server(ReplicaId who) const override { return recovery_->has_server(who); }
+  std::int64_t lets_in_ns() const override { return proxy_->moves() ? proxy::kLetInNs : 0; }
+  void listener_came(std::uint16_t port, int fd) override { proxy_->add_listener(port, fd); }
+  void listen_failed(std::uint16_t port, int error, const std::string& message) override;
+  void listener_lost() override;
+  void not_published(std::uint16_t port) override;
+  void stop_asked() override;
+  void status_asked() override;
+  void signal_asked(std::uint32_t signo, std::uint32_t pid) override;
+  void member_asked(const std::string& request) override;
+  void checkpoint_asked() override { recovery_->ask_if_wanted(); }
+  void supervisor_gone() override;
+  void signalled(int signo) override;
 
   // --- what the parts ask of each other (node_events.cc)
+  void woke() override { server_->node_awake(); }
+  void fail(ExitStatus status, const std::string& why) override;
+  bool holds_log() const override { return recovery_->holds_log(); }
+  void entry_held(const consensus::EntryView& entry) override;
+  void deliver(const consensus::EntryView& entry, bool was_held) override;
+  bool server_has_room() const override { return !server_->slot0().spooling(); }
+  bool group_began() const override { return value(intake_->first_start()) != 0; }
+  Result<Index> propose(EntryType type, GrantTurns grant,
+                        std::span<const std::byte> body) override {
+    return proposals_->propose(type, grant, body, now_ns_);
+  }
+  GrantTurns input_grant() const override { return proposals_->input_grant(); }
+  std::int64_t lag_ns(ReplicaId who) const override {
+    return proposals_->follower_lag(who, now_ns_).ns;
+  }
+  std::optional<control::Readiness> readiness_of(ReplicaId who) const override;
+  void put_out_for_server(const OutputHeader& header) override { server_->put_out(header, {}); }
+  void let_in(const OutputHeader& header) override { server_put_out(header, {}, false); }
+  void refusal_changed(const std::string& reason) override { supervisor_.refused_dumps(reason); }
+  void caught_up() override { progress_.caught_up(); }
+  std::vector<std::byte> group_facts() const override { return consensus_->group_facts(); }
   Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
                        std::span<const std::byte> body) override;
   std::vector<consensus::MemberStatus> members() override { return consensus_->members(); }

@@ -97,6 +97,10 @@ void Node::on_committed(const consensus::EntryView& entry) {
   intake_->committed(entry);
 }
 
+void Node::entry_held(const consensus::EntryView& entry) {
+  stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
+}
+
 // The server gets it.
 void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   const auto type = static_cast<EntryType>(entry.type);
@@ -124,9 +128,14 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   recovery_->after_server(entry);
 }
 
+std::optional<control::Readiness> Node::readiness_of(ReplicaId who) const {
+  if (status_ == nullptr) return std::nullopt;
+  return status_->told(who);
+}
+
 // --- the server ---------------------------------------------------------------------------------
 
-void Node::on_output(const OutputHeader& header, proxy::Pieces pieces, bool last) {
+void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) {
   if (recovery_->keeps_back(header)) return;
   switch (header.type) {
     case OutputType::kListen:
@@ -180,6 +189,16 @@ void Node::server_started(pid_t pid) {
   if (!mode_.server_started(pid, why).ok()) fail(ExitStatus::kBadConfiguration, why);
   supervisor_.server(pid);
   supervisor_.ready();
+}
+
+void Node::server_failed(ExitStatus status, const std::string& why) {
+  if (!recovery_->server_failed(why)) fail(status, why);
+}
+
+void Node::process_killed(std::uint32_t process, std::uint32_t pid) {
+  fail(ExitStatus::kServerDied,
+       fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
+                   pid));
 }
 
 void Node::server_ended(int status) {

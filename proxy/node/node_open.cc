@@ -94,32 +94,10 @@ std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool m
   return nullptr;
 }
 
-// Another crane-run has taken this replica over: it hears all that it would know had it been there
-// from the beginning.
-void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
-               const replica::Leadership& leadership, const Recovery& recovery,
-               const ReplicaServer& server, const consensus::Consensus& group,
-               Listeners& listeners) {
-  spdlog::info("another crane-run has taken this replica over");
-  proxy.for_each_listener([&](std::uint16_t port, int fd) { supervisor.hand_over(port, fd); });
-  supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
-                  view_counter(leadership.view()));
-  supervisor.refused_dumps(recovery.refusal());
-  if (recovery.acceptor_only()) supervisor.acceptor_only();
-  supervisor.members(group);
-  if (server.pid() > 0) {
-    supervisor.server(server.pid());
-    supervisor.ready();
-    listeners.open_all(false);
-  }
-  const ServerExit& exit = server.exit();
-  if (exit.reported()) supervisor.exit(exit.code(), exit.by_signal());
-}
-
 }  // namespace
 
 bool Node::open() {
-  if (!loop_.open([this] { server_->node_awake(); }).ok()) {
+  if (!loop_.open(*this).ok()) {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
@@ -136,73 +114,24 @@ bool Node::open() {
   server_->open_monitor(loop_.base());
   recovery_->open({config_, server_->segment(), server_->layout(), server_->slot0(),
                    server_->monitor(), server_->outputs(), *stalls_, *intake_, *live_check_,
-                   leadership_, server_->exit(), [this] { server_->drain(); },
-                   [this] { return consensus_->group_facts(); }});
+                   leadership_, server_->exit(), *this});
   open_control_socket();
   return open_group();
 }
 
 // What is needed before the server: where this replica begins decides what the segment is.
 void Node::open_log_side() {
-  LogIntakeActions intake;
-  intake.holds = [this] { return recovery_->holds_log(); };
-  intake.held = [this](const consensus::EntryView& entry) {
-    stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
-  };
-  intake.deliver = [this](const consensus::EntryView& entry, bool was_held) {
-    deliver(entry, was_held);
-  };
-  intake_ = std::make_unique<LogIntake>(std::move(intake));
-  RecoveryActions recovery;
-  recovery.on_event = [this] { server_->node_awake(); };
-  recovery.propose = [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
-    return proposals_->propose(type, grant, body, now_ns_);
-  };
-  recovery.let_in = [this](const OutputHeader& header) { on_output(header, {}, false); };
-  recovery.input_grant = [this] { return proposals_->input_grant(); };
-  recovery.lag_ns = [this](ReplicaId who) { return proposals_->follower_lag(who, now_ns_).ns; };
-  recovery.told = [this](ReplicaId who) -> std::optional<control::Readiness> {
-    if (status_ == nullptr) return std::nullopt;
-    return status_->told(who);
-  };
-  recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
-  recovery.refusal_changed = [this](const std::string& reason) {
-    supervisor_.refused_dumps(reason);
-  };
-  recovery.caught_up = [this] { progress_.caught_up(); };
-  recovery.failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  intake_ = std::make_unique<LogIntake>(*this);
   recovery_ = std::make_unique<Recovery>(loop_.base(), config_, leadership_, agreed_,
-                                         mode_.member(), std::move(recovery));
+                                         mode_.member(), *this);
 }
 
 bool Node::open_server() {
-  ServerMonitorCallbacks callbacks;
-  callbacks.on_event = [this] { server_->node_awake(); };
-  callbacks.drain = [this] { server_->drain(); };
-  callbacks.on_started = [this](pid_t pid) { server_started(pid); };
-  callbacks.on_ended = [this](int status) { server_ended(status); };
-  callbacks.on_failed = [this](ExitStatus status, const std::string& why) {
-    if (!recovery_->server_failed(why)) fail(status, why);
-  };
-  callbacks.on_prepared = [this] { recovery_->dump_prepared(); };
-  callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
-    recovery_->dump_ended(why_not, refusal);
-  };
-  callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
-    fail(ExitStatus::kServerDied,
-         fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
-                     pid));
-  };
   if (const Outcome begun = recovery_->begin(); !begun.ok()) {
     fail(exit_status_of(begun.error()), begun.error().text);
     return false;
   }
-  server_ = std::make_unique<ReplicaServer>(
-      config_, mode_,
-      [this](const OutputHeader& header, proxy::Pieces pieces, bool last) {
-        on_output(header, pieces, last);
-      },
-      std::move(callbacks));
+  server_ = std::make_unique<ReplicaServer>(config_, mode_, *this);
   std::string why;
   if (const auto status = server_->open(recovery_->start(), why)) {
     fail(*status, why);
@@ -226,10 +155,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
     return proxy::BacklogSpace{room.applied, room.connections};
   });
   if (config_.host) {
-    host_ = std::make_unique<HostRole>(
-        loop_.base(), config_, *proxy_, leadership_,
-        HostActions{[this] { server_->node_awake(); },
-                    [this](ExitStatus status, const std::string& why) { fail(status, why); }});
+    host_ = std::make_unique<HostRole>(loop_.base(), config_, *proxy_, leadership_, *this);
     host_->keep_connections();
   }
   proposals_ = std::make_unique<Proposals>(*this, config_, agreed_, layout, leadership_, *proxy_);
@@ -265,19 +191,7 @@ void Node::open_checks() {
 
 // Requests wait there until the node runs.
 void Node::open_control_socket() {
-  ControlSocketActions socket;
-  socket.on_event = [this] { server_->node_awake(); };
-  // Whether the connection's other end has become this node's crane-run; the descriptor is the
-  // supervisor's then.
-  socket.take_over = [this](int fd, const std::string& request) {
-    const Supervisor::Offer offer =
-        supervisor_.offer(fd, request, host_ != nullptr || !mode_.member());
-    if (offer == Supervisor::Offer::kTaken)
-      introduce(supervisor_, *proxy_, leadership_, *recovery_, *server_, *consensus_, *listeners_);
-    return offer != Supervisor::Offer::kAnother;
-  };
-  socket.answer = [this](const std::string& request) { return requests_->answer(request); };
-  control_socket_ = std::make_unique<ControlSocket>(loop_.base(), std::move(socket));
+  control_socket_ = std::make_unique<ControlSocket>(loop_.base(), *this);
   const std::string path = config_.replica_dir() + "/control.sock";
   const Outcome opened = control_socket_->open(path);
   if (opened.ok()) return;
@@ -321,9 +235,7 @@ bool Node::open_group() {
                  : ExitStatus::kLogFailed,
          why);
   };
-  const LogReader reader{[this] { return !server_->slot0().spooling(); },
-                         [this] { return value(intake_->first_start()) != 0; }};
-  auto opened = open_log(config_, mode_, *recovery_, std::move(options), reader);
+  auto opened = open_log(config_, mode_, *recovery_, std::move(options), *this);
   if (!opened.ok()) {
     const Error why = log_failure(opened.error(), config_, recovery_->start().at_checkpoint());
     fail(exit_status_of(why), why.text);
@@ -337,7 +249,10 @@ bool Node::open_group() {
   recovery_->opened(*consensus_);
   open_operators();
   open_http();
-  open_supervisor();
+  supervisor_.watch(loop_.base(), *this);
+  // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
+  loop_.watch_signal(SIGTERM);
+  loop_.watch_signal(SIGINT);
   if (recovery_->acceptor_only()) supervisor_.acceptor_only();
   loop_.wake_by(consensus_->event_fd(), false);
   loop_.wake_by(server_->segment().doorbell_fd(), true);
@@ -348,79 +263,13 @@ void Node::open_operators() {
   status_ = std::make_unique<StatusReporter>(StatusSources{
       config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, loop_, leadership_,
       progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
-  OperatorActions actions;
-  actions.status = [this] { return status_->answer(); };
-  actions.checkpoint = [this](const control::Message& request) { return recovery_->ask(request); };
-  actions.upgrade = [this](const control::Message& request) { return recovery_->upgrade(request); };
-  actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
-  actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
-  // For maintenance, or to restart elsewhere in the log: in order, and without being missed.
-  actions.leave = [this] {
-    const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
-    if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
-    end_.leave_now();
-  };
-  actions.has_server = [this](ReplicaId who) { return recovery_->has_server(who); };
-  actions.lets_in_ns = [this] { return proxy_->moves() ? proxy::kLetInNs : 0; };
-  requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
-                                                 std::move(actions));
+  requests_ =
+      std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_, *this);
 }
 
 void Node::open_http() {
   if (config_.http_listen.empty() || !mode_.member()) return;
-  http_ = std::make_unique<HttpService>(
-      loop_.base(), config_,
-      HttpActions{[this] { server_->node_awake(); }, [this] { return status_->status(); },
-                  [this] { return status_->answer().dump(2); }});
-}
-
-void Node::open_supervisor() {
-  SupervisorActions actions;
-  actions.on_event = [this] { server_->node_awake(); };
-  actions.listener = [this](std::uint16_t port, int fd) { proxy_->add_listener(port, fd); };
-  actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
-    spdlog::error("no listener for port {}: {}", port, message);
-    listeners_->settled(port, error);
-  };
-  actions.listener_lost = [this] {
-    listeners_->ask_again();
-    listeners_->open_all(false);
-  };
-  actions.not_published = [this](std::uint16_t port) {
-    spdlog::info("port {} of the server is not published: clients do not reach it", port);
-    listeners_->settled(port, 0);
-  };
-  actions.stop = [this] { end_.request(monotonic_ns(), server_->exit().reported()); };
-  actions.status = [this] {
-    supervisor_.status(to_json(status_->status()));
-    status_->report();
-  };
-  actions.signal = [this](std::uint32_t signo, std::uint32_t pid) {
-    if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
-  };
-  actions.change_member = [this](const std::string& text) {
-    nlohmann::json request = nlohmann::json::parse(text);
-    request.erase("t");
-    request["do"] = "member";
-    (void)requests_->answer(control::line_of(request));  // crane-run asks again
-  };
-  actions.checkpoint = [this] { recovery_->ask_if_wanted(); };
-  // The replica goes on: its clients are none of crane-run's business.
-  actions.gone = [this] {
-    listeners_->ask_again();
-    status_->changed(now_ns_);
-    if (end_.done() || end_.stopping()) return;
-    spdlog::warn(
-        "crane-run is gone: this replica goes on; crane-run, started again with the same "
-        "command, takes it over");
-    if (const std::string why = service_->why_not_served(); !why.empty()) spdlog::error("{}", why);
-  };
-  supervisor_.watch(loop_.base(), std::move(actions));
-  // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
-  loop_.on_signal(SIGTERM, [this] { requests_->end_when_let_in([this] { end_.leave_now(); }); });
-  loop_.on_signal(SIGINT, [this] {
-    if (!mode_.takes_interrupt()) end_.request(monotonic_ns(), server_->exit().reported());
-  });
+  http_ = std::make_unique<HttpService>(loop_.base(), config_, *this);
 }
 
 }  // namespace crane::node

@@ -8,6 +8,7 @@
 #include "dmt/sequence/entry.h"
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
+#include "proxy/host/replica_server.h"
 #include "proxy/host/turns.h"
 
 namespace crane::node {
@@ -16,7 +17,8 @@ constexpr std::int64_t kTellEveryNs = 300'000'000;
 }  // namespace
 
 Result<std::unique_ptr<consensus::Consensus>> Replay::open_log(consensus::Options options,
-                                                               Index behind, LogReader reader) {
+                                                               Index behind,
+                                                               const LogReader& reader) {
   last_for_server_ = behind;
   for (std::uint64_t i = value(to_);
        !follows() && i > value(behind) && i >= recorded_.history->first(); --i) {
@@ -30,14 +32,17 @@ Result<std::unique_ptr<consensus::Consensus>> Replay::open_log(consensus::Option
   log.behind = behind;
   log.to = to_;
   log.replicas = options.replicas;
-  // The server needs the first START to begin; what follows waits for the tool.
-  log.room = [this, reader = std::move(reader)] {
-    return reader.has_room() && !(reader.begun() && holds());
-  };
+  log.gate = this;
+  reader_ = &reader;
   log.callbacks = std::move(options.callbacks);
   auto opened = std::make_unique<ReplayLog>(std::move(log));
   log_ = opened.get();
   return std::unique_ptr<consensus::Consensus>(std::move(opened));
+}
+
+// The server needs the first START to begin; what follows waits for the tool.
+bool Replay::opens() const {
+  return reader_->server_has_room() && !(reader_->group_began() && holds());
 }
 
 bool Replay::foretells(StallWatch& stalls, unsigned replicas) {
@@ -134,7 +139,7 @@ bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress
   if (holds()) return false;
   if (!stops() && !reached_end_) {
     if (!at_rest(layout, server)) return false;
-    if (const auto rest = server.rest_point()) {
+    if (const auto rest = server.server->rest_point()) {
       check_.at_rest(*rest, whole());
       compare_turns(layout);
     }

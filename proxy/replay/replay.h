@@ -24,7 +24,7 @@
 
 namespace crane::node {
 
-class Replay : public NodeMode {
+class Replay : public NodeMode, private ReplayLog::Gate {
  public:
   // All outlive it.
   struct Recorded {
@@ -47,10 +47,12 @@ class Replay : public NodeMode {
   // In a replay that follows: called now and then, with the last entry that was admitted.
   void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
 
+  bool opens() const override;
+
   // --- NodeMode
   bool member() const noexcept override { return false; }
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
-                                                         LogReader reader) override;
+                                                         const LogReader& reader) override;
   // A leader that was alone told no replica which turns it had passed: all is known from the
   // beginning.
   bool foretells(StallWatch& stalls, unsigned replicas) override;
@@ -99,6 +101,7 @@ class Replay : public NodeMode {
   std::unique_ptr<ReplayTool> tool_;
   const Index to_;
   const ReplayLog* log_ = nullptr;  // the node's
+  const LogReader* reader_ = nullptr;
   Index last_for_server_{};
   bool goes_on_ = false, started_ = false, let_go_ = false, over_ = false, reached_end_ = false;
   std::string failure_;

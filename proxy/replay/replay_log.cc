@@ -39,7 +39,7 @@ ReplayLog::~ReplayLog() { ::close(event_); }
 
 std::uint64_t ReplayLog::poll(std::uint64_t now_ns) {
   for (int i = 0; i < kEntriesAtOnce; ++i) {
-    if (at_end() || !options_.room()) return now_ns + kLookAgainNs;
+    if (at_end() || !options_.gate->opens()) return now_ns + kLookAgainNs;
     const auto next = next_entry();
     if (!next) return now_ns + (now_ns - came_ns_ < kBusyNs ? kFollowNs : kIdleNs);
     const consensus::EntryView& entry = *next;

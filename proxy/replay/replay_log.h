@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,6 +21,14 @@ namespace crane::node {
 
 class ReplayLog final : public consensus::Consensus {
  public:
+  class Gate {
+   public:
+    // May the next entry come?  False: asked again a millisecond later.
+    virtual bool opens() const = 0;
+
+   protected:
+    ~Gate() = default;
+  };
   struct Options {
     // One of these; it outlives the log.
     const proxy::History* history = nullptr;
@@ -29,8 +36,7 @@ class ReplayLog final : public consensus::Consensus {
     Index behind{};  // begins behind this entry
     Index to{};      // hands out no more than up to this one
     std::uint8_t replicas = 1;
-    // May the next entry come?  False: asked again a millisecond later.
-    std::function<bool()> room;
+    const Gate* gate = nullptr;
     consensus::Callbacks callbacks;
   };
   explicit ReplayLog(Options options);

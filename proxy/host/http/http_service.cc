@@ -59,11 +59,8 @@ struct HttpService::Reply {
   std::string body;
 };
 
-HttpService::HttpService(event_base* base, const Config& config, HttpActions actions)
-    : base_(base),
-      config_(config),
-      actions_(std::move(actions)),
-      pause_(base, "its clients", [this] {
+HttpService::HttpService(event_base* base, const Config& config, Owner& owner)
+    : base_(base), config_(config), owner_(owner), pause_(base, "its clients", [this] {
         if (listener_ == nullptr) return;
         pause_.on() ? evconnlistener_disable(listener_) : evconnlistener_enable(listener_);
       }) {
@@ -117,7 +114,7 @@ void HttpService::step(std::int64_t now_ns) {
   if (now_ns < due_ns_) return;
   due_ns_ = now_ns + History::kPeriodNs;
   if (http_ == nullptr) listen();
-  history_.add(actions_.status(), unix_ms());
+  history_.add(owner_.status(), unix_ms());
 }
 
 Surroundings HttpService::surroundings() {
@@ -147,7 +144,7 @@ HttpService::Reply HttpService::health_reply(const std::string& path, const std:
     lag_ns = parse_lag(*typed);
     if (!lag_ns) return {400, kText, "lag: write it as 100ms or 2s, as in /replica?lag=100ms\n"};
   }
-  const NodeStatus status = actions_.status();
+  const NodeStatus status = owner_.status();
   const HealthAnswer said = path == "/health"    ? health(status)
                             : path == "/leader"  ? leads(status)
                             : path == "/replica" ? follows(status, lag_ns)
@@ -166,8 +163,8 @@ HttpService::Reply HttpService::health_reply(const std::string& path, const std:
 
 HttpService::Reply HttpService::reply_to(const std::string& path, const std::string& query) {
   if (path == "/") return {200, kHtml, std::string(page_html())};
-  if (path == "/metrics") return {200, kMetrics, metrics_text(actions_.status(), surroundings())};
-  if (path == "/status") return {200, kJson, actions_.status_text() + "\n"};
+  if (path == "/metrics") return {200, kMetrics, metrics_text(owner_.status(), surroundings())};
+  if (path == "/status") return {200, kJson, owner_.status_text() + "\n"};
   if (path == "/history") return {200, kJson, history_text()};
   if (path == "/liveness") return {200, kText, "the node's loop turns\n"};
   for (const char* known : {"/health", "/leader", "/replica", "/readiness"}) {
@@ -177,7 +174,7 @@ HttpService::Reply HttpService::reply_to(const std::string& path, const std::str
 }
 
 void HttpService::answer(evhttp_request* request) {
-  actions_.on_event();
+  owner_.woke();
   pause_.accepted();
   const evhttp_uri* uri = evhttp_request_get_evhttp_uri(request);
   const char* path = uri == nullptr ? nullptr : evhttp_uri_get_path(uri);

@@ -23,7 +23,6 @@
 #include <event2/listener.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,16 +36,20 @@
 
 namespace crane::node {
 
-struct HttpActions {
-  std::function<void()> on_event;  // before each of the following
-  std::function<NodeStatus()> status;
-  std::function<std::string()> status_text;  // as the control socket answers
-};
-
 class HttpService {
  public:
-  // `config` outlives it.  REQUIRES: it says where to listen.
-  HttpService(event_base* base, const Config& config, HttpActions actions);
+  class Owner {
+   public:
+    virtual void woke() = 0;  // before each of the following
+    virtual NodeStatus status() = 0;
+    virtual std::string status_text() = 0;  // as the control socket answers
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Both outlive it.  REQUIRES: `config` says where to listen.
+  HttpService(event_base* base, const Config& config, Owner& owner);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
@@ -71,7 +74,7 @@ class HttpService {
 
   event_base* const base_;
   const Config& config_;
-  const HttpActions actions_;
+  Owner& owner_;
   std::unique_ptr<evhttp, FreeHttp> http_;  // none: it does not listen yet
   evconnlistener* listener_ = nullptr;      // its own
   proxy::AcceptPause pause_;

@@ -21,11 +21,11 @@ constexpr unsigned kCheckpointsKept = 3;
 }  // namespace
 
 CheckpointPacker::CheckpointPacker(event_base* base, const Config& config, const Agreed& agreed,
-                                   PackerActions actions)
+                                   Owner& owner)
     : base_(base),
       config_(config),
       agreed_(agreed),
-      actions_(std::move(actions)),
+      owner_(owner),
       checkpoints_({config.checkpoints_dir(), 1, {}}) {
   (void)checkpoints_.clean(checkpoint::Leftovers::kAllButShipments).ok();
 }
@@ -119,7 +119,7 @@ void CheckpointPacker::keep_with_recording(const std::string& name) {
 }
 
 void CheckpointPacker::advance() {
-  actions_.on_event();
+  owner_.woke();
   // It watches the descriptor until the worker has closed it.
   event_del(&event_);
   if (!worker_.advance()) {
@@ -133,7 +133,7 @@ void CheckpointPacker::advance() {
   } else {
     abandon();
   }
-  actions_.packed(tier_, at_, well ? "" : worker_.result().error().message());
+  owner_.packed(tier_, at_, well ? "" : worker_.result().error().message());
 }
 
 void CheckpointPacker::abandon() {

@@ -16,7 +16,6 @@
 #include <event2/event_struct.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,17 +44,21 @@ struct CheckpointContents {
   nlohmann::json carried;  // of tier kRestart: what goes on with a new server
 };
 
-struct PackerActions {
-  std::function<void()> on_event;  // before whatever an event brings
-  // What pack() began has ended; `why_not` is empty when the checkpoint is published and verified.
-  std::function<void(checkpoint::Tier tier, Index at, const std::string& why_not)> packed;
-};
-
 class CheckpointPacker {
  public:
+  class Owner {
+   public:
+    virtual void woke() = 0;  // first, whatever an event brings
+    // What pack() began has ended; `why_not` is empty when the checkpoint is published and
+    // verified.
+    virtual void packed(checkpoint::Tier tier, Index at, const std::string& why_not) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // The references outlive it.
-  CheckpointPacker(event_base* base, const Config& config, const Agreed& agreed,
-                   PackerActions actions);
+  CheckpointPacker(event_base* base, const Config& config, const Agreed& agreed, Owner& owner);
   ~CheckpointPacker();
   CheckpointPacker(const CheckpointPacker&) = delete;
   CheckpointPacker& operator=(const CheckpointPacker&) = delete;
@@ -100,7 +103,7 @@ class CheckpointPacker {
   event_base* base_;
   const Config& config_;
   const Agreed& agreed_;
-  const PackerActions actions_;
+  Owner& owner_;
   checkpoint::Checkpoints checkpoints_;
   std::optional<checkpoint::Staging> staging_;  // of the one under way
   checkpoint::Worker worker_;

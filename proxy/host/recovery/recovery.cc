@@ -63,13 +63,13 @@ replica::ServerReport report_of(const control::Readiness& told) {
 }  // namespace
 
 Recovery::Recovery(event_base* base, const Config& config, const replica::Leadership& leadership,
-                   const Agreed& agreed, bool member, RecoveryActions actions)
+                   const Agreed& agreed, bool member, RecoveryOwner& owner)
     : base_(base),
       config_(config),
       leadership_(leadership),
       agreed_(agreed),
       member_(member),
-      actions_(std::move(actions)),
+      owner_(owner),
       start_(config, agreed, member),
       start_check_(agreed),
       restart_due_ns_(replica::kNever),
@@ -78,12 +78,7 @@ Recovery::Recovery(event_base* base, const Config& config, const replica::Leader
 // --- setting up ---------------------------------------------------------------------------------
 
 Outcome Recovery::begin() {
-  packer_ = std::make_unique<CheckpointPacker>(
-      base_, config_, agreed_,
-      PackerActions{actions_.on_event,
-                    [this](checkpoint::Tier tier, Index at, const std::string& why_not) {
-                      packed(tier, at, why_not);
-                    }});
+  packer_ = std::make_unique<CheckpointPacker>(base_, config_, agreed_, *this);
   if (!config_.restore && !config_.on_disk()) return Done{};
   auto found = start_.find();
   if (start_.state().handed_over) start_check_.begin_behind_hand_over();
@@ -94,17 +89,9 @@ void Recovery::open(ServerParts parts) {
   parts_.emplace(std::move(parts));
   if (!start_.state().command.empty()) parts_->monitor.set_command(start_.state().command);
   dump_ = std::make_unique<ServerDump>(*parts_, *packer_);
-  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, *dump_, *this, actions_,
-                                             start_.upper(), start_.carried());
-  if (ships(config_)) open_shipping();
-}
-
-void Recovery::open_shipping() {
-  ShippingHooks hooks;
-  hooks.awake = actions_.on_event;
-  hooks.knows = [this](ReplicaId who) { return knows(who); };
-  hooks.lacked = [this](ReplicaId who, Index behind) { feed(replica::Lacked{who, behind}); };
-  shipping_ = std::make_unique<Shipping>(base_, config_, std::move(hooks));
+  restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, *dump_, *this, start_.upper(),
+                                             start_.carried());
+  if (ships(config_)) shipping_ = std::make_unique<Shipping>(base_, config_, *this);
 }
 
 // Its first life, and one that was invited only, may begin as a new replica.
@@ -229,7 +216,7 @@ void Recovery::rely_on_checkpoints() {
 
 bool Recovery::has_server(ReplicaId who) const {
   if (value(who) == config_.replica) return !acceptor_only_;
-  const auto told = actions_.told(who);
+  const auto told = owner_.readiness_of(who);
   return !told || !told->acceptor_only;
 }
 
@@ -290,10 +277,10 @@ void Recovery::look_at_group(std::int64_t now_ns) {
   members_.clear();
   for (const consensus::MemberStatus& m : group.members) {
     replica::MemberSeen seen{m.id, m.role, m.connected, m.streaming, m.needs_checkpoint, 0, {}};
-    if (leadership_.leads()) seen.lag_ns = actions_.lag_ns(m.id);
+    if (leadership_.leads()) seen.lag_ns = owner_.lag_ns(m.id);
     // What this replica says of itself costs more to find out, and counts only then.
     const bool looks = value(m.id) != config_.replica || machine_.log_is_full();
-    if (const auto told = looks ? actions_.told(m.id) : std::nullopt) {
+    if (const auto told = looks ? owner_.readiness_of(m.id) : std::nullopt) {
       seen.report = report_of(*told);
     }
     members_.push_back(seen);
@@ -337,7 +324,7 @@ void Recovery::carry_out(const replica::Tell& action) {
 
 void Recovery::carry_out(const replica::ProposeCheckpoint& action) {
   const CheckpointBody body{value(action.taker)};
-  const Result<Index> at = actions_.propose(EntryType::kCheckpoint, 0, proxy::bytes_of(body));
+  const Result<Index> at = owner_.propose(EntryType::kCheckpoint, 0, proxy::bytes_of(body));
   feed(at.ok() ? replica::Proposed{at.value(), ""}
                : replica::Proposed{Index{}, at.error().message()});
 }
@@ -352,7 +339,7 @@ void Recovery::carry_out(const replica::Answer& action) {
 }
 
 void Recovery::carry_out(const replica::Restart& action) {
-  actions_.failed(ExitStatus::kTooFarBehind, action.why);
+  owner_.fail(ExitStatus::kTooFarBehind, action.why);
 }
 
 void Recovery::carry_out(const replica::FindCheckpoints& action) {

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,32 +43,11 @@
 
 namespace crane::node {
 
-struct RecoveryActions {
-  std::function<void()> on_event;  // before whatever an event brings
-  std::function<Result<Index>(EntryType type, GrantTurns grant, std::span<const std::byte> body)>
-      propose;
-  std::function<GrantTurns()> input_grant;
-  // While this replica leads: how far a follower's server is behind its own, ns.
-  std::function<std::int64_t(ReplicaId who)> lag_ns;
-  // What a replica says of itself, this one as well; nullopt: nothing is known.
-  std::function<std::optional<control::Readiness>(ReplicaId who)> told;
-  // As if the server had put it out.
-  std::function<void(const OutputHeader& header)> put_out;
-  // What keeps_back() kept back.
-  std::function<void(const OutputHeader& header)> let_in;
-  // Why CRIU does not dump this server, for crane-run; empty: it does.
-  std::function<void(const std::string& reason)> refusal_changed;
-  // The replica has run what it missed.
-  std::function<void()> caught_up;
-  // The replica cannot go on.
-  std::function<void(ExitStatus status, const std::string& why)> failed;
-};
-
-class Recovery final : public EventSink {
+class Recovery final : public EventSink, public CheckpointPacker::Owner, public Shipping::Owner {
  public:
   // `member`: a replay takes no checkpoints.  The references outlive it.
   Recovery(event_base* base, const Config& config, const replica::Leadership& leadership,
-           const Agreed& agreed, bool member, RecoveryActions actions);
+           const Agreed& agreed, bool member, RecoveryOwner& owner);
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
@@ -163,9 +141,10 @@ class Recovery final : public EventSink {
   void stop();
 
  private:
-  void open_shipping();
-  bool knows(ReplicaId who) const;
-  void packed(checkpoint::Tier tier, Index at, const std::string& why_not);
+  void woke() override { owner_.woke(); }
+  bool knows(ReplicaId who) const override;
+  void lacked(ReplicaId who, Index behind) override { feed(replica::Lacked{who, behind}); }
+  void packed(checkpoint::Tier tier, Index at, const std::string& why_not) override;
   void step_restart(const Seen& seen, std::int64_t now_ns);
   void rely_on_checkpoints();
   Index trusted() const;
@@ -192,8 +171,8 @@ class Recovery final : public EventSink {
   void carry_out(const replica::ReportLag& action) {
     group_->lags(static_cast<std::uint64_t>(action.ns), action.ran);
   }
-  void carry_out(const replica::ReportCaughtUp&) { actions_.caught_up(); }
-  void carry_out(const replica::ReportRefusal& action) { actions_.refusal_changed(action.reason); }
+  void carry_out(const replica::ReportCaughtUp&) { owner_.caught_up(); }
+  void carry_out(const replica::ReportRefusal& action) { owner_.refusal_changed(action.reason); }
   void carry_out(const replica::HurryPacking&);
   void carry_out(const replica::Prepare& action);
   void carry_out(const replica::Look& action) { feed(dump_->look(action.at)); }
@@ -208,7 +187,7 @@ class Recovery final : public EventSink {
   const replica::Leadership& leadership_;
   const Agreed& agreed_;
   const bool member_;
-  const RecoveryActions actions_;
+  RecoveryOwner& owner_;
   consensus::Consensus* group_ = nullptr;
   std::optional<ServerParts> parts_;
   StartingPoint start_;

@@ -50,7 +50,7 @@ Index ServerDump::begin_place() {
   contents_.state.at = last.at;
   contents_.state.position = last.end;
   contents_.state.stamp_ns = last.stamp_ns;
-  contents_.state.facts = parts_.group_facts();
+  contents_.state.facts = parts_.owner.group_facts();
   checkpoint::fault_point("take.held");
   return last.at.index;
 }
@@ -65,7 +65,7 @@ replica::Looked ServerDump::look(Index at) {
 bool ServerDump::admitted(Index at) {
   parts_.slot0.pump();
   parts_.slot0.admit();
-  parts_.drain();
+  parts_.owner.drain_server();
   return parts_.applied() >= at;
 }
 
@@ -75,7 +75,7 @@ Index ServerDump::slide() {
 
 void ServerDump::note_entry(const consensus::EntryView& entry) {
   NodeState& state = contents_.state;
-  note_place(state, entry, parts_.group_facts());
+  note_place(state, entry, parts_.owner.group_facts());
   // The stall watch has heard of what is held already.
   const auto type = static_cast<EntryType>(entry.type);
   if (PassedBody b; type == EntryType::kPassed && proxy::read_body(entry.payload, b)) {
@@ -91,7 +91,7 @@ std::string ServerDump::blocker() {
   if (!parts_.runs()) return "no server runs";
   if (parts_.monitor.ending() != 0) return "a process of it is being ended by the kernel";
   if (!dmt::take_unowned_turn(parts_.layout)) return "a thread has the turn";
-  parts_.drain();
+  parts_.owner.drain_server();
   const dmt::Blocker blocker = dmt::find_blocker(parts_.layout);
   if (blocker.why == dmt::BlockerKind::kNothing) return "";
   char text[160];

@@ -4,7 +4,10 @@
 //
 // Threads: the node's one thread.
 
-#include <functional>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "dmt/layout.h"
@@ -20,6 +23,8 @@
 #include "proxy/host/stall_watch.h"
 #include "proxy/replica/role/leadership.h"
 #include "proxy/replica/step.h"
+#include "runtime/control/verdict.h"
+#include "runtime/setup/exit_status.h"
 
 namespace crane::node {
 
@@ -30,6 +35,36 @@ class EventSink {
 
  protected:
   ~EventSink() = default;
+};
+
+// The node, which knows the other parts.
+class RecoveryOwner {
+ public:
+  virtual void woke() = 0;  // first, whatever an event brings
+  virtual Result<Index> propose(EntryType type, GrantTurns grant,
+                                std::span<const std::byte> body) = 0;
+  virtual GrantTurns input_grant() const = 0;
+  // While this replica leads: how far a follower's server is behind its own.
+  virtual std::int64_t lag_ns(ReplicaId who) const = 0;
+  // What a replica says of itself, this one as well; nullopt: nothing is known.
+  virtual std::optional<control::Readiness> readiness_of(ReplicaId who) const = 0;
+  // As if the server had put it out.
+  virtual void put_out_for_server(const OutputHeader& header) = 0;
+  // What keeps_back() kept back.
+  virtual void let_in(const OutputHeader& header) = 0;
+  // Why CRIU does not dump this server, for crane-run; empty: it does.
+  virtual void refusal_changed(const std::string& reason) = 0;
+  // The replica has run what it missed.
+  virtual void caught_up() = 0;
+  // Hands on what the server has put out.
+  virtual void drain_server() = 0;
+  // What consensus wants to have in a checkpoint (Consensus::group_facts).
+  virtual std::vector<std::byte> group_facts() const = 0;
+  // The replica cannot go on.
+  virtual void fail(ExitStatus status, const std::string& why) = 0;
+
+ protected:
+  ~RecoveryOwner() = default;
 };
 
 struct ServerParts {
@@ -44,10 +79,7 @@ struct ServerParts {
   const LiveCheck& live_check;
   const replica::Leadership& leadership;
   const ServerExit& exit;
-  // Hands on what the server has put out.
-  std::function<void()> drain;
-  // What consensus wants to have in a checkpoint (Consensus::group_facts).
-  std::function<std::vector<std::byte>()> group_facts;
+  RecoveryOwner& owner;
 
   bool runs() const { return !exit.exited() && monitor.running() && monitor.pid() >= 0; }
   Index applied() const noexcept {

@@ -94,13 +94,11 @@ ExitStatus status_of(change::Fail::Cause cause) {
 }  // namespace
 
 ServerRestart::ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump,
-                             EventSink& events, const RecoveryActions& actions, std::string upper,
-                             const dmt::Carried& carried)
+                             EventSink& events, std::string upper, const dmt::Carried& carried)
     : parts_(parts),
       packer_(packer),
       dump_(dump),
       events_(events),
-      actions_(actions),
       machine_(options_of(parts.config)),
       upper_(std::move(upper)),
       carried_(carried) {
@@ -153,7 +151,7 @@ std::string ServerRestart::ask_hand_over(const control::Message& request) {
 void ServerRestart::committed(const consensus::EntryView& entry) {
   change::Committed committed;
   if (!proxy::read_body(entry.payload, committed.body)) return;
-  committed.place = {entry.place(), entry.stamp_ns, parts_.group_facts()};
+  committed.place = {entry.place(), entry.stamp_ns, parts_.owner.group_facts()};
   const auto rest = entry.payload.subspan(sizeof committed.body);
   if (!rest.empty()) committed.next = next_of(rest, parts_.monitor.command());
   step(std::move(committed));
@@ -203,13 +201,13 @@ void ServerRestart::carry_out(const change::Propose& proposal) {
   std::vector<std::byte> payload(sizeof proposal.body + proposal.next.size());
   std::memcpy(payload.data(), &proposal.body, sizeof proposal.body);
   std::memcpy(payload.data() + sizeof proposal.body, proposal.next.data(), proposal.next.size());
-  const GrantTurns grant = proposal.as_input ? actions_.input_grant() : 0;
-  const Result<Index> index = actions_.propose(EntryType::kRestart, grant, payload);
+  const GrantTurns grant = proposal.as_input ? parts_.owner.input_grant() : 0;
+  const Result<Index> index = parts_.owner.propose(EntryType::kRestart, grant, payload);
   step(index.ok() ? change::Proposed{proposal.purpose, index.value(), ""}
                   : change::Proposed{proposal.purpose, Index{}, index.error().message()});
 }
 
-void ServerRestart::carry_out(const change::LetIn& output) { actions_.let_in(output.header); }
+void ServerRestart::carry_out(const change::LetIn& output) { parts_.owner.let_in(output.header); }
 
 void ServerRestart::carry_out(const change::ReleaseLog&) { dump_.release_log(); }
 
@@ -222,12 +220,12 @@ void ServerRestart::carry_out(const change::NotPublished& published) {
 }
 
 void ServerRestart::carry_out(const change::Fail& failure) {
-  actions_.failed(status_of(failure.cause), failure.why);
+  parts_.owner.fail(status_of(failure.cause), failure.why);
 }
 
 void ServerRestart::carry_out(const change::EndHandedOver& end) {
   checkpoint::fault_point("hand_over.published");
-  actions_.failed(ExitStatus::kHandedOver, end.text);
+  parts_.owner.fail(ExitStatus::kHandedOver, end.text);
 }
 
 void ServerRestart::carry_out(const change::Say& words) {
@@ -261,7 +259,7 @@ void ServerRestart::carry_out(const change::LookWhetherOver&) { step(change::Loo
 bool ServerRestart::is_over() {
   parts_.slot0.pump();
   if (!dmt::take_unowned_turn(parts_.layout)) return false;
-  parts_.drain();
+  parts_.owner.drain_server();
   if (dmt::is_over(parts_.layout)) return true;
   dmt::give_up_turn(parts_.layout);
   return false;
@@ -274,16 +272,18 @@ void ServerRestart::close_all() {
     const dmt::FileRecord& f = w.files[i];
     if (f.kind == dmt::FileKind::kConnection) {
       if (f.connection.loopback) continue;  // it ends with the server
-      actions_.put_out({OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock});
+      parts_.owner.put_out_for_server(
+          {OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock});
     } else if (f.kind == dmt::FileKind::kListener) {
-      actions_.put_out({OutputType::kUnlisten, {}, f.listener.port, 1, w.scheduler.clock});
+      parts_.owner.put_out_for_server(
+          {OutputType::kUnlisten, {}, f.listener.port, 1, w.scheduler.clock});
     }
   }
 }
 
 // The server is over, and this node has the turn (RESTARTER-2).
 void ServerRestart::carry_out(const change::NoteServer& note) {
-  parts_.drain();
+  parts_.owner.drain_server();
   if (note.dead) {
     note_dead_server();
   } else {

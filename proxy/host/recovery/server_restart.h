@@ -21,13 +21,11 @@
 
 namespace crane::node {
 
-struct RecoveryActions;
-
 class ServerRestart {
  public:
   // `upper`: what the first server's files begin as, "" the machine's.  The references outlive it.
   ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump, EventSink& events,
-                const RecoveryActions& actions, std::string upper, const dmt::Carried& carried);
+                std::string upper, const dmt::Carried& carried);
   ServerRestart(const ServerRestart&) = delete;
   ServerRestart& operator=(const ServerRestart&) = delete;
 
@@ -104,7 +102,6 @@ class ServerRestart {
   CheckpointPacker& packer_;
   ServerDump& dump_;
   EventSink& events_;
-  const RecoveryActions& actions_;
   replica::ServerChange machine_;
   ActionLoop<replica::change::ActionList> loop_;
   std::string answer_;

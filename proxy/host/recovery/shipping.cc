@@ -83,7 +83,7 @@ bool Shipping::watch(Job& job) {
 }
 
 void Shipping::advance(Job& job) {
-  hooks_.awake();
+  owner_.woke();
   // It watches the descriptor until the worker has closed it.
   event_del(&job.event_);
   if (!job.worker.advance()) {
@@ -114,7 +114,7 @@ void Shipping::begin_serving(Visitor visitor) {
   auto job = std::make_unique<Job>();
   job->who = visitor.from;
   const std::string from = config_.checkpoints_dir();
-  const bool known = hooks_.knows(visitor.from);
+  const bool known = owner_.knows(visitor.from);
   const Outcome begun = job->worker.start(
       [&](const checkpoint::Worker::Say& say) {
         say("giving it");
@@ -144,7 +144,7 @@ void Shipping::served(const Job& job) {
                  megabytes(control::number_in(said, "bytes")));
   }
   if (control::flag_in(said, "lacks")) {
-    hooks_.lacked(job.who, Index{control::number_in(said, "behind")});
+    owner_.lacked(job.who, Index{control::number_in(said, "behind")});
   }
 }
 

@@ -10,7 +10,6 @@
 #include <event2/event_struct.h>
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,19 +31,24 @@ ShipParty party_of(const Config& config);
 // "fetched the checkpoint at entry 812 from replica 1: 3.4 MB in 120 ms".
 std::string sentence_of(const checkpoint::Fetched& fetched);
 
-struct ShippingHooks {
-  std::function<void()> awake;
-  // Whether the group has heard of it before: as a member of another incarnation, or of a log that
-  // it held.
-  std::function<bool(ReplicaId who)> knows;
-  // A replica came for a checkpoint behind that entry, and there is none here.
-  std::function<void(ReplicaId who, Index behind)> lacked;
-};
-
 class Shipping {
  public:
-  Shipping(event_base* base, const Config& config, ShippingHooks hooks)
-      : base_(base), config_(config), hooks_(std::move(hooks)) {}
+  class Owner {
+   public:
+    virtual void woke() = 0;  // first, whatever an event brings
+    // Whether the group has heard of it before: as a member of another incarnation, or of a log
+    // that it held.
+    virtual bool knows(ReplicaId who) const = 0;
+    // A replica came for a checkpoint behind that entry, and there is none here.
+    virtual void lacked(ReplicaId who, Index behind) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // The references outlive it.
+  Shipping(event_base* base, const Config& config, Owner& owner)
+      : base_(base), config_(config), owner_(owner) {}
   ~Shipping() { stop(); }
   Shipping(const Shipping&) = delete;
   Shipping& operator=(const Shipping&) = delete;
@@ -77,7 +81,7 @@ class Shipping {
 
   event_base* base_;
   const Config& config_;
-  const ShippingHooks hooks_;
+  Owner& owner_;
   std::deque<Visitor> waiting_;
   std::vector<std::unique_ptr<Job>> serving_;
   Job fetching_;

@@ -23,7 +23,7 @@ using namespace crane::node;
 
 namespace {
 
-struct Node {
+struct Node : CheckIns::Owner {
   Node() {
     listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     // A name that the kernel chooses.
@@ -32,15 +32,16 @@ struct Node {
     REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family) == 0);
     REQUIRE(::listen(listener, 512) == 0);
     base = event_base_new();
-    check_ins = std::make_unique<CheckIns>(base, listener, [this](const dmt::CheckIn& in, pid_t p) {
-      taken.emplace_back(in.process, p);
-    });
+    check_ins = std::make_unique<CheckIns>(base, listener, *this);
   }
-  ~Node() {
+  virtual ~Node() {
     check_ins.reset();
     event_base_free(base);
     for (const int fd : clients) ::close(fd);
     ::close(listener);
+  }
+  void checked_in(const dmt::CheckIn& in, pid_t host_pid) override {
+    taken.emplace_back(in.process, host_pid);
   }
   int connect() {
     clients.push_back(test::connect_to(listener));

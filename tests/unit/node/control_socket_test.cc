@@ -21,7 +21,7 @@ using namespace crane::node;
 
 namespace {
 
-struct World {
+struct World : ControlSocket::Owner {
   std::string directory;
   event_base* base = event_base_new();
   int taken = -1;
@@ -31,23 +31,22 @@ struct World {
   World() {
     char name[] = "/tmp/crane-control-XXXXXX";
     directory = ::mkdtemp(name);
-    ControlSocketActions actions;
-    actions.on_event = [this] { ++events; };
-    actions.take_over = [this](int fd, const std::string& request) {
-      if (request != "mine") return false;
-      taken = fd;
-      return true;
-    };
-    actions.answer = [](const std::string& request) { return "heard " + request; };
-    socket = std::make_unique<ControlSocket>(base, std::move(actions));
+    socket = std::make_unique<ControlSocket>(base, *this);
     REQUIRE(socket->open(path()).ok());
   }
-  ~World() {
+  virtual ~World() {
     socket.reset();
     if (taken >= 0) ::close(taken);
     event_base_free(base);
     std::filesystem::remove_all(directory);
   }
+  void woke() override { ++events; }
+  bool take_over(int fd, const std::string& request) override {
+    if (request != "mine") return false;
+    taken = fd;
+    return true;
+  }
+  std::string answer(const std::string& request) override { return "heard " + request; }
   std::string path() const { return directory + "/control.sock"; }
   int ask(const std::string& request) const {
     const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

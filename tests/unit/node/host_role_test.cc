@@ -46,7 +46,7 @@ proxy::ProxyOptions alone() {
   return options;
 }
 
-struct World {
+struct World : HostRole::Owner {
   event_base* base = event_base_new();
   Config config;
   replica::Leadership leadership;
@@ -80,14 +80,11 @@ struct World {
         base, alone(),
         [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
         [] {});
-    host = std::make_unique<HostRole>(
-        base, config, *proxy, leadership,
-        HostActions{[] {},
-                    [this](ExitStatus, const std::string& why) { failures.push_back(why); }});
+    host = std::make_unique<HostRole>(base, config, *proxy, leadership, *this);
     REQUIRE(host->open());
     proxy->set_listening(kServerPort, true);
   }
-  ~World() {
+  virtual ~World() {
     for (const int fd : clients) close(fd);
     close(leader);
     close(other);
@@ -97,6 +94,8 @@ struct World {
     CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     event_base_free(base);
   }
+  void woke() override {}
+  void fail(ExitStatus, const std::string& why) override { failures.push_back(why); }
   void follow(std::uint8_t replica, bool refuses = false) {
     leadership.role(consensus::Role::kFollower, kView, ReplicaId{replica});
     host->follow(refuses);

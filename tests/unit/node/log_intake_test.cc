@@ -13,25 +13,24 @@ using namespace crane::node;
 
 namespace {
 
-struct World {
+struct World : LogIntake::Owner {
   bool holds = false;
   std::uint64_t hold_at = 0;  // delivering this entry holds the log again
   std::vector<std::uint64_t> delivered, told;
   std::vector<std::string> payloads;
   std::vector<bool> were_held;
-  LogIntake intake;
+  LogIntake intake{*this};
 
-  World()
-      : intake({[this] { return holds; },
-                [this](const consensus::EntryView& e) { told.push_back(value(e.at.index)); },
-                [this](const consensus::EntryView& e, bool was_held) {
-                  delivered.push_back(value(e.at.index));
-                  were_held.push_back(was_held);
-                  const auto* bytes = reinterpret_cast<const char*>(e.payload.data());
-                  payloads.emplace_back(bytes, e.payload.size());
-                  if (value(e.at.index) == hold_at) holds = true;
-                }}) {}
-
+  virtual ~World() = default;
+  bool holds_log() const override { return holds; }
+  void entry_held(const consensus::EntryView& e) override { told.push_back(value(e.at.index)); }
+  void deliver(const consensus::EntryView& e, bool was_held) override {
+    delivered.push_back(value(e.at.index));
+    were_held.push_back(was_held);
+    const auto* bytes = reinterpret_cast<const char*>(e.payload.data());
+    payloads.emplace_back(bytes, e.payload.size());
+    if (value(e.at.index) == hold_at) holds = true;
+  }
   void commit(std::uint64_t index, EntryType type, std::string payload = "") {
     consensus::EntryView e{};
     e.at = {View{1}, Index{index}};

@@ -17,31 +17,35 @@ namespace {
 
 constexpr std::int64_t kLongNs = 60'000'000'000;
 
-struct World {
+struct World : OperatorRequests::Owner {
   unsigned with_servers = 3;  // replicas 0, 1, ..
   Config config;
   test::FakeConsensus group;
   replica::Leadership leadership;
   Supervisor supervisor{-1};
-  bool dumping = false, left = false;
-  std::int64_t lets_in_ns = 0;
+  bool dumping = false, drained = false;
+  int left = 0;  // times
+  std::int64_t lets_in = 0;
   std::vector<std::uint32_t> signals;
   std::unique_ptr<OperatorRequests> requests;
 
   World() {
     config.replicas = 3;
     config.replica = 0;
-    OperatorActions a;
-    a.has_server = [this](ReplicaId who) { return value(who) < with_servers; };
-    a.status = [] { return nlohmann::json{{"role", "leader"}}; };
-    a.checkpoint = [](const control::Message&) { return accepted("asked for a checkpoint"); };
-    a.takes_checkpoint = [this] { return dumping; };
-    a.signal = [this](std::uint32_t signo) { signals.push_back(signo); };
-    a.leave = [this] { left = true; };
-    a.lets_in_ns = [this] { return lets_in_ns; };
-    requests =
-        std::make_unique<OperatorRequests>(config, group, leadership, supervisor, std::move(a));
+    requests = std::make_unique<OperatorRequests>(config, group, leadership, supervisor, *this);
   }
+  virtual ~World() = default;
+  nlohmann::json status_json() override { return {{"role", "leader"}}; }
+  std::string ask_checkpoint(const control::Message&) override {
+    return accepted("asked for a checkpoint");
+  }
+  std::string ask_upgrade(const control::Message&) override { return {}; }
+  bool takes_checkpoint() const override { return dumping; }
+  void send_signal(std::uint32_t signo) override { signals.push_back(signo); }
+  void drain() override { drained = true; }
+  void leave() override { ++left; }
+  bool has_server(ReplicaId who) const override { return value(who) < with_servers; }
+  std::int64_t lets_in_ns() const override { return lets_in; }
   nlohmann::json ask(const std::string& text) const {
     return nlohmann::json::parse(requests->answer(text));
   }
@@ -98,19 +102,19 @@ TEST_CASE_METHOD(World, "the log is copied into a file of the replica's director
 TEST_CASE_METHOD(World, "a replica that is needed does not leave", "[requests][REQ-2]") {
   group.present[1].connected = false;
   CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
-  CHECK_FALSE(left);
+  CHECK_FALSE(drained);
   group.present[1].connected = true;
   dumping = true;
   CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
   dumping = false;
   CHECK(ask(R"({"do":"leave"})")["ok"] == true);
-  CHECK(left);
+  CHECK(drained);
 }
 
 TEST_CASE_METHOD(World, "a leader does not leave before it hands the lead over", "[requests]") {
   lead();
   CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
-  CHECK_FALSE(left);
+  CHECK_FALSE(drained);
 }
 
 TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the last choice",
@@ -125,7 +129,7 @@ TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the la
 
 TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", "[requests]") {
   lead();
-  lets_in_ns = kLongNs;
+  lets_in = kLongNs;
   const std::int64_t now = monotonic_ns();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
   CHECK(requests->hands_over());
@@ -143,20 +147,19 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
 }
 
 TEST_CASE_METHOD(World, "what clients have sent comes in before the leader ends", "[requests]") {
-  lets_in_ns = kLongNs;
-  int ended = 0;
-  requests->end_when_let_in([&] { ++ended; });  // a follower has none
-  CHECK(ended == 1);
+  lets_in = kLongNs;
+  requests->leave_when_let_in();  // a follower has none
+  CHECK(left == 1);
   lead();
   const std::int64_t now = monotonic_ns();
-  requests->end_when_let_in([&] { ++ended; });
+  requests->leave_when_let_in();
   CHECK(requests->hands_over());
   (void)requests->step(now);
-  CHECK(ended == 1);
+  CHECK(left == 1);
   // Also when it does not lead any more.
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
   (void)requests->step(now + 2 * kLongNs);
-  CHECK(ended == 2);
+  CHECK(left == 2);
 }
 
 TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests]") {

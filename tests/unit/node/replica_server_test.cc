@@ -23,7 +23,7 @@ using namespace crane::node;
 
 namespace {
 
-struct World {
+struct World : ReplicaServer::Owner {
   std::string directory = "/tmp/crane-server-XXXXXX";
   Config config;
   Agreed agreed{};
@@ -42,26 +42,32 @@ struct World {
     std::ofstream(config.libcrane) << "a library";
     std::filesystem::create_directories(config.replica_dir());
   }
-  ~World() {
+  virtual ~World() {
     server.reset();
     std::filesystem::remove_all(directory);
   }
+  void woke() override {}
+  void server_started(pid_t) override {}
+  void server_ended(int) override {}
+  void server_failed(ExitStatus, const std::string&) override {}
+  void process_killed(std::uint32_t, std::uint32_t) override {}
+  void dump_prepared() override {}
+  void dump_ended(const std::string&, const std::string&) override {}
+  void drain_server() override {}
+  void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) override {
+    counted.push_back(server->outputs().bytes());
+    std::string what = std::to_string(header.conn) + ":";
+    for (const std::span<const std::byte> piece : pieces) {
+      const std::string text(reinterpret_cast<const char*>(piece.data()), piece.size());
+      heard += text;
+      what += text + "|";
+    }
+    if (last) what += "end";
+    calls.push_back(header.type == OutputType::kBytes ? what : "other");
+    unread.push_back(server->layout().header.output.read_position.load());
+  }
   void open() {
-    server = std::make_unique<ReplicaServer>(
-        config, mode,
-        [this](const OutputHeader& header, proxy::Pieces pieces, bool last) {
-          counted.push_back(server->outputs().bytes());
-          std::string what = std::to_string(header.conn) + ":";
-          for (const std::span<const std::byte> piece : pieces) {
-            const std::string text(reinterpret_cast<const char*>(piece.data()), piece.size());
-            heard += text;
-            what += text + "|";
-          }
-          if (last) what += "end";
-          calls.push_back(header.type == OutputType::kBytes ? what : "other");
-          unread.push_back(server->layout().header.output.read_position.load());
-        },
-        ServerMonitorCallbacks{});
+    server = std::make_unique<ReplicaServer>(config, mode, *this);
     std::string why;
     const StartingPoint start(config, agreed, true);
     const auto failed = server->open(start, why);
@@ -164,8 +170,7 @@ TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[ser
 
 TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   config.libcrane = "/nonexistent/libcrane.so";
-  server = std::make_unique<ReplicaServer>(
-      config, mode, [](const OutputHeader&, proxy::Pieces, bool) {}, ServerMonitorCallbacks{});
+  server = std::make_unique<ReplicaServer>(config, mode, *this);
   std::string why;
   const StartingPoint start(config, agreed, true);
   CHECK(server->open(start, why) == ExitStatus::kNoSegment);

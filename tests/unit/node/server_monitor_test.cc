@@ -33,7 +33,7 @@ void wait_for_end(const char* place) {
   (void)::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
 }
 
-struct World {
+struct World : ServerMonitor::Owner {
   std::string directory = "/tmp/crane-monitor-XXXXXX";
   Config config;
   event_base* base = event_base_new();
@@ -54,31 +54,29 @@ struct World {
     std::ofstream(config.libcrane) << "a library that nothing loads";
     std::filesystem::create_directories(config.replica_dir());
     segment = std::move(Segment::create(config).value());
-    monitor = std::make_unique<ServerMonitor>(base, config, *segment, callbacks());
+    monitor = std::make_unique<ServerMonitor>(base, config, *segment, *this);
     fault_hook = wait_for_end;
   }
-  ~World() {
+  virtual ~World() {
     fault_hook = nullptr;
     monitor.reset();
     segment.reset();
     event_base_free(base);
     std::filesystem::remove_all(directory);
   }
-  ServerMonitorCallbacks callbacks() {
-    ServerMonitorCallbacks c;
-    // The last moment: of what came behind `started` the end is read first.
-    c.on_event = [this] {
-      if (!checks_in || heard.empty()) return;
-      checks_in = false;
-      check_in();
-    };
-    c.drain = [] {};
-    c.on_started = [this](pid_t pid) { heard.push_back("started " + std::to_string(pid)); };
-    c.on_ended = [this](int status) { heard.push_back("ended " + std::to_string(status)); };
-    c.on_killed = [this](std::uint32_t, std::uint32_t) { heard.push_back("killed"); };
-    c.on_failed = [this](ExitStatus, const std::string& why) { heard.push_back(why); };
-    return c;
+  // The last moment: of what came behind `started` the end is read first.
+  void woke() override {
+    if (!checks_in || heard.empty()) return;
+    checks_in = false;
+    check_in();
   }
+  void drain_server() override {}
+  void server_started(pid_t pid) override { heard.push_back("started " + std::to_string(pid)); }
+  void server_ended(int status) override { heard.push_back("ended " + std::to_string(status)); }
+  void process_killed(std::uint32_t, std::uint32_t) override { heard.emplace_back("killed"); }
+  void server_failed(ExitStatus, const std::string& why) override { heard.push_back(why); }
+  void dump_prepared() override {}
+  void dump_ended(const std::string&, const std::string&) override {}
   void check_in() {
     const int fd = test::connect_to(segment->checkin_fd());
     test::send_check_in(fd, dmt::kMainProcess);

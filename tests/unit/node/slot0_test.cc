@@ -15,7 +15,8 @@ using namespace crane::node;
 
 namespace {
 
-struct Fixture : test::SegmentMemory {
+struct Fixture : test::SegmentMemory, Slot0::Memory {
+  virtual ~Fixture() = default;
   void commit(std::uint64_t index, EntryType type, std::span<const std::byte> body) {
     consensus::EntryView entry;
     entry.at = {make_view(1, ReplicaId{0}), Index{index}};
@@ -26,7 +27,8 @@ struct Fixture : test::SegmentMemory {
   }
 
   bool has_memory = true;
-  Slot0 slot0{w, [this](std::size_t) { return has_memory; }};
+  bool make_room(std::size_t) noexcept override { return has_memory; }
+  Slot0 slot0{w, *this};
 };
 
 }  // namespace

@@ -44,37 +44,35 @@ struct Pair {
   }
 };
 
-struct World {
+struct World : Supervisor::Owner {
   event_base* base = event_base_new();
   Pair first;
   std::vector<std::string> heard;
   std::unique_ptr<Supervisor> supervisor = std::make_unique<Supervisor>(first.node);
 
-  World() {
-    SupervisorActions a;
-    a.on_event = [] {};
-    a.listener = [this](std::uint16_t port, int fd) {
-      ::close(fd);
-      heard.push_back("listener " + std::to_string(port));
-    };
-    a.listener_lost = [this] { heard.emplace_back("lost"); };
-    a.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
-      heard.push_back(std::to_string(port) + " " + std::to_string(error) + " " + message);
-    };
-    a.stop = [this] { heard.push_back("stop"); };
-    a.status = [this] { heard.push_back("status"); };
-    a.signal = [this](std::uint32_t signo, std::uint32_t pid) {
-      heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
-    };
-    a.change_member = [this](const std::string& request) { heard.push_back(request); };
-    a.checkpoint = [this] { heard.push_back("checkpoint"); };
-    a.gone = [this] { heard.push_back("gone"); };
-    supervisor->watch(base, std::move(a));
-  }
-  ~World() {
+  World() { supervisor->watch(base, *this); }
+  virtual ~World() {
     supervisor.reset();
     event_base_free(base);
   }
+  void woke() override {}
+  void listener_came(std::uint16_t port, int fd) override {
+    ::close(fd);
+    heard.push_back("listener " + std::to_string(port));
+  }
+  void listener_lost() override { heard.emplace_back("lost"); }
+  void listen_failed(std::uint16_t port, int error, const std::string& message) override {
+    heard.push_back(std::to_string(port) + " " + std::to_string(error) + " " + message);
+  }
+  void not_published(std::uint16_t) override {}
+  void stop_asked() override { heard.emplace_back("stop"); }
+  void status_asked() override { heard.emplace_back("status"); }
+  void signal_asked(std::uint32_t signo, std::uint32_t pid) override {
+    heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
+  }
+  void member_asked(const std::string& request) override { heard.push_back(request); }
+  void checkpoint_asked() override { heard.emplace_back("checkpoint"); }
+  void supervisor_gone() override { heard.emplace_back("gone"); }
   void turn() { event_base_loop(base, EVLOOP_NONBLOCK); }
   static constexpr const char* kOffer = R"({"do":"supervise"})";
 };

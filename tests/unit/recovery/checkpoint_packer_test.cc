@@ -21,7 +21,7 @@ using namespace crane::node;
 
 namespace {
 
-struct World {
+struct World : CheckpointPacker::Owner {
   event_base* base = event_base_new();
   std::string directory = "/tmp/crane-packer-XXXXXX";
   Config config;
@@ -40,20 +40,17 @@ struct World {
     std::filesystem::create_directories(config.replica_dir());
     renew();
   }
-  ~World() {
+  virtual ~World() {
     packer.reset();
     CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     event_base_free(base);
     std::filesystem::remove_all(directory);
   }
-  void renew() {
-    packer = std::make_unique<CheckpointPacker>(
-        base, config, agreed,
-        PackerActions{[] {},
-                      [this](checkpoint::Tier, Index at, const std::string& why) {
-                        why_not = why;
-                        if (why.empty()) made.push_back(at);
-                      }});
+  void renew() { packer = std::make_unique<CheckpointPacker>(base, config, agreed, *this); }
+  void woke() override {}
+  void packed(checkpoint::Tier, Index at, const std::string& why) override {
+    why_not = why;
+    if (why.empty()) made.push_back(at);
   }
   static CheckpointContents contents(std::uint64_t at) {
     CheckpointContents c;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators and crane-run ask of the node.
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/clock.h"
+#include "proxy/node/node.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::node {
+namespace {
+
+// Another crane-run has taken this replica over: it hears all that it would know had it been there
+// from the beginning.
+void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
+               const replica::Leadership& leadership, const Recovery& recovery,
+               const ReplicaServer& server, const consensus::Consensus& group,
+               Listeners& listeners) {
+  spdlog::info("another crane-run has taken this replica over");
+  proxy.for_each_listener([&](std::uint16_t port, int fd) { supervisor.hand_over(port, fd); });
+  supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
+                  view_counter(leadership.view()));
+  supervisor.refused_dumps(recovery.refusal());
+  if (recovery.acceptor_only()) supervisor.acceptor_only();
+  supervisor.members(group);
+  if (server.pid() > 0) {
+    supervisor.server(server.pid());
+    supervisor.ready();
+    listeners.open_all(false);
+  }
+  const ServerExit& exit = server.exit();
+  if (exit.reported()) supervisor.exit(exit.code(), exit.by_signal());
+}
+
+}  // namespace
+
+// --- operators ----------------------------------------------------------------------------------
+
+// Whether the connection's other end has become this node's crane-run; the descriptor is the
+// supervisor's then.
+bool Node::take_over(int fd, const std::string& request) {
+  const Supervisor::Offer offer =
+      supervisor_.offer(fd, request, host_ != nullptr || !mode_.member());
+  if (offer == Supervisor::Offer::kTaken) {
+    introduce(supervisor_, *proxy_, leadership_, *recovery_, *server_, *consensus_, *listeners_);
+  }
+  return offer != Supervisor::Offer::kAnother;
+}
+
+nlohmann::json Node::status_json() { return status_->answer(); }
+
+std::string Node::status_text() { return status_->answer().dump(2); }
+
+// For maintenance, or to restart elsewhere in the log: in order, and without being missed.
+void Node::drain() {
+  const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
+  if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
+  end_.leave_now();
+}
+
+void Node::signalled(int signo) {
+  if (signo == SIGTERM) return requests_->leave_when_let_in();
+  if (!mode_.takes_interrupt()) stop_asked();
+}
+
+// --- crane-run ----------------------------------------------------------------------------------
+
+void Node::listen_failed(std::uint16_t port, int error, const std::string& message) {
+  spdlog::error("no listener for port {}: {}", port, message);
+  listeners_->settled(port, error);
+}
+
+void Node::listener_lost() {
+  listeners_->ask_again();
+  listeners_->open_all(false);
+}
+
+void Node::not_published(std::uint16_t port) {
+  spdlog::info("port {} of the server is not published: clients do not reach it", port);
+  listeners_->settled(port, 0);
+}
+
+void Node::stop_asked() { end_.request(monotonic_ns(), server_->exit().reported()); }
+
+void Node::status_asked() {
+  supervisor_.status(to_json(status_->status()));
+  status_->report();
+}
+
+void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
+  if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
+}
+
+void Node::member_asked(const std::string& text) {
+  nlohmann::json request = nlohmann::json::parse(text);
+  request.erase("t");
+  request["do"] = "member";
+  (void)requests_->answer(control::line_of(request));  // crane-run asks again
+}
+
+// The replica goes on: its clients are none of crane-run's business.
+void Node::supervisor_gone() {
+  listeners_->ask_again();
+  status_->changed(now_ns_);
+  if (end_.done() || end_.stopping()) return;
+  spdlog::warn(
+      "crane-run is gone: this replica goes on; crane-run, started again with the same "
+      "command, takes it over");
+  if (const std::string why = service_->why_not_served(); !why.empty()) spdlog::error("{}", why);
+}
+
+}  // namespace crane::node
