@@ -31,8 +31,8 @@ BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept {
   return room;
 }
 
-std::vector<ListenQueue> listen_queues(dmt::Layout& w) {
-  std::vector<ListenQueue> queues;
+std::vector<replica::ListenQueue> listen_queues(dmt::Layout& w) {
+  std::vector<replica::ListenQueue> queues;
   std::uint32_t f = now(w.scheduler.listeners);
   for (std::uint32_t i = 0; f != 0 && f < dmt::kFilesMax && i < dmt::kFilesMax; ++i) {
     dmt::ListenerState& l = w.files[f].listener;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "dmt/layout.h"
-#include "proxy/host/serving_watch.h"
+#include "proxy/replica/status/serving_watch.h"
 
 namespace crane::node {
 
@@ -23,6 +23,6 @@ struct BacklogRoom {
 // Of several listeners on a port (SO_REUSEPORT) the fullest one's.
 BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
 // The listening sockets of the server, as they are now.
-std::vector<ListenQueue> listen_queues(dmt::Layout& w);
+std::vector<replica::ListenQueue> listen_queues(dmt::Layout& w);
 
 }  // namespace crane::node

@@ -30,7 +30,7 @@ nlohmann::json number_or_null(bool is_known, std::int64_t number) {
 nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
                          nlohmann::json known) {
   const auto found = s.peers.find(value(m.id));
-  const PeerSeen seen = found == s.peers.end() ? PeerSeen{} : found->second;
+  const auto seen = found == s.peers.end() ? replica::PeerSeen{} : found->second;
   known["streaming"] = s.role == "leader" ? m.streaming : seen.gets_log;
   known["silent"] = seen.silent;
   known["was_there"] = seen.was_there;
@@ -278,39 +278,17 @@ replica::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
 }
 
 control::GroupSeen seen_by(const NodeStatus& s) {
-  using Member = control::ReplicaSeen::Member;
-  using Seen = control::ReplicaSeen::Seen;
-  control::GroupSeen group;
-  group.knows_members = !s.log.members.empty();
-  group.leader = s.leader < kReplicasMax ? s.leader : -1;
-  group.no_quorum = s.no_quorum;
-  group.alarm = s.alarm;
-  group.unsupervised = s.unsupervised;
-  for (const consensus::MemberStatus& m : s.log.members) {
-    control::ReplicaSeen one;
-    one.replica = value(m.id);
-    one.member = m.role == consensus::MemberRole::kVoter       ? Member::kVoter
-                 : m.role == consensus::MemberRole::kReturning ? Member::kReturning
-                                                               : Member::kOther;
-    if (value(m.id) == s.replica) {
-      one.seen = Seen::kTold;
-      one.told = s.readiness;
-      one.gets_log = s.role == "leader" || s.gets_log;
-      group.replicas.push_back(std::move(one));
-      continue;
-    }
-    const auto found = s.peers.find(value(m.id));
-    const PeerSeen peer = found == s.peers.end() ? PeerSeen{} : found->second;
-    one.seen = !m.connected  ? (peer.was_there ? Seen::kGone : Seen::kNotYet)
-               : peer.silent ? Seen::kSilent
-               : peer.told   ? Seen::kTold
-                             : Seen::kNotTold;
-    one.gets_log = s.role == "leader" ? m.streaming : peer.gets_log;
-    if (peer.told) one.told = *peer.told;
-    one.told.needs_checkpoint = one.told.needs_checkpoint || m.needs_checkpoint;
-    group.replicas.push_back(std::move(one));
-  }
-  return group;
+  replica::GroupKnown known;
+  known.self = ReplicaId{s.replica};
+  known.leads = s.role == "leader";
+  if (s.leader < kReplicasMax) known.leader = ReplicaId{s.leader};
+  known.members = s.log.members;
+  known.own = s.readiness;
+  known.gets_log = s.gets_log;
+  known.no_quorum = s.no_quorum;
+  known.alarm = s.alarm;
+  known.unsupervised = s.unsupervised;
+  return replica::seen_by(known, s.peers);
 }
 
 control::Verdict verdict_of(const NodeStatus& status) {

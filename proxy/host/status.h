@@ -17,7 +17,6 @@
 #include "dmt/base/latency_histogram.h"
 #include "dmt/base/result.h"
 #include "proxy/clients/outbound.h"
-#include "proxy/host/peer_notes.h"
 #include "proxy/host/recovery/node_state.h"
 #include "proxy/host/recovery/recovery_status.h"
 #include "proxy/host/soft_barriers.h"
@@ -26,6 +25,7 @@
 #include "proxy/replica/recovery/checkpointer.h"
 #include "proxy/replica/recovery/upgrade.h"
 #include "proxy/replica/role/flow_control.h"
+#include "proxy/replica/status/self_report.h"
 #include "runtime/control/verdict.h"
 
 namespace crane::node {
@@ -90,7 +90,7 @@ struct NodeStatus {
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   control::Readiness readiness;  // this replica's
-  std::map<std::uint8_t, PeerSeen> peers;
+  std::map<std::uint8_t, replica::PeerSeen> peers;
   bool gets_log = true;            // as far as the leader has told
   bool unsupervised = false;       // no crane-run starts lost replicas
   bool keeps_connections = false;  // they outlive the leader

@@ -85,7 +85,7 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
 StatusReporter::StatusReporter(const StatusSources& sources)
     : from_(sources),
       events_(sources.config.replica_dir() + "/events.jsonl", sources.config.replica),
-      notes_(ReplicaId{sources.config.replica}) {}
+      own_(ReplicaId{sources.config.replica}) {}
 
 bool StatusReporter::takes_clients() const {
   return from_.proxy.leading() && from_.leadership.admitted(from_.server.applied());
@@ -95,26 +95,39 @@ bool StatusReporter::no_room() const {
   return from_.group.short_of_room() || from_.server.segment().short_of_memory();
 }
 
-control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t now_ns) const {
+replica::Glance StatusReporter::glance() const {
   const ReplicaServer& server = from_.server;
-  const int exit = server.exit().reported() ? server.exit().code() : -1;
-  control::Readiness r;
-  r.runs = server.pid() > 0;
-  r.acceptor_only = from_.recovery.acceptor_only();
-  r.starts = !r.acceptor_only && serving_.starts(r.runs, exit);
-  r.takes_clients = takes_clients();
-  r.recovers = from_.recovery.meter().recovering() || from_.recovery.catches_up();
-  r.needs_checkpoint = needs_checkpoint;
-  r.paced = from_.proposals.held_ns(now_ns) > control::kNearMs * 1'000'000;
-  r.no_room = no_room();
-  // What it has not admitted runs at once when this replica leads.
-  r.held =
-      !from_.leadership.leads() && from_.config.spins && dmt::is_at_told_clock(server.layout());
-  r.lag_ms = from_.progress.behind_ns(server.applied(), now_ns) / 1'000'000;
-  if (r.recovers) r.progress = from_.recovery.meter().progress();
-  if (r.acceptor_only) r.progress = {0, value(from_.recovery.held()), 0, -1};
-  r.why_not = r.acceptor_only ? from_.recovery.why_no_server() : not_serving_;
-  return r;
+  replica::Glance g;
+  g.role = from_.leadership.role();
+  g.view = from_.leadership.view();
+  g.leads = from_.leadership.leads();
+  g.answering = from_.group.quorum().answering;
+  g.takes_clients = takes_clients();
+  g.no_room = no_room();
+  g.server_pid = server.pid();
+  g.server_exit = server.exit().reported() ? server.exit().code() : -1;
+  g.acceptor_only = from_.recovery.acceptor_only();
+  g.catches_up = from_.recovery.catches_up();
+  g.has_more_to_run = server.applied() < from_.intake.last_for_server();
+  g.divergences = from_.live_check.alarms().count();
+  g.checkpoints = from_.recovery.checkpoints_tried();
+  return g;
+}
+
+control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t now_ns) const {
+  const Recovery& recovery = from_.recovery;
+  replica::Report report;
+  report.recovers = recovery.meter().recovering() || recovery.catches_up();
+  report.needs_checkpoint = needs_checkpoint;
+  report.waits_at_leader = from_.config.spins && dmt::is_at_told_clock(from_.server.layout());
+  report.held_ns = from_.proposals.held_ns(now_ns);
+  report.behind_ns = from_.progress.behind_ns(from_.server.applied(), now_ns);
+  if (report.recovers) report.progress = recovery.meter().progress();
+  if (recovery.acceptor_only()) {
+    report.progress = {0, value(recovery.held()), 0, -1};
+    report.why_no_server = recovery.why_no_server();
+  }
+  return own_.readiness(glance(), report);
 }
 
 NodeStatus StatusReporter::status() {
@@ -162,7 +175,7 @@ NodeStatus StatusReporter::status() {
   }
   if (!from_.leadership.leads()) s.lag_ns = from_.progress.behind_ns(server.applied(), now_ns);
   look(now_ns);
-  s.not_serving = not_serving_;
+  s.not_serving = own_.not_serving();
   s.readiness = readiness(s.log.needs_checkpoint, now_ns);
   s.readiness.recovers = s.readiness.recovers || s.log.fetching;
   s.unsupervised = !from_.service.supervised();
@@ -171,17 +184,17 @@ NodeStatus StatusReporter::status() {
 }
 
 void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
-  const PeerNote own = note_of(s.readiness, s.applied);
-  for (const ReplicaId peer : notes_.ask(now_ns)) {
-    PeerNote question = own;
+  const replica::PeerNote own = replica::note_of(s.readiness, s.applied);
+  for (const ReplicaId peer : own_.notes().ask(now_ns)) {
+    replica::PeerNote question = own;
     question.asks = 1;
     (void)send(from_.group, peer, question);  // lost: it counts as silent
   }
   for (const consensus::MemberStatus& m : s.log.members) {
     if (value(m.id) == s.replica) continue;
-    s.peers[value(m.id)] = notes_.seen(m.id, ReplicaId{s.leader}, now_ns);
+    s.peers[value(m.id)] = own_.notes().seen(m.id, ReplicaId{s.leader}, now_ns);
   }
-  s.gets_log = notes_.gets_log(ReplicaId{s.leader}, ReplicaId{s.replica});
+  s.gets_log = own_.notes().gets_log(ReplicaId{s.leader}, ReplicaId{s.replica});
 }
 
 nlohmann::json StatusReporter::answer() {
@@ -202,71 +215,24 @@ void StatusReporter::leaves(ExitStatus status) {
   events_.note({"leaves", fmt::format("with status {}", code(status))}, unix_ms());
 }
 
-StatusReporter::Mark StatusReporter::mark() const {
-  return {from_.server.pid(), from_.live_check.alarms().count(), from_.recovery.checkpoints_tried(),
-          from_.recovery.catches_up()};
-}
-
 void StatusReporter::step(std::int64_t now_ns) {
-  if (const Mark now = mark(); now != mark_) {
-    mark_ = now;
-    changed(now_ns);
-  }
-  if (now_ns >= report_at_ns_) {
-    report_at_ns_ = proxy::kNever;
-    report();
-  }
-  if (serving_.is_due(now_ns)) look(now_ns);
-  tell_peers(now_ns);
+  const replica::Glance seen = glance();
+  if (own_.must_write(seen, now_ns)) report();
+  if (own_.must_look(now_ns)) look(now_ns);
+  if (from_.config.replicas > 1 && own_.must_tell(seen, now_ns)) tell_peers(now_ns);
 }
 
 void StatusReporter::tell_peers(std::int64_t now_ns) {
-  if (from_.config.replicas == 1) return;
-  const Told now{from_.leadership.role(),
-                 from_.leadership.view(),
-                 from_.group.quorum().answering,
-                 takes_clients(),
-                 no_room(),
-                 from_.server.pid(),
-                 not_serving_};
-  // A server that has something to run may be late soon, which no event tells.
-  const bool runs = from_.server.applied() < from_.intake.last_for_server();
-  if (runs && tell_at_ns_ == proxy::kNever) tell_at_ns_ = now_ns + kMovesNs;
-  if (now == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return;
-  told_ = now;
-  const control::Readiness own = readiness(false, now_ns);
-  const consensus::GroupStatus group = from_.group.status();
-  PeerNote note = note_of(own, value(from_.server.applied()));
-  if (group.needs_checkpoint) note.flags |= PeerNote::kNeedsCheckpoint;
-  if (group.fetching) note.flags |= PeerNote::kRecovers;
-  // Whom a leader writes to changes by itself, and so does how late a server is that has something
-  // to run.
-  bool moves =
-      own.lag_ms > 0 || own.recovers || from_.server.applied() < from_.intake.last_for_server();
-  if (from_.leadership.leads()) {
-    note.flags |= PeerNote::kLeads;
-    for (const consensus::MemberStatus& m : group.members) {
-      const bool written = m.streaming || value(m.id) == from_.config.replica;
-      if (written) note.gets_log[value(m.id) / 64] |= std::uint64_t{1} << (value(m.id) % 64);
-      moves = moves || (m.connected && !written);
-    }
-  }
-  tell_at_ns_ = moves ? now_ns + kMovesNs : proxy::kNever;
-  for (const ReplicaId to : notes_.due(note, group.members, now_ns)) {
-    notes_.sent(to, send(from_.group, to, note), now_ns);
+  const auto told = own_.tell(readiness(false, now_ns), glance(), from_.server.applied(),
+                              from_.group.status(), now_ns);
+  for (const ReplicaId to : told.to) {
+    own_.sent(to, send(from_.group, to, told.note), now_ns);
   }
 }
 
 void StatusReporter::look(std::int64_t now_ns) {
-  serving_.look(listen_queues(from_.server.layout()), now_ns);
-  const ReplicaServer& server = from_.server;
-  const int exit = server.exit().reported() ? server.exit().code() : -1;
-  stuck_.look(server.layout(), server.pid() > 0, now_ns);
-  not_serving_ = serving_.why_not(server.pid() > 0, exit, now_ns);
-  if (!stuck_.text().empty() && exit < 0) not_serving_ = stuck_.text();
-  // That it listens rings no bell.
-  const bool starts = server.pid() > 0 && serving_.starts(true, exit);
-  look_at_ns_ = starts ? now_ns + ServingWatch::kLookEveryNs : proxy::kNever;
+  stuck_.look(from_.server.layout(), from_.server.pid() > 0, now_ns);
+  own_.looked(glance(), listen_queues(from_.server.layout()), stuck_.text(), now_ns);
 }
 
 }  // namespace crane::node

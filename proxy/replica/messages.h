@@ -74,7 +74,7 @@ struct RefusalMessage {
 };
 
 // A replica, of itself, to each peer that is there: what makes the verdict of the group
-// (runtime/control/verdict.h, proxy/host/peer_notes.h).
+// (runtime/control/verdict.h, proxy/replica/status/peer_notes.h).
 struct PeerNote {
   std::uint64_t applied = 0;
   std::uint64_t done = 0, of = 0, per_s = 0;

@@ -5,7 +5,7 @@
 // what it returns, and compute nothing of it.
 //
 // A snapshot is made by crane-ctl, of the answers of the nodes; or by a node, of its own state and
-// of what the others have told it (proxy/host/peer_notes.h).
+// of what the others have told it (proxy/replica/status/peer_notes.h).
 //
 // Threads: pure functions over plain values.
 // INVARIANT VERDICT-1  `serving` is said only if the leader itself has said that it takes clients,

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "dmt/base/assert.h"
-#include "proxy/host/peer_notes.h"
 #include "proxy/replica/messages.h"
+#include "proxy/replica/status/peer_notes.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       },
       *message);
   if (const auto* note = std::get_if<PeerNote>(&*message)) {
-    const control::Readiness told = node::readiness_of(*note);
+    const control::Readiness told = readiness_of(*note);
     CRANE_ASSERT(told.why_not.size() <= sizeof note->why_not);
     (void)control::why_not_ready(told);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What replicas tell each other of themselves, and what is known of one that does not.
-#include "proxy/host/peer_notes.h"
+#include "proxy/replica/status/peer_notes.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-namespace crane::node {
+namespace crane::replica {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -149,4 +149,4 @@ TEST_CASE("peer notes: all of a replica's own word goes over", "[node]") {
   CHECK(to_json(told) == to_json(own));
 }
 
-}  // namespace crane::node
+}  // namespace crane::replica

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the server serves, as the segment has it from look to look.
-#include "proxy/host/serving_watch.h"
+#include "proxy/replica/status/serving_watch.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
-using namespace crane::node;
+using namespace crane::replica;
 
 namespace {
 using Queues = std::vector<ListenQueue>;

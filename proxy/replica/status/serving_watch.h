@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace crane::node {
+namespace crane::replica {
 
 struct ListenQueue {
   std::uint16_t port = 0;
@@ -72,4 +72,4 @@ class ServingWatch {
   std::int64_t looked_ns_ = 0;
 };
 
-}  // namespace crane::node
+}  // namespace crane::replica

@@ -24,9 +24,7 @@
 #include "proxy/replica/messages.h"
 #include "runtime/control/verdict.h"
 
-namespace crane::node {
-
-using replica::PeerNote;
+namespace crane::replica {
 
 // What is known of a peer by notes.
 struct PeerSeen {
@@ -83,7 +81,7 @@ class PeerNotes {
   std::array<Peer, kReplicasMax> peers_{};
   PeerNote own_;  // as of the last look
   std::uint64_t version_ = 0;
-  std::int64_t due_ns_ = replica::kNever;
+  std::int64_t due_ns_ = kNever;
 };
 
-}  // namespace crane::node
+}  // namespace crane::replica

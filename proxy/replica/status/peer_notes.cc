@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/host/peer_notes.h"
+#include "proxy/replica/status/peer_notes.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
-namespace crane::node {
+namespace crane::replica {
 namespace {
 
 // The others have to hear of a change at once; that numbers have moved is news only with time.
@@ -92,7 +92,7 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
     if (m.id != self_ && value(m.id) < connected.size()) connected[value(m.id)] = m.connected;
   }
   std::vector<ReplicaId> to;
-  due_ns_ = replica::kNever;
+  due_ns_ = kNever;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     Peer& p = peers_[i];
     if (p.there != connected[i]) {  // NOTES-1: another process, or none
@@ -163,4 +163,4 @@ bool PeerNotes::gets_log(ReplicaId leader, ReplicaId replica) const noexcept {
   return (note.gets_log[value(replica) / 64] >> (value(replica) % 64) & 1) != 0;
 }
 
-}  // namespace crane::node
+}  // namespace crane::replica

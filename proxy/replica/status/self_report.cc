@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/status/self_report.h"
+
+#include <utility>
+
+namespace crane::replica {
+
+bool SelfReport::must_write(const Glance& glance, std::int64_t now_ns) {
+  const Mark mark{glance.server_pid, glance.divergences, glance.checkpoints, glance.catches_up};
+  if (mark != mark_) {
+    mark_ = mark;
+    changed(now_ns);
+  }
+  if (now_ns < write_at_ns_) return false;
+  write_at_ns_ = kNever;
+  return true;
+}
+
+bool SelfReport::must_tell(const Glance& glance, std::int64_t now_ns) {
+  const Told told{glance.role,    glance.view,       glance.answering, glance.takes_clients,
+                  glance.no_room, glance.server_pid, not_serving_};
+  // A server that has something to run may be late soon, which no event tells.
+  if (glance.has_more_to_run && tell_at_ns_ == kNever) tell_at_ns_ = now_ns + kMovesNs;
+  if (told == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
+  told_ = told;
+  return true;
+}
+
+void SelfReport::looked(const Glance& glance, std::span<const ListenQueue> queues,
+                        const std::string& stuck, std::int64_t now_ns) {
+  const bool runs = glance.server_pid > 0;
+  serving_.look(queues, now_ns);
+  not_serving_ = serving_.why_not(runs, glance.server_exit, now_ns);
+  if (!stuck.empty() && glance.server_exit < 0) not_serving_ = stuck;
+  // That it listens rings no bell.
+  const bool starts = runs && serving_.starts(true, glance.server_exit);
+  look_at_ns_ = starts ? now_ns + ServingWatch::kLookEveryNs : kNever;
+}
+
+control::Readiness SelfReport::readiness(const Glance& glance, const Report& report) const {
+  control::Readiness r;
+  r.runs = glance.server_pid > 0;
+  r.acceptor_only = glance.acceptor_only;
+  r.starts = !r.acceptor_only && serving_.starts(r.runs, glance.server_exit);
+  r.takes_clients = glance.takes_clients;
+  r.recovers = report.recovers;
+  r.needs_checkpoint = report.needs_checkpoint;
+  r.paced = report.held_ns > control::kNearMs * 1'000'000;
+  r.no_room = glance.no_room;
+  // What it has not admitted runs at once when this replica leads.
+  r.held = report.waits_at_leader && !glance.leads;
+  r.lag_ms = report.behind_ns / 1'000'000;
+  r.progress = report.progress;
+  r.why_not = r.acceptor_only ? report.why_no_server : not_serving_;
+  return r;
+}
+
+SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& glance,
+                                  Index applied, const consensus::GroupStatus& group,
+                                  std::int64_t now_ns) {
+  Note told{note_of(own, value(applied)), {}};
+  PeerNote& note = told.note;
+  if (group.needs_checkpoint) note.flags |= PeerNote::kNeedsCheckpoint;
+  if (group.fetching) note.flags |= PeerNote::kRecovers;
+  // Whom a leader writes to changes by itself, and so does how late a server is that has something
+  // to run.
+  bool moves = own.lag_ms > 0 || own.recovers || glance.has_more_to_run;
+  if (glance.leads) {
+    note.flags |= PeerNote::kLeads;
+    for (const consensus::MemberStatus& m : group.members) {
+      const bool written = m.streaming || m.id == self_;
+      if (written) note.gets_log[value(m.id) / 64] |= std::uint64_t{1} << (value(m.id) % 64);
+      moves = moves || (m.connected && !written);
+    }
+  }
+  tell_at_ns_ = moves ? now_ns + kMovesNs : kNever;
+  told.to = notes_.due(note, group.members, now_ns);
+  return told;
+}
+
+namespace {
+
+// What one of the members is, by what it has told.
+control::ReplicaSeen seen_as(const consensus::MemberStatus& member, const PeerSeen& peer,
+                             bool leads) {
+  using Member = control::ReplicaSeen::Member;
+  using Seen = control::ReplicaSeen::Seen;
+  control::ReplicaSeen one;
+  one.replica = value(member.id);
+  one.member = member.role == consensus::MemberRole::kVoter       ? Member::kVoter
+               : member.role == consensus::MemberRole::kReturning ? Member::kReturning
+                                                                  : Member::kOther;
+  one.seen = !member.connected ? (peer.was_there ? Seen::kGone : Seen::kNotYet)
+             : peer.silent     ? Seen::kSilent
+             : peer.told       ? Seen::kTold
+                               : Seen::kNotTold;
+  one.gets_log = leads ? member.streaming : peer.gets_log;
+  if (peer.told) one.told = *peer.told;
+  one.told.needs_checkpoint = one.told.needs_checkpoint || member.needs_checkpoint;
+  return one;
+}
+
+}  // namespace
+
+control::GroupSeen seen_by(const GroupKnown& known, const std::map<std::uint8_t, PeerSeen>& peers) {
+  control::GroupSeen group;
+  group.knows_members = !known.members.empty();
+  if (known.leader) group.leader = value(*known.leader);
+  group.no_quorum = known.no_quorum;
+  group.alarm = known.alarm;
+  group.unsupervised = known.unsupervised;
+  for (const consensus::MemberStatus& m : known.members) {
+    const auto peer = peers.find(value(m.id));
+    group.replicas.push_back(
+        seen_as(m, peer == peers.end() ? PeerSeen{} : peer->second, known.leads));
+    if (m.id != known.self) continue;
+    control::ReplicaSeen& own = group.replicas.back();
+    own.seen = control::ReplicaSeen::Seen::kTold;
+    own.told = known.own;
+    own.gets_log = known.leads || known.gets_log;
+  }
+  return group;
+}
+
+}  // namespace crane::replica

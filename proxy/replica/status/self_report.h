@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a replica says of itself, and when: to operators (status.json), and to the other replicas,
+// so that each has the group's verdict (runtime/control/verdict.h).
+//
+// Pure.  Threads: the node's one thread.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "proxy/replica/deadline.h"
+#include "proxy/replica/status/peer_notes.h"
+#include "proxy/replica/status/serving_watch.h"
+#include "runtime/control/verdict.h"
+
+namespace crane::replica {
+
+// What can be looked at in each round.
+struct Glance {
+  consensus::Role role = consensus::Role::kFollower;
+  View view{};
+  bool leads = false;
+  unsigned answering = 0;        // of the voters
+  bool takes_clients = false;    // it leads, and its server knows that
+  bool no_room = false;          // a disk or memory is full
+  std::int64_t server_pid = -1;  // it runs
+  int server_exit = -1;          // its status once the log says that it ended
+  bool acceptor_only = false;    // no server can begin here
+  bool catches_up = false;
+  bool has_more_to_run = false;   // the server lacks entries that were committed
+  std::uint64_t divergences = 0;  // found here
+  std::uint64_t checkpoints = 0;  // published or given up
+};
+
+// The rest of its readiness.
+struct Report {
+  bool recovers = false;          // the server runs what the replica missed
+  bool needs_checkpoint = false;  // it lacks entries that left the log
+  bool waits_at_leader = false;   // the server is where the leader's was last known to be
+  std::int64_t held_ns = 0;       // so long have clients waited for followers or a checkpoint
+  std::int64_t behind_ns = 0;     // age of the oldest entry that the server has not taken
+  control::Progress progress;     // while it recovers, or only votes
+  std::string why_no_server;      // why a checkpoint that is there cannot be begun at
+};
+
+class SelfReport {
+ public:
+  explicit SelfReport(ReplicaId self) : self_(self), notes_(self) {}
+
+  // What it says has changed: it is written soon, behind what clients wait for.
+  void changed(std::int64_t now_ns) noexcept {
+    write_at_ns_ = std::min(write_at_ns_, now_ns + kWriteAfterNs);
+  }
+  // In each round, in this order.  status.json is to be written, which takes as long as an
+  // election;
+  bool must_write(const Glance& glance, std::int64_t now_ns);
+  // the server is to be looked at, and looked() follows;
+  bool must_look(std::int64_t now_ns) const noexcept { return serving_.is_due(now_ns); }
+  // the others are to hear of it, and tell() follows.
+  bool must_tell(const Glance& glance, std::int64_t now_ns);
+  std::int64_t due_ns() const noexcept {
+    return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
+  }
+
+  // The server's listen queues, and what all its threads wait for in vain; empty: some can go on.
+  void looked(const Glance& glance, std::span<const ListenQueue> queues, const std::string& stuck,
+              std::int64_t now_ns);
+  // Why the server serves no client, as of the last look; empty: it does.
+  const std::string& not_serving() const noexcept { return not_serving_; }
+  control::Readiness readiness(const Glance& glance, const Report& report) const;
+
+  struct Note {
+    PeerNote note;
+    std::vector<ReplicaId> to;
+  };
+  // What the others are to hear now; sent() follows for each of them.
+  Note tell(const control::Readiness& own, const Glance& glance, Index applied,
+            const consensus::GroupStatus& group, std::int64_t now_ns);
+  void sent(ReplicaId to, bool went_out, std::int64_t now_ns) { notes_.sent(to, went_out, now_ns); }
+  PeerNotes& notes() noexcept { return notes_; }
+  const PeerNotes& notes() const noexcept { return notes_; }
+
+ private:
+  static constexpr std::int64_t kWriteAfterNs = 20'000'000;
+  static constexpr std::int64_t kMovesNs = 50'000'000;
+
+  // What events are made of, as far as nothing else tells that it has changed.
+  struct Mark {
+    std::int64_t server_pid = -1;
+    std::uint64_t divergences = 0, checkpoints = 0;
+    bool catches_up = false;
+    bool operator==(const Mark&) const = default;
+  };
+  // What of a note costs nothing to look at.
+  struct Told {
+    consensus::Role role = consensus::Role::kFollower;
+    View view{};
+    unsigned answering = 0;
+    bool takes_clients = false;
+    bool no_room = false;
+    std::int64_t server_pid = -1;
+    std::string not_serving;
+    bool operator==(const Told&) const = default;
+  };
+
+  const ReplicaId self_;
+  ServingWatch serving_;
+  PeerNotes notes_;
+  std::string not_serving_;
+  Mark mark_;
+  Told told_;
+  std::int64_t write_at_ns_ = kNever;
+  std::int64_t look_at_ns_ = kNever;
+  std::int64_t tell_at_ns_ = 0;  // when to look again at what changes by itself
+};
+
+// The group as a replica knows it.
+struct GroupKnown {
+  ReplicaId self{};
+  bool leads = false;
+  std::optional<ReplicaId> leader;
+  std::span<const consensus::MemberStatus> members;  // empty: not known yet
+  control::Readiness own;
+  bool gets_log = true;  // as far as the leader has told
+  std::string no_quorum, alarm;
+  bool unsupervised = false;
+};
+// `peers`: what each other member has told, by its number.
+control::GroupSeen seen_by(const GroupKnown& known, const std::map<std::uint8_t, PeerSeen>& peers);
+
+}  // namespace crane::replica

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A replica says of itself what is so, and when it has changed.
+// METHOD  The machine alone: the test is the server, the group and the clock.
+// CHECKS  readiness; when status.json is written and the others are told; the group as it is known.
+#include "proxy/replica/status/self_report.h"
+
+#include <catch2/catch.hpp>
+
+using namespace crane;
+using namespace crane::replica;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+struct World {
+  SelfReport report{ReplicaId{0}};
+  Glance glance;
+  consensus::GroupStatus group;
+  std::int64_t now = 1000 * kMs;
+
+  World() {
+    for (std::uint8_t i = 0; i < 3; ++i) {
+      consensus::MemberStatus m{};
+      m.id = ReplicaId{i};
+      m.role = consensus::MemberRole::kVoter;
+      m.connected = true;
+      m.streaming = i != 2;
+      group.members.push_back(m);
+    }
+    glance.server_pid = 7;
+    glance.server_exit = -1;
+  }
+  void look(bool listens) {
+    const std::vector<ListenQueue> queues(listens ? 1 : 0, ListenQueue{80, 0, 0, false});
+    report.looked(glance, queues, "", now);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looked at again",
+                 "[report]") {
+  look(false);
+  CHECK(report.readiness(glance, {}).starts);
+  CHECK(report.not_serving() == "the server listens on no port");
+  CHECK(report.due_ns() != kNever);
+  look(true);
+  CHECK_FALSE(report.readiness(glance, {}).starts);
+  CHECK(report.not_serving().empty());
+}
+
+TEST_CASE_METHOD(World, "a server that waits for what can never come serves nobody", "[report]") {
+  report.looked(glance, std::vector{ListenQueue{80, 0, 0, false}}, "all its threads wait", now);
+  CHECK(report.readiness(glance, {}).why_not == "all its threads wait");
+  glance.server_exit = 3;
+  look(true);
+  CHECK(report.readiness(glance, {}).why_not == "the server has ended with status 3");
+}
+
+TEST_CASE_METHOD(World, "where a follower's server waits at its leader's it is not late",
+                 "[report]") {
+  Report facts;
+  facts.waits_at_leader = true;
+  facts.behind_ns = 900 * kMs;
+  CHECK(report.readiness(glance, facts).held);
+  CHECK_FALSE(report.readiness(glance, facts).late());
+  glance.leads = true;
+  CHECK_FALSE(report.readiness(glance, facts).held);
+}
+
+TEST_CASE_METHOD(World, "what has changed is written once, and a little later", "[report]") {
+  CHECK_FALSE(report.must_write(glance, now));  // the server's pid is new
+  now += 20 * kMs;
+  CHECK(report.must_write(glance, now));
+  CHECK_FALSE(report.must_write(glance, now + 1000 * kMs));
+  ++glance.divergences;
+  CHECK_FALSE(report.must_write(glance, now));
+  CHECK(report.must_write(glance, now + 20 * kMs));
+}
+
+TEST_CASE_METHOD(World, "the others hear of a change at once, and of one that goes on",
+                 "[report]") {
+  CHECK(report.must_tell(glance, now));
+  const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  CHECK(told.to == std::vector{ReplicaId{1}, ReplicaId{2}});
+  CHECK(told.note.applied == 5);
+  for (const ReplicaId to : told.to) report.sent(to, true, now);
+  glance.takes_clients = true;
+  CHECK(report.must_tell(glance, now));
+  for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // repeats end
+    if (!report.must_tell(glance, now)) continue;
+    const auto again = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+    for (const ReplicaId to : again.to) report.sent(to, true, now);
+  }
+  CHECK_FALSE(report.must_tell(glance, now));
+  glance.has_more_to_run = true;  // it may be late soon, which no event tells
+  CHECK_FALSE(report.must_tell(glance, now));
+  CHECK(report.must_tell(glance, now + 50 * kMs));
+}
+
+TEST_CASE_METHOD(World, "a leader tells whose log it writes to", "[report]") {
+  glance.leads = true;
+  const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  CHECK((told.note.flags & PeerNote::kLeads) != 0);
+  CHECK(told.note.gets_log[0] == 0b011);
+}
+
+TEST_CASE_METHOD(World, "the group is what its members have told, and what is known of them",
+                 "[report]") {
+  using Seen = control::ReplicaSeen::Seen;
+  GroupKnown known;
+  known.self = ReplicaId{0};
+  known.leader = ReplicaId{1};
+  known.members = group.members;
+  known.own.runs = true;
+  group.members[2].connected = false;
+  std::map<std::uint8_t, PeerSeen> peers;
+  peers[1].told.emplace().takes_clients = true;
+  peers[1].gets_log = false;
+  peers[2].was_there = true;
+  const control::GroupSeen seen = seen_by(known, peers);
+  REQUIRE(seen.replicas.size() == 3);
+  CHECK(seen.leader == 1);
+  CHECK(seen.replicas[0].seen == Seen::kTold);
+  CHECK(seen.replicas[0].told.runs);
+  CHECK(seen.replicas[1].told.takes_clients);
+  CHECK_FALSE(seen.replicas[1].gets_log);  // the leader's word
+  CHECK(seen.replicas[2].seen == Seen::kGone);
+  known.leads = true;  // its own counts then
+  CHECK(seen_by(known, peers).replicas[1].gets_log);
+  CHECK_FALSE(seen_by({}, peers).knows_members);
+}
