@@ -72,3 +72,28 @@ TEST_CASE_METHOD(World, "what the server did since is news", "[grants]") {
   CHECK(has_news(5, 5));
   CHECK_FALSE(has_news(5, 6));
 }
+
+TEST_CASE_METHOD(World, "threads at a soft barrier are released when nothing else runs",
+                 "[grants]") {
+  server.lined_up = true;
+  server.next_deadline_ns = 10;
+  CHECK(has_news(5, 5));
+  server.stalled = true;  // it has turns to want first
+  step(5, 5, 1);
+  CHECK(proposed == std::vector{Propose::kBubble});
+  server.stalled = false;
+  step(5, 5, 1);
+  CHECK(proposed.back() == Propose::kTime);
+}
+
+TEST_CASE_METHOD(World, "a timer that is late on purpose rings for no deadline before it",
+                 "[grants][GRANT-3]") {
+  server.next_deadline_ns = 1'000'000'000;
+  step(5, 5, 1'000'000'000);
+  REQUIRE(proposed.size() == 1);
+  server.next_deadline_ns = 1'000'200'000;  // sooner than two TIME entries may be
+  step(6, 6, 1'000'100'000);
+  CHECK(grants.due_ns() > server.next_deadline_ns);
+  CHECK(grants.timer_ns() == server.next_deadline_ns);
+  CHECK_FALSE(has_news(6, 6));
+}

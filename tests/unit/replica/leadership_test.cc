@@ -80,6 +80,7 @@ TEST_CASE_METHOD(World, "a deposed leader proposes nothing more", "[leadership][
   lead();
   REQUIRE(start());
   leadership.role(Role::kFollower, kSecond, ReplicaId{1});
+  CHECK_FALSE(leadership.leads());
   CHECK_FALSE(propose(EntryType::kData));
   CHECK(leadership.has_change());
   CHECK(leadership.take_deposed());

@@ -25,7 +25,7 @@ struct World {
       m.id = ReplicaId{i};
       m.role = consensus::MemberRole::kVoter;
       m.connected = true;
-      m.streaming = i != 2;
+      m.streaming = i == 1;
       group.members.push_back(m);
     }
     glance.server_pid = 7;
@@ -44,8 +44,12 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
   look(false);
   CHECK(report.readiness(glance, {}).starts);
   CHECK(report.not_serving() == "the server listens on no port");
-  CHECK(report.due_ns() != kNever);
+  // That it listens rings no bell: it is looked at again.
+  (void)report.must_tell(glance, now);
+  (void)report.tell({}, glance, Index{1}, {}, now);
+  CHECK(report.due_ns() == now + ServingWatch::kLookEveryNs);
   look(true);
+  CHECK(report.due_ns() == kNever);
   CHECK_FALSE(report.readiness(glance, {}).starts);
   CHECK(report.not_serving().empty());
 }

@@ -93,6 +93,14 @@ TEST_CASE_METHOD(World, "a deposed replica leaves its clients before all else",
   CHECK(step(round) == "stop changed follow changed writer ");
 }
 
+TEST_CASE_METHOD(World, "a deposed replica collects no sockets of the reign that it lost",
+                 "[service]") {
+  CHECK(step(StartProposed{true}).empty());
+  round.deposed = true;
+  CHECK(step(round) == "stop changed writer ");
+  CHECK(service.deadline_ns() == replica::kNever);
+}
+
 TEST_CASE_METHOD(World, "a replica that stops ends its clients, and takes no others", "[service]") {
   round.serves = round.started = round.stopping = true;
   round.goes_on = false;
