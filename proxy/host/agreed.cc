@@ -72,7 +72,7 @@ Agreed digests_of(const Config& c) {
              c.send_buffer,
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),
-             c.detached_calls,
+             c.detached_calls(),
              digest(soft_barriers),
              c.base_digest};
   for (std::size_t i = 0; i < std::size(kAgreedVersions); ++i) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/history_about.h"
 
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
@@ -16,64 +14,11 @@ using Json = nlohmann::json;
 // parse_config() wants them; whoever replays sets them.
 constexpr const char* kSetLater = "/";
 
-Json binds_of(const Config& c) {
-  Json binds = Json::array();
-  for (const setup::Bind& bind : c.binds) {
-    binds.push_back(
-        {{"source", bind.source}, {"target", bind.target}, {"read_only", bind.read_only}});
-  }
-  return binds;
-}
-
-Json soft_barriers_of(const Config& c) {
-  Json all = Json::array();
-  for (const auto& l : c.soft_barriers) {
-    all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
-  }
-  return all;
-}
-
-const char* name_of(dmt::Admission admission) noexcept {
-  return admission == dmt::Admission::kClassic   ? "classic"
-         : admission == dmt::Admission::kArrival ? "arrival"
-                                                 : "grant";
-}
-
-Json detach_of(const Config& c) {
-  Json names = Json::array();
-  for (const char* name : {"fsync", "computation", "any-computation"}) {
-    if ((c.detached_calls & detached_calls_of({name})) != 0) names.push_back(name);
-  }
-  return names;
-}
-
-// `perturb` is physical and left out; so is what only leaders and clients know.
 Json config_of(const Config& c) {
-  return {{"group", c.group},
-          {"replica", c.replica},
-          {"replicas", c.replicas},
-          {"dir", kSetLater},
-          {"shm_dir", kSetLater},
-          {"libcrane", kSetLater},
-          {"program", c.program},
-          {"args", c.args},
-          {"env", c.env},
-          {"dirs", c.dirs},
-          {"mode", c.mode == dmt::Mode::kParallel ? "parallel" : "serial"},
-          {"admission", name_of(c.admission)},
-          {"quantum", c.quantum},
-          {"n_clock", c.n_clock},
-          {"w_timeout_us", c.w_timeout_us},
-          {"strict", c.strict},
-          {"spins", c.spins},
-          {"detach", detach_of(c)},
-          {"line_ups", soft_barriers_of(c)},
-          {"container", c.container},
-          {"binds", binds_of(c)},
-          {"base", c.base},
-          {"cpu", c.cpu},
-          {"send_buffer", c.send_buffer},
-          {"working_directory", c.working_directory}};
+  Json json{{"dir", kSetLater}, {"shm_dir", kSetLater}, {"libcrane", kSetLater}};
+  setup::write_fields(c, setup::Fields::kKept, json);
+  json.erase("record");  // a replay records nothing
+  return json;
 }
 
 }  // namespace

@@ -95,8 +95,9 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   std::sort(c.env.begin(), c.env.end());
   c.dirs = profile.directories;
   // The group's file was read with a mode's words only.
-  CRANE_ASSERT(mode_of(f.mode, c.mode));
-  c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
+  CRANE_ASSERT(setup::mode_of(f.mode, c.mode));
+  c.detach = profile.detach;
+  c.detach.insert(c.detach.end(), f.detach.begin(), f.detach.end());
   c.soft_barriers =
       setup::chosen_soft_barriers(f.soft_barriers, profile, c.mode == dmt::Mode::kParallel);
   for (const auto* words : {&f.binds, &f.shared_binds}) {

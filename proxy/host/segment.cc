@@ -38,8 +38,8 @@ constexpr std::uint32_t kSpin = 2000;
 dmt::StallRule stall_rule_of(const Config& config) {
   if (config.spins) return dmt::StallRule::kSpins;
   const auto computations = dmt::kDetachComputation | dmt::kDetachAnyComputation;
-  return (config.detached_calls & computations) != 0 ? dmt::StallRule::kComputations
-                                                     : dmt::StallRule::kOff;
+  return (config.detached_calls() & computations) != 0 ? dmt::StallRule::kComputations
+                                                       : dmt::StallRule::kOff;
 }
 
 dmt::Configuration configuration_of(const Config& config) {
@@ -58,7 +58,7 @@ dmt::Configuration configuration_of(const Config& config) {
   c.spin = config.cpu >= 0 || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
   c.stall_rule = stall_rule_of(config);
   c.processors = config.cpu >= 0 ? config.processors : 0;
-  c.detached_calls = config.detached_calls;
+  c.detached_calls = config.detached_calls();
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;
 }

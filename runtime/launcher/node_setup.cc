@@ -13,9 +13,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/assert.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/http.h"
-#include "runtime/setup/option_json.h"
+#include "runtime/setup/node_fields.h"
 
 namespace crane::launcher {
 namespace {
@@ -86,32 +87,19 @@ std::string working_directory(const Options& options) {
   return options.container && mine.st_dev != root.st_dev ? "/" : here;
 }
 
-Json binds_of(const Options& options) {
-  Json binds = Json::array();
+std::vector<setup::Bind> binds_of(const Options& options) {
+  std::vector<setup::Bind> binds;
   for (const auto* words : {&options.binds, &options.shared_binds}) {
-    for (const auto& word : *words) {
-      const setup::Bind bind = setup::parse_bind(word);
-      binds.push_back(
-          {{"source", bind.source}, {"target", bind.target}, {"read_only", bind.read_only}});
-    }
+    for (const auto& word : *words) binds.push_back(setup::parse_bind(word));
   }
   return binds;
 }
 
 // By replica, where it answers HTTP; empty: none does.
-Json http_pages_of(const Options& options) {
-  Json all = Json::array();
+std::vector<std::string> http_pages_of(const Options& options) {
+  std::vector<std::string> all;
   for (int replica = 0; !options.http.empty() && replica < options.places(); ++replica) {
     all.push_back(setup::http_of_replica(options.http, replica));
-  }
-  return all;
-}
-
-Json soft_barriers_of(const NodeSetup& s) {
-  Json all = Json::array();
-  const bool parallel = s.options.mode == "parallel";
-  for (const auto& l : setup::chosen_soft_barriers(s.options.soft_barriers, s.profile, parallel)) {
-    all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
   }
   return all;
 }
@@ -121,13 +109,31 @@ bool restores(const supervise::Plan& plan) {
   return plan.from == From::kCheckpoint || plan.from == From::kLog;
 }
 
-// What the node's replica begins with.
-Json begin_of(const supervise::Plan& plan) {
-  return Json{{"restore", restores(plan)},
-              {"checkpoint", plan.checkpoint},
-              {"may_begin", restores(plan) && plan.checkpoint.empty()},
-              {"skip_checkpoints", plan.from == supervise::Plan::From::kLog},
-              {"forget", plan.forgets}};
+void fill_begin(const supervise::Plan& plan, setup::NodeFields& f) {
+  f.restore = restores(plan);
+  f.checkpoint = plan.checkpoint;
+  f.may_begin = f.restore && plan.checkpoint.empty();
+  f.skip_checkpoints = plan.from == supervise::Plan::From::kLog;
+  f.forget = plan.forgets;
+}
+
+void fill_server(const NodeSetup& s, setup::NodeFields& f) {
+  f.program = s.program;
+  f.args.assign(s.options.program.begin() + 1, s.options.program.end());
+  f.args.insert(f.args.end(), s.profile.args.begin(), s.profile.args.end());
+  setup::become_user(s.profile, f.program, f.args);
+  f.env = environment(s.profile);
+  f.dirs = s.profile.directories;
+  f.working_directory = working_directory(s.options);
+  f.binds = binds_of(s.options);
+  f.base = s.options.data.empty() ? "" : s.dir + "/base";
+  f.keeps_files = s.keeps_files;
+  f.leaves_files = s.options.container && !s.options.on_disk();
+  CRANE_ASSERT(setup::mode_of(s.options.mode, f.mode));  // the command line took no other word
+  f.detach = s.profile.detach;
+  f.detach.insert(f.detach.end(), s.options.detach.begin(), s.options.detach.end());
+  f.soft_barriers = setup::chosen_soft_barriers(s.options.soft_barriers, s.profile,
+                                                f.mode == dmt::Mode::kParallel);
 }
 
 std::vector<int> processors_of(const NodeSetup& s) {
@@ -141,53 +147,37 @@ std::vector<int> processors_of(const NodeSetup& s) {
 }  // namespace
 
 std::string node_configuration(const NodeSetup& s) {
-  std::vector<std::string> args(s.options.program.begin() + 1, s.options.program.end());
-  args.insert(args.end(), s.profile.args.begin(), s.profile.args.end());
-  std::string program = s.program;
-  setup::become_user(s.profile, program, args);
-  std::vector<std::string> detach = s.profile.detach;
-  detach.insert(detach.end(), s.options.detach.begin(), s.options.detach.end());
+  const Options& o = s.options;
+  setup::NodeFields f;
+  static_cast<setup::NodeOptions&>(f) = setup::with_profile(o, s.profile);
+  if (!f.record.empty()) f.record = std::filesystem::absolute(f.record).string();
+  f.group = o.name;
+  f.replica = static_cast<std::uint8_t>(s.replica);
+  f.replicas = static_cast<std::uint8_t>(o.places());
+  f.members = static_cast<std::uint8_t>(o.replicas);
+  f.dir = s.dir;
+  f.shm_dir = s.shm_dir;
+  f.libcrane = s.parts.library;
+  f.log_id = std::stoull(s.log_id);
+  CRANE_ASSERT(s.secret.empty() || setup::secret_of(s.secret, f.secret));
+  fill_server(s, f);
+  const bool analyses = s.replica == o.analysis_place();
+  f.cpu = analyses ? -1 : processor_of(o, s.replica);
+  f.server_cpus = processors_of(s);
+  f.ring_bytes = std::uint64_t{o.ring_mb} << 20;
+  f.http_listen = setup::http_of_replica(o.http, s.replica);
+  f.http_pages = http_pages_of(o);
+  fill_begin(s.plan, f);
+  f.analysis_replica = o.analysis_place();
+  f.analysis = analyses ? o.analysis : "";
+  f.analysis_dir = o.analysis_dir;
+  f.analysis_spool_mb = o.analysis_spool_mb;
   // Each replica is perturbed in its own way: that is the point.
-  const std::uint64_t perturb =
-      s.options.perturb == 0 ? 0 : s.options.perturb * 100 + static_cast<unsigned>(s.replica);
-  setup::NodeOptions told = setup::with_profile(s.options, s.profile);
-  if (!told.record.empty()) told.record = std::filesystem::absolute(told.record).string();
-  const bool analyses = s.replica == s.options.analysis_place();
-  Json json{{"group", s.options.name},
-            {"replica", s.replica},
-            {"replicas", s.options.places()},
-            {"members", s.options.replicas},
-            {"ring_bytes", std::uint64_t{s.options.ring_mb} << 20},
-            {"dir", s.dir},
-            {"shm_dir", s.shm_dir},
-            {"program", program},
-            {"args", args},
-            {"env", environment(s.profile)},
-            {"dirs", s.profile.directories},
-            {"mode", s.options.mode},
-            {"detach", detach},
-            {"line_ups", soft_barriers_of(s)},
-            {"trace", s.options.trace},
-            {"test_only_flip", s.options.test_only_flip == s.replica && !restores(s.plan)},
-            {"analysis_replica", s.options.analysis_place()},
-            {"analysis", analyses ? s.options.analysis : ""},
-            {"analysis_dir", s.options.analysis_dir},
-            {"analysis_spool_mb", s.options.analysis_spool_mb},
-            {"binds", binds_of(s.options)},
-            {"http_listen", setup::http_of_replica(s.options.http, s.replica)},
-            {"http_pages", http_pages_of(s.options)},
-            {"base", s.options.data.empty() ? "" : s.dir + "/base"},
-            {"keeps_files", s.keeps_files},
-            {"leaves_files", s.options.container && !s.options.on_disk()},
-            {"libcrane", s.parts.library},
-            {"perturb", perturb},
-            {"cpu", analyses ? -1 : processor_of(s.options, s.replica)},
-            {"server_cpus", processors_of(s)},
-            {"log_id", std::stoull(s.log_id)},
-            {"secret", s.secret},
-            {"working_directory", working_directory(s.options)}};
-  setup::write_options(told, json);
-  json.update(begin_of(s.plan));
+  if (o.perturb != 0) f.perturb = o.perturb * 100 + static_cast<unsigned>(s.replica);
+  f.trace = o.trace;
+  f.test_only_flip = o.test_only_flip == s.replica && !f.restore;
+  Json json;
+  setup::write_fields(f, setup::Fields::kAll, json);
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -30,8 +30,9 @@ bool read(const OptionRow& row, const Json& json, Choice& value) {
 
 }  // namespace
 
-void write_options(const NodeOptions& options, Json& json) {
+void write_options(const NodeOptions& options, Json& json, bool server_only) {
   for (const OptionRow& row : option_rows()) {
+    if (server_only && row.section != OptionRow::Section::kServer) continue;
     std::visit([&](auto field) { json[row.key] = json_of(row, options.*field); }, row.field);
   }
 }

@@ -11,7 +11,8 @@
 
 namespace crane::setup {
 
-void write_options(const NodeOptions& options, nlohmann::json& json);
+// `server_only`: those of [server], which say how it runs.
+void write_options(const NodeOptions& options, nlohmann::json& json, bool server_only = false);
 
 // Keeps what `json` does not hold.  The key of the first option that is out of its limits; nullptr:
 // none is.  Throws nlohmann::json::exception where a value has another type.

@@ -59,7 +59,7 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
       {[](Config& c) { c.admission = dmt::Admission::kClassic; }, "admission"},
       {[](Config& c) { c.quantum = 3; }, "quantum"},
       {[](Config& c) { c.spins = true; }, "--spins"},
-      {[](Config& c) { c.detached_calls = 1; }, "--detach"},
+      {[](Config& c) { c.detach = {"fsync"}; }, "--detach"},
       {[](Config& c) {
          c.soft_barriers = {{"f", 8, 5000, ""}};
        },

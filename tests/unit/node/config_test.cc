@@ -12,11 +12,12 @@ using namespace crane::node;
 namespace {
 const char* const kWhole = R"({
   "group": "web", "replica": 1, "replicas": 3, "dir": "/run/crane/web", "shm_dir": "/dev/shm/w",
-  "program": "/bin/true", "args": ["-x"], "env": {"A": "1"}, "dirs": ["/run/a"],
+  "program": "/bin/true", "args": ["-x"], "env": ["A=1"], "dirs": ["/run/a"],
   "mode": "parallel", "quantum": 7, "n_clock": 50, "w_timeout_us": 20, "admission": "classic",
   "record": "/tmp/r", "spins": true, "detach": ["fsync"],
   "line_ups": [{"point": "f:8:5000", "origin": "--soft-barrier"}],
-  "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d", "read_only": true}],
+  "container": false,
+  "binds": [{"source": "/a", "target": "/b"}, {"source": "/c", "target": "/d", "read_only": true}],
   "libcrane": "/l.so",
   "lag_ms": 40, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
@@ -41,7 +42,7 @@ TEST_CASE("a whole configuration is read", "[config]") {
   calm.spins = false;
   REQUIRE(lag_of(calm) == 40'000'000);
   REQUIRE(c.spins);
-  REQUIRE(c.detached_calls == dmt::kDetachSync);
+  REQUIRE(c.detached_calls() == dmt::kDetachSync);
   REQUIRE(c.soft_barriers.size() == 1);
   REQUIRE(c.soft_barriers[0].function == "f");
   REQUIRE(c.soft_barriers[0].count == 8);

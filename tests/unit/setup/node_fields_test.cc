@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What crane-run tells a node is what the node hears.
+// METHOD  Each row of the table is changed, written and read.
+// CHECKS  all fields, those that a recording keeps, wrong words.
+#include "runtime/setup/node_fields.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace crane;
+using namespace crane::setup;
+
+namespace {
+
+void change(bool& value) { value = !value; }
+void change(std::string& value) { value += "/x"; }
+void change(std::vector<std::string>& value) { value = {"a", "b"}; }
+void change(std::vector<int>& value) { value = {3, 1}; }
+void change(dmt::Mode& value) { value = dmt::Mode::kParallel; }
+void change(Secret& value) { value = {1, 2, 3, 255}; }
+void change(std::vector<Bind>& value) { value = {{"/a", "/b", true}}; }
+void change(std::vector<SoftBarrier>& value) { value = {{"f", 8, 5000, "--soft-barrier"}}; }
+template <typename Number>
+void change(Number& value) {
+  value = static_cast<Number>(value + 7);
+}
+
+template <typename T>
+bool same(const T& a, const T& b) {
+  return a == b;
+}
+bool same(const std::vector<SoftBarrier>& a, const std::vector<SoftBarrier>& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+           return text_of(x) == text_of(y) && x.origin == y.origin;
+         });
+}
+
+NodeFields changed() {
+  NodeFields fields;
+#define FIELD(type, name, key, initial, kept) change(fields.name);
+#include "runtime/setup/node_fields.def"
+#undef FIELD
+  return fields;
+}
+
+}  // namespace
+
+TEST_CASE("each field reaches the node", "[node_fields]") {
+  const NodeFields told = changed();
+  nlohmann::json json;
+  write_fields(told, Fields::kAll, json);
+  NodeFields heard;
+  REQUIRE(read_fields(json, heard) == nullptr);
+#define FIELD(type, name, key, initial, kept) \
+  {                                           \
+    CAPTURE(key);                             \
+    CHECK(json.contains(key));                \
+    CHECK(same(heard.name, told.name));       \
+  }
+#include "runtime/setup/node_fields.def"
+#undef FIELD
+}
+
+TEST_CASE("a recording keeps what its replay needs, and no secret", "[node_fields]") {
+  const NodeFields told = changed();
+  nlohmann::json json;
+  write_fields(told, Fields::kKept, json);
+  NodeFields heard;
+  REQUIRE(read_fields(json, heard) == nullptr);
+  const NodeFields initial;
+#define FIELD(type, name, key, initial_, kept)                  \
+  {                                                             \
+    CAPTURE(key);                                               \
+    CHECK(same(heard.name, (kept) ? told.name : initial.name)); \
+  }
+#include "runtime/setup/node_fields.def"
+#undef FIELD
+  CHECK_FALSE(json.contains("secret"));
+}
+
+TEST_CASE("a word that is none names its field", "[node_fields]") {
+  NodeFields heard;
+  const auto wrong = [&heard](const char* text) {
+    const char* key = read_fields(nlohmann::json::parse(text), heard);
+    return std::string(key == nullptr ? "" : key);
+  };
+  CHECK(wrong(R"({"mode": "sideways"})") == "mode");
+  CHECK(wrong(R"({"secret": "00ff"})") == "secret");
+  CHECK(wrong(R"({"line_ups": [{"point": "f:0:5000"}]})") == "line_ups");
+  CHECK(wrong(R"({"group": null, "later": 1})").empty());
+}
