@@ -181,7 +181,8 @@ void AnalysisNode::on_control() {
       result_ = ExitStatus::kControlLost;
       return;
     }
-    if (parse_command(message.value().text).type == "stop") done_ = true;
+    const auto said = parse_command(message.value().text);
+    if (said && said->is("stop")) done_ = true;
   }
 }
 

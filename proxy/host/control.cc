@@ -7,32 +7,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/control/schema.h"
-
 namespace crane::node {
 namespace {
 constexpr std::size_t kMessageMax = 64 * 1024;
-constexpr std::uint32_t kSignalMax = 64;
-
-// nlohmann's own value() throws when the field is of another kind.
-std::string text_of(const nlohmann::json& message, const char* name) {
-  const auto found = message.find(name);
-  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-template <typename T>
-T number_of(const nlohmann::json& message, const char* name) {
-  const auto found = message.find(name);
-  if (found == message.end() || !found->is_number_unsigned()) return 0;
-  const auto number = found->get<std::uint64_t>();
-  return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : T{0};
-}
 
 using Kind = control::Outbox::Kind;
 using Sent = control::Outbox::Sent;
@@ -56,16 +38,10 @@ std::string key_of(const nlohmann::json& message) {
 
 }  // namespace
 
-Command parse_command(const std::string& json) {
-  const nlohmann::json message = nlohmann::json::parse(json, nullptr, false);
-  if (!message.is_object()) return {};
-  const auto signo = number_of<std::uint32_t>(message, "signo");
-  return {text_of(message, "t"),
-          number_of<std::uint16_t>(message, "port"),
-          text_of(message, "message"),
-          signo <= kSignalMax ? signo : 0,
-          number_of<std::uint32_t>(message, "pid"),
-          number_of<int>(message, "error")};
+std::optional<control::Message> parse_command(const std::string& json) {
+  control::Parsed parsed = control::parse(control::Channel::kRunToNode, json);
+  if (!parsed.message) spdlog::warn("crane-run said {}: {}", json, parsed.refusal.message);
+  return std::move(parsed.message);
 }
 
 std::string accepted(const std::string& message) {
@@ -87,7 +63,7 @@ void Control::replace(int fd) noexcept {
 }
 
 void Control::send(const nlohmann::json& message, int passed) {
-  const std::string type = text_of(message, "t");
+  const std::string type = control::text_in(message, "t");
   // Text that is not UTF-8 (a path, a server's message) must not end the node.
   std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (outbox_.send(kind_of(type), key_of(message), std::move(text), passed) == Sent::kFailed) {

@@ -5,6 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/accept_error.h"
@@ -87,21 +90,26 @@ void Supervisor::receive() {
 }
 
 void Supervisor::carry_out(const std::string& text, int fd) {
-  const Command command = parse_command(text);
-  const std::string& type = command.type;
-  if (type == "listener" && fd >= 0) return owner_->listener_came(command.port, fd);
-  if (type == "listener") return lost_listener(command.port);
+  const auto said = parse_command(text);
+  const bool listener = said && said->is("listener");
+  if (listener && fd >= 0) return owner_->listener_came(said->number<std::uint16_t>("port"), fd);
+  if (listener) return lost_listener(said->number<std::uint16_t>("port"));
   if (fd >= 0) ::close(fd);
-  if (type == "stop") return owner_->stop_asked();
-  if (type == "status") return owner_->status_asked();
-  if (type == "listen_failed") {
-    return owner_->listen_failed(command.port, command.error, command.message);
+  if (!said) return;
+  if (said->is("stop")) return owner_->stop_asked();
+  if (said->is("listen_failed")) {
+    return owner_->listen_failed(said->number<std::uint16_t>("port"), said->number<int>("error"),
+                                 said->text("message"));
   }
-  if (type == "not_published") return owner_->not_published(command.port);
-  if (type == "signal" && command.signo != 0)
-    return owner_->signal_asked(command.signo, command.pid);
-  if (type == "member") return owner_->member_asked(text);
-  if (type == "checkpoint") return owner_->checkpoint_asked();
+  if (said->is("not_published")) {
+    return owner_->not_published(said->number<std::uint16_t>("port"));
+  }
+  if (said->is("signal")) {
+    return owner_->signal_asked(said->number<std::uint32_t>("signo"),
+                                said->number<std::uint32_t>("pid"));
+  }
+  if (said->is("member")) return owner_->member_asked(*said);
+  if (said->is("checkpoint")) return owner_->checkpoint_asked();
 }
 
 // The kernel leaves out a descriptor that finds no place.
@@ -151,7 +159,9 @@ void Supervisor::members(std::span<const consensus::MemberStatus> members) {
   send({{"t", "members"}, {"members", std::move(all)}});
 }
 
-void Supervisor::server(pid_t pid) { send({{"t", "server"}, {"pid", pid}}); }
+void Supervisor::server(pid_t pid) {
+  send({{"t", "server"}, {"pid", pid > 0 ? nlohmann::json(pid) : nlohmann::json()}});
+}
 
 void Supervisor::exit(int status, bool by_signal) {
   send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
@@ -176,12 +186,11 @@ void Supervisor::bring_back(unsigned replica, bool forget, const std::string& ch
 }
 
 void Supervisor::listen(std::uint16_t port, std::uint64_t backlog) {
-  send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
+  send({{"t", "listen"}, {"port", port}, {"backlog", std::min<std::uint64_t>(backlog, INT32_MAX)}});
 }
 
 void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {
-  send(
-      {{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}, {"bind", true}});
+  send({{"t", "listen"}, {"port", port}, {"backlog", backlog}, {"bind", true}});
 }
 
 void Supervisor::hand_over(std::uint16_t port, int listener) {

@@ -38,9 +38,8 @@ class Supervisor {
     // Clients are not to reach this port of the server.
     virtual void not_published(std::uint16_t port) = 0;
     virtual void stop_asked() = 0;
-    virtual void status_asked() = 0;
     virtual void signal_asked(std::uint32_t signo, std::uint32_t pid) = 0;
-    virtual void member_asked(const std::string& request) = 0;
+    virtual void member_asked(const control::Message& change) = 0;
     virtual void checkpoint_asked() = 0;
     // crane-run has ended, or was killed.
     virtual void supervisor_gone() = 0;
@@ -89,7 +88,6 @@ class Supervisor {
   // The same for a bind that waits to know whether the server can have the port.
   void listen_for_bind(std::uint16_t port, int backlog);
   void hand_over(std::uint16_t port, int listener);
-  void status(const nlohmann::json& status) { send(status); }
 
  private:
   void receive();

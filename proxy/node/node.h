@@ -140,9 +140,8 @@ class Node final : public EventLoop::Owner,
   void listener_lost() override;
   void not_published(std::uint16_t port) override;
   void stop_asked() override;
-  void status_asked() override;
   void signal_asked(std::uint32_t signo, std::uint32_t pid) override;
-  void member_asked(const std::string& request) override;
+  void member_asked(const control::Message& change) override;
   void checkpoint_asked() override { recovery_->ask_if_wanted(); }
   void supervisor_gone() override;
   void signalled(int signo) override;

@@ -84,20 +84,12 @@ void Node::not_published(std::uint16_t port) {
 
 void Node::stop_asked() { end_.request(monotonic_ns(), server_->exit().reported()); }
 
-void Node::status_asked() {
-  supervisor_.status(to_json(status_->status()));
-  status_->report();
-}
-
 void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
   if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
 }
 
-void Node::member_asked(const std::string& text) {
-  nlohmann::json request = nlohmann::json::parse(text);
-  request.erase("t");
-  request["do"] = "member";
-  (void)requests_->answer(control::line_of(request));  // crane-run asks again
+void Node::member_asked(const control::Message& change) {
+  (void)requests_->answer(control::line_of(change.plain("do")));  // crane-run asks again
 }
 
 // The replica goes on: its clients are none of crane-run's business.

@@ -9,10 +9,12 @@ namespace crane::control {
 namespace {
 
 constexpr std::size_t kRequestMax = 4096;
+constexpr std::size_t kPipeMax = 64 * 1024;
 constexpr std::size_t kLineMax = 1 << 20;  // the file of a group travels in one
 
 constexpr std::uint64_t kReplicaMost = kReplicasMax - 1;
 constexpr std::uint64_t kNameMost = 255;
+constexpr std::uint64_t kIntMost = 0x7fff'ffff;
 
 constexpr Field replica(const char* meaning, bool required = true) {
   return {"replica", Kind::kNumber, required, meaning, 0, kReplicaMost};
@@ -103,14 +105,77 @@ constexpr Verb kRunToAgentVerbs[] = {
     {"end", kEnd, "the agents of a group on this host are to end"},
 };
 
+// --- between crane-run and a node
+
+constexpr const char* kRoles[] = {"leader", "follower", "candidate", "learner", "none"};
+constexpr const char* kEnds[] = {"exited", "signal"};
+constexpr Field port(const char* meaning) {
+  return {"port", Kind::kNumber, true, meaning, 0, 65'535};
+}
+constexpr Field kListener[] = {port("of the server; its listening socket comes with the message")};
+constexpr Field kListenFailed[] = {port("of the server"), text("message", true, "why, for people"),
+                                   number("error", true, "errno", 0, 4095)};
+constexpr Field kNotPublished[] = {port("of the server; clients do not reach it")};
+constexpr Field kSignalFrom[] = {
+    number("signo", true, "its number on this machine", 1, NSIG - 1),
+    number("pid", false, "of the process inside the server; null: its main process", 0, kIntMost)};
+constexpr Verb kRunToNodeVerbs[] = {
+    {"listener", kListener, "a socket to take clients from"},
+    {"listen_failed", kListenFailed, "there is no socket for that port"},
+    {"not_published", kNotPublished, "a bind that waits succeeds: the port is the server's own"},
+    {"stop", kNoFields, "the node is to end in order"},
+    {"signal", kSignalFrom, "the leader sends the server a signal, through the log"},
+    {"member", kMember, "the leader changes who belongs to the group"},
+    {"checkpoint", kNoFields, "a replica recovers without one: the leader has one taken"},
+};
+
+constexpr Field kListen[] = {
+    port("of the server"), number("backlog", true, "as the server asked for it", 0, kIntMost),
+    flag("bind", "a bind of the server waits to know whether it can have the port")};
+constexpr Field kRole[] = {{"role", Kind::kText, true, "of this replica", 0, kAny, kRoles},
+                           number("view", true, "in which", 0, kAny),
+                           number("leader", false, "of that view, as far as it is known", 0, 255)};
+constexpr Field kServer[] = {number(
+    "pid", false, "of its first process; null: it had ended before it was seen", 1, kIntMost)};
+constexpr Field kExit[] = {
+    number("status", true, "as a shell shows it", 0, 255),
+    {"reason", Kind::kText, true, "how the server ended, at a turn", 0, kAny, kEnds}};
+constexpr Field kOneMember[] = {replica("its number"), text("member", true, "its part", kNameMost)};
+constexpr Field kMembers[] = {
+    {"members", Kind::kList, true, "all who belong to the group", 0, kReplicasMax, {}, kOneMember}};
+constexpr Field kAnalysis[] = {text("text", true, "news of an analysis replica, for people")};
+constexpr Field kRefused[] = {text("why", true, "why the server cannot be dumped; empty: it can")};
+constexpr Field kFatal[] = {number("code", true, "the status that the node ends with", 0, 255),
+                            text("message", true, "why, for people")};
+constexpr Verb kNodeToRunVerbs[] = {
+    {"ready", kNoFields, "its server runs"},
+    {"listen", kListen, "the server listens: a socket is wanted for its clients"},
+    {"listener", kListener, "a socket that the node has, for a crane-run that takes over"},
+    {"role", kRole, "the role has changed"},
+    {"server", kServer, "the server was started"},
+    {"exit", kExit, "the server has ended on all replicas"},
+    {"members", kMembers, "who belongs to the group has changed"},
+    {"removed", kNoFields, "this replica does not belong to it any more"},
+    {"drained", kNoFields, "this replica ends, and is not missed"},
+    {"acceptor_only", kNoFields, "it votes, without a server until a checkpoint is there"},
+    {"bring_back", kBringBack, "an operator wants that replica started"},
+    {"refused", kRefused, "whether CRIU dumps this server"},
+    {"analysis", kAnalysis, "what an analysis replica found"},
+    {"fatal", kFatal, "this replica cannot go on"},
+};
+
 constexpr ChannelTable kTables[kChannels] = {
-    {Channel::kNode, "node", "an operator to a node: DIR/GROUP/rN/control.sock", "do", true,
+    {Channel::kNode, "node", "an operator to a node: DIR/GROUP/rN/control.sock", "do", true, false,
      kRequestMax, kNodeVerbs},
     {Channel::kAgent, "agent",
-     "an operator to a host agent or to crane-run: agent.sock in its directory", "do", true,
+     "an operator to a host agent or to crane-run: agent.sock in its directory", "do", true, false,
      kRequestMax, kAgentVerbs},
     {Channel::kRunToAgent, "run-to-agent", "crane-run to a host agent's standard input", "t", false,
-     kLineMax, kRunToAgentVerbs},
+     false, kLineMax, kRunToAgentVerbs},
+    {Channel::kRunToNode, "run-to-node", "crane-run to a node, on the socket that they share", "t",
+     false, true, kPipeMax, kRunToNodeVerbs},
+    {Channel::kNodeToRun, "node-to-run", "a node to its crane-run, on that socket", "t", false,
+     true, kPipeMax, kNodeToRunVerbs},
 };
 
 }  // namespace

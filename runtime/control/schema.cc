@@ -201,6 +201,12 @@ std::optional<Refusal> take_verb(const ChannelTable& table, Json& values, const 
   return std::nullopt;
 }
 
+void leave_out_unknown(Json& values, std::span<const Field> fields) {
+  for (auto at = values.begin(); at != values.end();) {
+    at = field_named(fields, at.key()) == nullptr ? values.erase(at) : std::next(at);
+  }
+}
+
 }  // namespace
 
 Parsed parse(Channel channel, std::string_view text) {
@@ -226,6 +232,7 @@ Parsed parse(Channel channel, std::string_view text) {
   }
   const Verb* verb = nullptr;
   if (auto bad = take_verb(table, values, verb)) return refuse(std::move(*bad));
+  if (table.grows) leave_out_unknown(values, verb->fields);
   if (auto bad = check_fields(values, verb->fields, "")) return refuse(std::move(*bad));
   return {Message(*verb, std::move(values)), {}};
 }

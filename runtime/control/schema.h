@@ -53,8 +53,10 @@ enum class Channel : std::uint8_t {
   kNode,        // an operator, at a node's control.sock
   kAgent,       // an operator, at the socket of a host agent or of crane-run
   kRunToAgent,  // crane-run, on a host agent's standard input
+  kRunToNode,   // crane-run, on the socket that it shares with a node
+  kNodeToRun,   // a node, on that socket
 };
-inline constexpr std::size_t kChannels = 3;
+inline constexpr std::size_t kChannels = 5;
 
 struct ChannelTable {
   Channel channel;
@@ -62,6 +64,7 @@ struct ChannelTable {
   const char* where;
   const char* key;      // of the verb: "do" of requests, "t" of messages
   bool answers;         // each message gets one answer
+  bool grows;           // the sender may be of a later build: fields unknown here are left out
   std::size_t longest;  // bytes of a message
   std::span<const Verb> verbs;
 };

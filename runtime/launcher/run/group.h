@@ -5,20 +5,7 @@
 // are carried out.
 //
 // Control channel: SOCK_SEQPACKET, the node's end is its descriptor 3; one JSON object per message.
-//   node -> run   {"t":"listen","port":80,"addr":"0.0.0.0","backlog":n}
-//                 {"t":"role","role":"leader","view":3}      {"t":"server","pid":p}
-//                 {"t":"ready"} {"t":"exit","status":n,"reason":"..."}
-//                 {"t":"fatal","code":n,"message":"..."}      code: runtime/setup/exit_status.h
-//                 {"t":"members","members":[{"replica":0,"member":"voter"},..]}  who belongs to it
-//                 {"t":"removed"}: this one does not any more
-//                 {"t":"drained"}: it ends, and is not missed
-//                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
-//                 {"t":"acceptor_only"}: it has no server until a checkpoint is there
-//                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
-//   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
-//                 {"t":"not_published","port":80}
-//                 {"t":"checkpoint"}: a replica recovers without one
-//                 {"t":"stop"}                                {"t":"signal","signo":n}
+// Which, runtime/control/requests.cc lists, for both directions.
 //
 // When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
 // to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
@@ -40,6 +27,7 @@
 #include <vector>
 
 #include "runtime/control/outbox.h"
+#include "runtime/control/schema.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
@@ -87,9 +75,9 @@ class Group {
     int channel = -1;
     control::Outbox outbox;   // to its node, which may be stopped
     bool introduces = false;  // it has answered, and not handed all of its listening sockets over
-    std::vector<std::string> asks_to_listen;  // which waits for those of others (ADOPT-1)
-    std::int64_t heard_of_ms = 0;             // when a node that is silent was asked last
-    pid_t unheard_pid = -1;                   // as the crane-run before knew it
+    std::vector<control::Message> asks_to_listen;  // which waits for those of others (ADOPT-1)
+    std::int64_t heard_of_ms = 0;                  // when a node that is silent was asked last
+    pid_t unheard_pid = -1;                        // as the crane-run before knew it
   };
 
   void step(supervise::Event event);
@@ -137,7 +125,7 @@ class Group {
   void flush(Replica& replica);
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
-  void on_listen(Replica& replica, const nlohmann::json& asked);
+  void on_listen(Replica& replica, const control::Message& asked);
   void keep_inside(Replica& replica, std::uint16_t port);
   void reap();
   void on_node_end(Replica& replica, int status);

@@ -67,83 +67,80 @@ void Group::flush(Replica& replica) {
 
 namespace {
 
-supervise::Members members_of(int replica, const Json& list) {
+supervise::Members members_of(int replica, const control::Message& message) {
   supervise::Members members{.replica = replica};
-  for (const Json& one : list) {
-    members.list.push_back({one.value("replica", -1), one.value("member", "") == "voter"});
+  for (const Json& one : message.list("members")) {
+    members.list.push_back({one.at("replica"), one.at("member") == "voter"});
   }
   return members;
 }
 
-supervise::BringBack brought_back(const Json& message) {
-  return {.replica = message.at("replica"),
+supervise::BringBack brought_back(const control::Message& message) {
+  return {.replica = message.number<int>("replica"),
           .plan = {.from = supervise::Plan::From::kCheckpoint,
-                   .checkpoint = message.value("checkpoint", ""),
-                   .forgets = message.value("forget", false)}};
+                   .checkpoint = message.text("checkpoint"),
+                   .forgets = message.flag("forget")}};
 }
 
 }  // namespace
 
 void Group::on_message(Replica& replica, const std::string& json) {
   using supervise::Word;
-  static const std::map<std::string, Word> words{{"ready", Word::kReady},
-                                                 {"removed", Word::kRemoved},
-                                                 {"drained", Word::kDrained},
-                                                 {"acceptor_only", Word::kAcceptorOnly}};
-  const Json message = Json::parse(json, nullptr, false);
-  if (!message.is_object() || !message.contains("t") || !message["t"].is_string()) return;
-  const std::string type = message["t"];
-  const int number = replica.number;
+  static const std::map<std::string_view, Word> words{{"ready", Word::kReady},
+                                                      {"removed", Word::kRemoved},
+                                                      {"drained", Word::kDrained},
+                                                      {"acceptor_only", Word::kAcceptorOnly}};
+  const control::Parsed parsed = control::parse(control::Channel::kNodeToRun, json);
   replica.introduces = false;  // its sockets came before
-  try {
-    if (const auto word = words.find(type); word != words.end()) {
-      step(supervise::Said{number, word->second});
-    } else if (type == "listen") {
-      step(supervise::Said{number, Word::kListens});
-      on_listen(replica, message);
-    } else if (type == "role") {
-      step(supervise::Role{number, message.at("role") == "leader",
-                           message.value("view", std::uint64_t{0})});
-    } else if (type == "server") {
-      replica.server = message.at("pid");
-      unsaved_.begin(home_of(number) + "/upper");
-      write_state();
-    } else if (type == "exit") {
-      step(supervise::ServerExit{number, message.at("status"),
-                                 message.value("reason", "") == "signal"});
-    } else if (type == "members") {
-      step(members_of(number, message.at("members")));
-    } else if (type == "analysis") {
-      say("analysis replica " + std::to_string(number) + ": " + message.value("text", ""));
-    } else if (type == "bring_back") {
-      const supervise::BringBack wanted = brought_back(message);
-      // Its asker has seen that it says goodbye.
-      if (wanted.replica >= 0 && wanted.replica < options_.places()) hear(at(wanted.replica));
-      step(wanted);
-    } else if (type == "refused") {
-      step(supervise::Refused{message.value("why", "")});
-    } else if (type == "fatal") {
-      step(supervise::Fatal{number, message.value("code", 0),
-                            message.value("message", "no reason given")});
-    }
-  } catch (const Json::exception& malformed) {
-    detail("message " + json + ": " + malformed.what());
+  const int number = replica.number;
+  if (!parsed.message) {
+    return detail("replica " + std::to_string(number) + " said " + json + ": " +
+                  parsed.refusal.message);
+  }
+  const control::Message& message = *parsed.message;
+  if (const auto word = words.find(message.verb().name); word != words.end()) {
+    step(supervise::Said{number, word->second});
+  } else if (message.is("listen")) {
+    step(supervise::Said{number, Word::kListens});
+    on_listen(replica, message);
+  } else if (message.is("role")) {
+    step(supervise::Role{number, message.text("role") == "leader", message.number("view")});
+  } else if (message.is("server")) {
+    replica.server = message.number<pid_t>("pid", -1);
+    unsaved_.begin(home_of(number) + "/upper");
+    write_state();
+  } else if (message.is("exit")) {
+    step(supervise::ServerExit{number, message.number<int>("status"),
+                               message.text("reason") == "signal"});
+  } else if (message.is("members")) {
+    step(members_of(number, message));
+  } else if (message.is("analysis")) {
+    say("analysis replica " + std::to_string(number) + ": " + message.text("text"));
+  } else if (message.is("bring_back")) {
+    const supervise::BringBack wanted = brought_back(message);
+    // Its asker has seen that it says goodbye.
+    if (wanted.replica < options_.places()) hear(at(wanted.replica));
+    step(wanted);
+  } else if (message.is("refused")) {
+    step(supervise::Refused{message.text("why")});
+  } else if (message.is("fatal")) {
+    step(supervise::Fatal{number, message.number<int>("code"), message.text("message")});
   }
   answer_listens();
 }
 
-void Group::on_listen(Replica& replica, const Json& asked) {
-  const std::uint16_t port = asked.at("port");
+void Group::on_listen(Replica& replica, const control::Message& asked) {
+  const auto port = asked.number<std::uint16_t>("port");
   if (!listeners_.publishes(port)) return keep_inside(replica, port);
   if (waits_for_sockets() && listeners_.sockets().count(port) == 0) {
-    replica.asks_to_listen.push_back(asked.dump());
+    replica.asks_to_listen.push_back(asked);
     return;
   }
   int fd = -1;
   bool fresh = false;
-  const bool for_bind = asked.value("bind", false);
-  const Outcome failed = listeners_.open(
-      {port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), for_bind}, fd, fresh);
+  const bool for_bind = asked.flag("bind");
+  const Outcome failed =
+      listeners_.open({port, "0.0.0.0", asked.number<int>("backlog"), for_bind}, fd, fresh);
   if (!failed) {
     tell(
         replica,

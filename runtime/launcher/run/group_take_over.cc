@@ -94,8 +94,8 @@ bool Group::waits_for_sockets() const {
 void Group::answer_listens() {
   if (waits_for_sockets()) return;
   for (Replica& replica : replicas_) {
-    for (const std::string& asked : std::exchange(replica.asks_to_listen, {})) {
-      if (replica.node >= 0) on_listen(replica, Json::parse(asked));
+    for (const control::Message& asked : std::exchange(replica.asks_to_listen, {})) {
+      if (replica.node >= 0) on_listen(replica, asked);
     }
   }
 }
@@ -124,15 +124,14 @@ void Group::look_at_adopted() {
 
 // The listening sockets come before anything else that a node tells.
 void Group::on_fd(Replica& replica, const std::string& json, int fd) {
-  const Json message = Json::parse(json, nullptr, false);
-  const bool listener = message.is_object() && message.value("t", "") == "listener" &&
-                        message.contains("port") && message["port"].is_number_unsigned();
+  const control::Parsed said = control::parse(control::Channel::kNodeToRun, json);
+  const bool listener = said.message && said.message->is("listener");
   if (!listener) {
     close(fd);
     detail(name_of(replica.number) + ": a descriptor that was not asked for: " + json);
     return;
   }
-  listeners_.adopt(message["port"].get<std::uint16_t>(), fd);
+  listeners_.adopt(said.message->number<std::uint16_t>("port"), fd);
   write_state();
 }
 

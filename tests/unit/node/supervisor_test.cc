@@ -66,11 +66,12 @@ struct World : Supervisor::Owner {
   }
   void not_published(std::uint16_t) override {}
   void stop_asked() override { heard.emplace_back("stop"); }
-  void status_asked() override { heard.emplace_back("status"); }
   void signal_asked(std::uint32_t signo, std::uint32_t pid) override {
     heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
   }
-  void member_asked(const std::string& request) override { heard.push_back(request); }
+  void member_asked(const control::Message& change) override {
+    heard.push_back(change.plain("do").dump());
+  }
   void checkpoint_asked() override { heard.emplace_back("checkpoint"); }
   void supervisor_gone() override { heard.emplace_back("gone"); }
   void turn() { event_base_loop(base, EVLOOP_NONBLOCK); }
@@ -81,15 +82,15 @@ struct World : Supervisor::Owner {
 
 TEST_CASE_METHOD(World, "each request of crane-run reaches its action", "[supervisor]") {
   first.write(R"({"t":"stop"})");
-  first.write(R"({"t":"status"})");
+  first.write(R"({"t":"member","change":"add","replica":2,"later":1})");
   first.write(R"({"t":"listen_failed","port":80,"error":98,"message":"taken"})");
   first.write(R"({"t":"signal","signo":15,"pid":7})");
   first.write(R"({"t":"signal"})");
   first.write(R"({"t":"checkpoint"})");
   first.write("not JSON");
   turn();
-  CHECK(heard ==
-        std::vector<std::string>{"stop", "status", "80 98 taken", "signal 15 7", "checkpoint"});
+  CHECK(heard == std::vector<std::string>{"stop", R"({"change":"add","do":"member","replica":2})",
+                                          "80 98 taken", "signal 15 7", "checkpoint"});
 }
 
 TEST_CASE_METHOD(World, "a listener without its descriptor is asked for again", "[supervisor]") {
