@@ -8,8 +8,7 @@
 // INVARIANT CTL-2  parse() never throws and never ends the program, whatever the bytes are.
 //
 // To add a request or a field: a row in requests.cc; the parser, `crane-ctl schema`, the fuzzer and
-// the test that sends malformed messages read it there.  README.md beside this file is checked
-// against the table.
+// the test that sends malformed messages read it there.
 //
 // Threads: pure functions over constant tables.
 

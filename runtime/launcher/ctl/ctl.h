@@ -20,6 +20,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl/find_group.h"
 #include "runtime/launcher/ctl/status_table.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/messages.h"
 
 namespace crane::launcher {
@@ -95,23 +96,46 @@ struct Taken {
 int take_checkpoint(const Request& request, Taken& taken,
                     const std::function<void(const std::string&)>& progress);
 
-// --- commands
+using setup::Command;
+using setup::Word;
+
+// --- words that several commands take
+inline constexpr int kReplicaMost = 126;
+inline Word group_word(Request& r) {
+  return {"group", &r.group, "the group's name (default: the only one)"};
+}
+inline Word all_groups_word(Request& r) {
+  return {"group", &r.group, "the group's name (default: all)"};
+}
+inline Word output_word(Request& r, const char* help = "table or json") {
+  return {"-o,--output", &r.output, help, {.choices = {"table", "json"}}};
+}
+inline Word number_word(const char* name, int& number, const char* help) {
+  return {name, &number, help, {.bounds = {{0, kReplicaMost}}, .required = true}};
+}
+inline Word file_word(Request& r, const char* help) {
+  return {"file", &r.file, help, {.required = true}};
+}
+inline Word tier_word(Request& r, const char* help) {
+  return {"--tier", &r.tier, help, {.choices = {"criu", "restart"}}};
+}
+
+// --- commands, and what they are called; the request outlives them
+Command leader_commands(Request& r);  // ctl_leader.cc
+Command member_commands(Request& r);  // ctl_replica.cc
+Command replica_commands(Request& r);
+Command checkpoint_commands(Request& r);  // ctl_checkpoint.cc
+Command data_commands(Request& r);        // ctl_data.cc
+Command backup_command(Request& r);       // ctl_backup.cc
+Command restore_command(Request& r);
+Command top_command(Request& r);  // ctl_watch.cc
+Command events_command(Request& r);
+Command upgrade_command(Request& r);         // ctl_upgrade.cc
+int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_groups(const Request& request);
 int status(const Request& request);
-int top(const Request& request);  // ctl_watch.cc
-int show_events(const Request& request);
-int transfer_lead(const Request& request);
 int list_members(const Request& request);
-int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
-int list_checkpoints(const Request& request);
-int verify_checkpoints(Request request);
-int change_member(const Request& request, const char* change);  // ctl_replica.cc
-int replace_member(const Request& request);
-int drain_replica(const Request& request);
-int resume_replica(const Request& request);
-int replace_replica(const Request& request);
-int upgrade_server(const Request& request);  // ctl_upgrade.cc
-int upgrade_crane(const Request& request);   // ctl_hand_over.cc
+int upgrade_crane(const Request& request);  // ctl_hand_over.cc
 // Whether the operator wants what was said; `--yes`: nothing is asked.
 bool confirmed(const Request& request);
 // The beginning of both: a checkpoint, or a line of what there is without; then the leader is told,
@@ -125,10 +149,6 @@ int show_versions(const Request& request);          // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc
-int export_data(const Request& request);    // ctl_data.cc
-int import_data(const Request& request);
-int back_up(const Request& request);  // ctl_backup.cc
-int restore_backup(const Request& request);
 
 // The digest of the group's log, which its checkpoints have in common; "": no node tells.
 std::string log_digest_of(const Request& request, const std::string& group);

@@ -315,6 +315,8 @@ std::string place_of(const Restored& restored, const std::string& home) {
 
 }  // namespace
 
+namespace {
+
 int back_up(const Request& request) {
   KnownGroup known;
   std::string group;
@@ -357,6 +359,52 @@ int restore_backup(const Request& request) {
         (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
         restored.about.command + "\n");
   return 0;
+}
+
+// A number is a replica, anything else a file.
+int restore(Request& r) {
+  const bool number = r.file.size() <= 3 && !r.file.empty() &&
+                      r.file.find_first_not_of("0123456789") == std::string::npos;
+  if (!number && (!r.group.empty() || !r.checkpoint.empty())) {
+    say("command line: crane-ctl: restore " + r.file +
+        " names a file, whose group is in it; leave out " + r.group);
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  if (!number) return restore_backup(r);
+  r.replica = std::stoi(r.file);
+  if (r.replica <= kReplicaMost && r.tier.empty()) return restore_replica(r);
+  say("command line: crane-ctl: restore " + r.file +
+      (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
+                      : ": --tier is for files; ./" + r.file + " is one"));
+  return static_cast<int>(crane::setup::Status::kUsage);
+}
+
+}  // namespace
+
+Command backup_command(Request& r) {
+  return {"backup",
+          "a group at one entry of the log, while it serves, as one file",
+          {file_word(r, "the file to make, which has the group's secret; -: standard output"),
+           group_word(r),
+           {"--replica", &r.replica, "takes a fresh checkpoint", {.bounds = {{0, kReplicaMost}}}},
+           tier_word(r, "of a fresh checkpoint, as of checkpoint now")},
+          {},
+          [&r] { return back_up(r); }};
+}
+
+Command restore_command(Request& r) {
+  return {
+      "restore",
+      "a replica restarts at a checkpoint, or a group is made of a backup",
+      {{"what",
+        &r.file,
+        "a replica's number; or a file that backup made, -: standard input",
+        {.required = true}},
+       group_word(r),
+       {"name", &r.checkpoint, "of a replica: this checkpoint, VIEW.INDEX (default: the newest)"},
+       tier_word(r, "of a file: restart: only the server's files, with which it begins")},
+      {},
+      [&r] { return restore(r); }};
 }
 
 }  // namespace crane::launcher

@@ -92,17 +92,6 @@ int take_checkpoint(const Request& request, Taken& taken,
   }
 }
 
-int checkpoint_now(const Request& request) {
-  Taken taken;
-  const int status =
-      take_checkpoint(request, taken, [](const std::string& text) { print(text + "\n"); });
-  if (status == 0 && !taken.here) {
-    print("replica " + std::to_string(taken.replica) +
-          " is on another host: crane-ctl checkpoint list tells there\n");
-  }
-  return status;
-}
-
 namespace {
 
 // Says what could not be looked at; an exit status.
@@ -112,20 +101,6 @@ int say_problems(const AllKept& found) {
 }
 
 }  // namespace
-
-int list_checkpoints(const Request& request) {
-  std::vector<std::string> groups;
-  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
-  int worst = 0;
-  for (const auto& group : groups) {
-    const AllKept found = checkpoint::find_kept(request.home_of(group));
-    worst = std::max(worst, say_problems(found));
-    if (found.checkpoints.empty() && !found.problems.empty()) continue;
-    const Json listed = checkpoints_json(group, found.checkpoints);
-    print(request.output == "json" ? listed.dump(2) + "\n" : checkpoints_table(listed));
-  }
-  return worst;
-}
 
 int name_checkpoint(Request& request) {
   bool denied = false;
@@ -153,6 +128,33 @@ std::string log_digest_of(const Request& request, const std::string& group) {
     if (digest != answer.status.end() && digest->is_string()) return digest->get<std::string>();
   }
   return "";
+}
+
+int checkpoint_now(const Request& request) {
+  Taken taken;
+  const int status =
+      take_checkpoint(request, taken, [](const std::string& text) { print(text + "\n"); });
+  if (status == 0 && !taken.here) {
+    print("replica " + std::to_string(taken.replica) +
+          " is on another host: crane-ctl checkpoint list tells there\n");
+  }
+  return status;
+}
+
+namespace {
+
+int list_checkpoints(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const AllKept found = checkpoint::find_kept(request.home_of(group));
+    worst = std::max(worst, say_problems(found));
+    if (found.checkpoints.empty() && !found.problems.empty()) continue;
+    const Json listed = checkpoints_json(group, found.checkpoints);
+    print(request.output == "json" ? listed.dump(2) + "\n" : checkpoints_table(listed));
+  }
+  return worst;
 }
 
 // All of a group, or all replicas' of one name.
@@ -188,6 +190,36 @@ int verify_checkpoints(Request request) {
   say("no such checkpoint: " + group + ": " + name +
       ": no replica has it here; see crane-ctl checkpoint list " + group);
   return kNoSuchCheckpoint;
+}
+
+}  // namespace
+
+Command checkpoint_commands(Request& r) {
+  return {"checkpoint",
+          "the server's state, kept by a follower",
+          {},
+          {{"now",
+            "one more, by the next follower",
+            {group_word(r),
+             {"--replica", &r.replica, "which one takes it"},
+             {"--tier",
+              &r.tier,
+              "criu: its processes (default); restart: the server of every replica is ended and "
+              "started "
+              "again on its files, which are kept; clients are disconnected",
+              {.choices = {"criu", "restart"}, .excludes = {"--replica"}}}},
+            {},
+            [&r] { return checkpoint_now(r); }},
+           {"list",
+            "those on this machine, newest first",
+            {all_groups_word(r), output_word(r)},
+            {},
+            [&r] { return list_checkpoints(r); }},
+           {"verify",
+            "reads all of them on this machine",
+            {group_word(r), {"name", &r.checkpoint, "only this one, VIEW.INDEX"}},
+            {},
+            [&r] { return verify_checkpoints(r); }}}};
 }
 
 }  // namespace crane::launcher

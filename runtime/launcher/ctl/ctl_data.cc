@@ -95,6 +95,8 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
 
 }  // namespace
 
+namespace {
+
 int export_data(const Request& request) {
   if (request.unpacked && request.file == "-") {
     say("command line: crane-ctl: --unpacked makes a directory, which standard output is none; "
@@ -162,6 +164,29 @@ int import_data(const Request& request) {
         (request.dir.empty() ? "" : " --dir " + request.dir) + options + " -- " +
         about.value().program + " ...\n");
   return 0;
+}
+
+}  // namespace
+
+Command data_commands(Request& r) {
+  return {"data",
+          "the files that the server keeps in --data",
+          {},
+          {{"export",
+            "as they are at one entry of the log, by a follower, while the group serves",
+            {file_word(r, "the file to make, a tar archive within zstd; -: standard output"),
+             group_word(r),
+             {"--unpacked", Word::Flag{&r.unpacked}, "make a directory instead"},
+             {"--replica", &r.replica, "which one exports", {.bounds = {{0, kReplicaMost}}}},
+             tier_word(r, "as of checkpoint now; restart: files of a server that ended in order")},
+            {},
+            [&r] { return export_data(r); }},
+           {"import",
+            "makes a new group that begins with them",
+            {file_word(r, "what data export made; -: standard input"),
+             {"group", &r.group, "the new group's name", {.required = true}}},
+            {},
+            [&r] { return import_data(r); }}}};
 }
 
 }  // namespace crane::launcher

@@ -66,6 +66,8 @@ std::string not_transferred(const Request& request, const std::string& group, co
 
 }  // namespace
 
+namespace {
+
 int transfer_lead(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
@@ -86,6 +88,21 @@ int transfer_lead(const Request& request) {
   }
   say(not_transferred(request, group, now));
   return kNotTransferred;
+}
+
+}  // namespace
+
+Command leader_commands(Request& r) {
+  return {"leader",
+          "who leads",
+          {},
+          {{"transfer",
+            "another replica leads from now on",
+            {group_word(r),
+             {"--to", &r.to, "which one (default: who is furthest)"},
+             {"--no-wait", Word::Flag{&r.no_wait}, "do not wait until it leads"}},
+            {},
+            [&r] { return transfer_lead(r); }}}};
 }
 
 }  // namespace crane::launcher

@@ -324,6 +324,30 @@ Told next_change(const Request& request, const std::string& group, const Json& s
 
 }  // namespace
 
+int restore_replica(Request request) {
+  std::string group;
+  if (const int bad = name_checkpoint(request); bad != 0) return bad;
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  const Starter starter = starter_of(request, group, request.replica);
+  if (starter != Starter::kCraneRun) {
+    return refuse(group,
+                  "only crane-run on one host does that; with several hosts crane-ctl "
+                  "replica drain and resume begin at the host's own newest checkpoint");
+  }
+  if (!request.checkpoint.empty()) {
+    if (const int bad = check_named(request, group); bad != 0) return bad;
+  } else if (checkpoint::find_kept(request.home_of(group)).checkpoints.empty()) {
+    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
+    return kNoSuchCheckpoint;
+  }
+  if (state_of(request, group, request.replica) == "ok") {
+    if (const int bad = drain(request, group, request.replica, starter); bad != 0) return bad;
+  }
+  return bring_back(request, group, request.replica, starter, false);
+}
+
+namespace {
+
 int change_member(const Request& request, const char* change) {
   if (std::string(change) == "add") {
     std::string group;
@@ -435,26 +459,55 @@ int replace_replica(const Request& request) {
   return bring_back(request, group, request.replica, starter, true);
 }
 
-int restore_replica(Request request) {
-  std::string group;
-  if (const int bad = name_checkpoint(request); bad != 0) return bad;
-  if (const int bad = choose_member(request, group); bad != 0) return bad;
-  const Starter starter = starter_of(request, group, request.replica);
-  if (starter != Starter::kCraneRun) {
-    return refuse(group,
-                  "only crane-run on one host does that; with several hosts crane-ctl "
-                  "replica drain and resume begin at the host's own newest checkpoint");
-  }
-  if (!request.checkpoint.empty()) {
-    if (const int bad = check_named(request, group); bad != 0) return bad;
-  } else if (checkpoint::find_kept(request.home_of(group)).checkpoints.empty()) {
-    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
-    return kNoSuchCheckpoint;
-  }
-  if (state_of(request, group, request.replica) == "ok") {
-    if (const int bad = drain(request, group, request.replica, starter); bad != 0) return bad;
-  }
-  return bring_back(request, group, request.replica, starter, false);
+Command one_replica(Request& r, const char* name, const char* help,
+                    std::function<int(const Request&)> run) {
+  return {
+      name, help, {number_word("replica", r.replica, "its number"), group_word(r)}, {}, [&r, run] {
+        return run(r);
+      }};
+}
+
+}  // namespace
+
+Command member_commands(Request& r) {
+  const auto change = [&r](const char* name, const char* help) {
+    return Command{name,
+                   help,
+                   {number_word("replica", r.replica, "its number"), group_word(r)},
+                   {},
+                   [&r, name] { return change_member(r, name); }};
+  };
+  return {"member",
+          "who belongs to the group",
+          {},
+          {{"list",
+            "the members, and how far they are",
+            {all_groups_word(r), output_word(r)},
+            {},
+            [&r] { return list_members(r); }},
+           change("add", "a replica that is no member gets the log, and begins at a checkpoint"),
+           change("promote", "a learner that has caught up votes"),
+           change("remove", "a member leaves; a leader hands over first"),
+           {"replace",
+            "NEW is added, votes when it has caught up, then OLD leaves; broken off, it can be "
+            "repeated",
+            {number_word("old", r.replica, "the replica that leaves"),
+             number_word("new", r.fresh, "the replica that comes"), group_word(r)},
+            {},
+            [&r] { return replace_member(r); }}}};
+}
+
+Command replica_commands(Request& r) {
+  return {
+      "replica",
+      "one replica leaves for a while, or restarts",
+      {},
+      {one_replica(r, "drain",
+                   "it hands the lead over; its server and node end, and are not missed",
+                   drain_replica),
+       one_replica(r, "resume", "one that was drained, or is lost, recovers", resume_replica),
+       one_replica(r, "replace", "in its own slot: with nothing but a checkpoint, as a new member",
+                   replace_replica)}};
 }
 
 }  // namespace crane::launcher

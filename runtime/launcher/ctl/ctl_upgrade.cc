@@ -124,6 +124,8 @@ bool confirmed(const Request& request) {
   return answer == "y" || answer == "yes";
 }
 
+namespace {
+
 int upgrade_server(const Request& request) {
   if (request.command.empty()) return upgrade_crane(request);
   std::string group;
@@ -143,6 +145,24 @@ int upgrade_server(const Request& request) {
   std::uint64_t entry = 0;
   const int bad = end_servers(request, group, what, "the files of step 2 are the way back", entry);
   return bad != 0 ? bad : await_verdict(request, group, entry);
+}
+
+}  // namespace
+
+Command upgrade_command(Request& r) {
+  return {
+      "upgrade",
+      "the server with another command line, behind --: ended and begun at one entry of the log, "
+      "rolled back if it does not come up; without one: this build of Crane in place of the "
+      "replicas', where their schedules differ",
+      {group_word(r),
+       {"--seconds",
+        &r.seconds,
+        "within which it listens, or the build leads (default {})",
+        {.bounds = {{1, 86'400}}}},
+       {"--yes", Word::Flag{&r.yes}, "do not ask"}},
+      {},
+      [&r] { return upgrade_server(r); }};
 }
 
 }  // namespace crane::launcher

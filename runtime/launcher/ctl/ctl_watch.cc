@@ -11,6 +11,8 @@ namespace crane::launcher {
 
 using Json = nlohmann::json;
 
+namespace {
+
 int top(const Request& request) {
   constexpr int kBetweenMs = 2'000;
   const bool redraws = request.output == "table" && isatty(STDOUT_FILENO) != 0 && !request.once;
@@ -54,6 +56,31 @@ int show_events(const Request& request) {
   }
   print(text);
   return 0;
+}
+
+}  // namespace
+
+Command top_command(Request& r) {
+  return {"top",
+          "what each replica does just now: rates, clients, processor time, every 2 seconds",
+          {all_groups_word(r),
+           output_word(r),
+           {"--once", Word::Flag{&r.once}, "after 2 seconds, and no more"}},
+          {},
+          [&r] { return top(r); }};
+}
+
+Command events_command(Request& r) {
+  return {"events",
+          "what happened to the replicas of this machine, and when",
+          {all_groups_word(r),
+           output_word(r),
+           {"-n,--last",
+            &r.last,
+            "only so many, the newest (default {}: all that are kept)",
+            {.bounds = {{0, 1'000'000}}}}},
+          {},
+          [&r] { return show_events(r); }};
 }
 
 }  // namespace crane::launcher
