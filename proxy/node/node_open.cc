@@ -143,12 +143,9 @@ bool Node::open_server() {
 
 void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   dmt::Layout& layout = server_->layout();
-  proxy_ = std::make_unique<proxy::Proxy>(
-      loop_.base(), proxy_options(layout, config_, mode_.member()),
-      [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
-        return proposals_->propose(type, grant, body, now_ns_);
-      },
-      [this] { server_->node_awake(); });
+  proxy_ =
+      std::make_unique<proxy::Proxy>(loop_.base(), proxy_options(layout, config_, mode_.member()),
+                                     [this] { server_->node_awake(); });
   if (sockets) proxy_->share(std::move(sockets));
   proxy_->set_room([this](std::uint16_t port) {
     const BacklogRoom room = backlog_room(server_->layout(), port);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "dmt/base/ids.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/replica/clients/client_socket.h"
 #include "proxy/sim/mutant.h"
 
 namespace crane::proxy::sim {
@@ -48,6 +48,7 @@ using Process = std::pair<unsigned, std::uint32_t>;
 
 class Kernel final : public SocketCalls {
  public:
+  static constexpr std::uint16_t kPort = 80;
   static constexpr std::uint64_t kReceiveBuffer = 4096, kSendBuffer = 2048;
 
   struct Hooks {
@@ -83,7 +84,6 @@ class Kernel final : public SocketCalls {
   bool is_inside(Process process) const;
   void resumed(Process process);
 
-  SocketId id_of(int fd) const { return descriptors_.at(fd).socket->id; }
   const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
 
   // --- SocketCalls
@@ -96,6 +96,8 @@ class Kernel final : public SocketCalls {
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override;
   std::optional<SocketState> state(int fd, bool connected_here) noexcept override;
+  SocketId id(int fd) noexcept override { return descriptors_.at(fd).socket->id; }
+  std::uint16_t local_port(int) noexcept override { return kPort; }
 
  private:
   struct Descriptor {

@@ -58,7 +58,7 @@ struct World {
     host.reset();
     ProxyOptions options;
     options.connection.send_buffer = 32 * 1024;
-    host = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
+    host = std::make_unique<Proxy>(base, options, [] {});
     const Outcome moves = host->move_clients_of(kVirtual);
     INFO((moves.ok() ? "" : moves.error().message()));
     REQUIRE(moves.ok());
@@ -111,7 +111,7 @@ struct World {
 
   void turn() {
     event_base_loop(base, EVLOOP_NONBLOCK);
-    (void)host->propose_inputs(1);
+    (void)host->propose_inputs(1, log);
     hear();
   }
   // TAKEN entries.

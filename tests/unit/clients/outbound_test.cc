@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <string>
 
+#include "proxy/clients/host_sockets.h"
 #include "proxy/clients/server.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
@@ -111,7 +112,7 @@ struct Replicas {
       return HostPath{directory, std::string(path.substr(std::strlen("/host/")))};
     };
     for (std::size_t i = 0; i < count; ++i) {
-      proxies[i] = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
+      proxies[i] = std::make_unique<Proxy>(base, options, [] {});
       if (!shares) continue;
       auto sockets = SharedSockets::open(directory + "/connections");
       REQUIRE(sockets.ok());
@@ -143,7 +144,7 @@ struct Replicas {
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     for (auto& proxy : proxies) {
-      if (proxy && proxy->leading()) (void)proxy->propose_inputs(1);
+      if (proxy && proxy->leading()) (void)proxy->propose_inputs(1, log);
     }
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
     for (auto& proxy : proxies) {
@@ -500,7 +501,7 @@ TEST_CASE("the reset of a unix socket ends it also where another process has it 
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const int other = ::dup(ends[0]);
-  ClientSocket(ends[0]).reset();
+  host_socket(ends[0]).reset();
   char byte;
   CHECK(::recv(ends[1], &byte, 1, MSG_DONTWAIT) == 0);
   ::close(other);

@@ -23,7 +23,7 @@ namespace {
 struct Fixture {
   explicit Fixture(ProxyOptions options = {}) : base(event_base_new()) {
     options.queued_bytes_max = 4 << 20;
-    proxy = std::make_unique<Proxy>(base, options, log.propose_fn(), [this] { ++events; });
+    proxy = std::make_unique<Proxy>(base, options, [this] { ++events; });
     address =
         LoopbackListener().address;  // a free port: chosen by bind it does not outlive shutdown
     listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -57,7 +57,7 @@ struct Fixture {
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    (void)proxy->propose_inputs(1);
+    (void)proxy->propose_inputs(1, log);
     commit();
   }
   // All that was proposed is committed.
@@ -303,7 +303,7 @@ TEST_CASE("the bound on queued output resets the client that takes least", "[pro
   }
   REQUIRE(f.proxy->counters().reset_slow == 1);
   REQUIRE(f.proxy->queued_bytes() == 0);
-  REQUIRE(f.proxy->propose_inputs(1).ok());
+  REQUIRE(f.proxy->propose_inputs(1, f.log).ok());
   REQUIRE(f.log.taken.back().type == EntryType::kReset);
   (void)slow;
 }

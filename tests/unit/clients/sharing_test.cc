@@ -26,7 +26,7 @@ namespace {
 
 struct Node {
   Node(const std::string& table, int listener) {
-    proxy = std::make_unique<Proxy>(base, ProxyOptions{}, log.propose_fn(), [] {});
+    proxy = std::make_unique<Proxy>(base, ProxyOptions{}, [] {});
     auto sockets = SharedSockets::open(table);
     if (sockets.ok()) proxy->share(std::move(sockets).value());
     proxy->add_listener(80, ::dup(listener));
@@ -44,7 +44,7 @@ struct Node {
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    (void)proxy->propose_inputs(1);
+    (void)proxy->propose_inputs(1, log);
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
     proxy->settle();
   }

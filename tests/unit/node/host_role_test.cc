@@ -76,10 +76,7 @@ struct World : HostRole::Owner {
     file.listen_any = false;
     file.publish = {{port, kServerPort}, {taken, taken}};
     config.host = file;
-    proxy = std::make_unique<proxy::Proxy>(
-        base, alone(),
-        [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
-        [] {});
+    proxy = std::make_unique<proxy::Proxy>(base, alone(), [] {});
     host = std::make_unique<HostRole>(base, config, *proxy, leadership, *this);
     REQUIRE(host->open());
     proxy->set_listening(kServerPort, true);

@@ -40,11 +40,7 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   std::vector<consensus::MemberStatus> present;
   bool supervised = true;
   replica::Leadership leadership;
-  proxy::Proxy proxy{
-      base,
-      {},
-      [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
-      [] {}};
+  proxy::Proxy proxy{base, {}, [] {}};
   Proposals proposals{*this, config, agreed, w, leadership, proxy};
   Service service{*this, w, leadership, proxy, proposals, nullptr};
 
