@@ -21,6 +21,7 @@
 
 #include "dmt/base/result.h"
 #include "proxy/clients/egress_gate.h"
+#include "proxy/clients/woken.h"
 #include "proxy/replica/clients/batch.h"
 #include "proxy/replica/clients/client_list.h"
 #include "proxy/replica/clients/client_moves.h"
@@ -30,10 +31,8 @@ namespace crane::proxy {
 class MovedClients final : public ClientMoves {
  public:
   // Whose clients they are.
-  class Owner {
+  class Owner : public Woken {
    public:
-    // The loop has woken.
-    virtual void woke() = 0;
     // As Clients::serve_moved() and gone().
     virtual void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) = 0;
     virtual void gone(Client& client) = 0;

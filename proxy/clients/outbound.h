@@ -9,11 +9,9 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "dmt/base/result.h"
 #include "dmt/sequence/output.h"
@@ -34,7 +32,6 @@ struct HostPath {
   std::string directory;  // empty: nowhere
   std::string below;      // a path from there, which does not lead out of it
 };
-using FindSocket = std::function<HostPath(std::string_view path)>;
 
 // Address and port, or the path.
 std::string name_of(const Destination& to);

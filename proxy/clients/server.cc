@@ -23,14 +23,23 @@ constexpr timeval kAgain{1, 0};  // where no keeper could be started
 
 }  // namespace
 
-Proxy::Proxy(event_base* base, const ProxyOptions& options, std::function<void()> on_event)
+BacklogSpace ProxyHost::space_of(std::uint16_t) {
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  return {kNoLimit, kNoLimit};
+}
+
+bool ProxyHost::allows(const VirtualAddress&) { return true; }
+
+HostPath ProxyHost::find_socket(std::string_view) { return {}; }
+
+Proxy::Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host)
     : base_(base),
       options_(options),
-      on_event_(std::move(on_event)),
+      host_(host),
       clients_(options),
-      pause_(base, "clients", [this] { accept_pause_changed(); }),
-      names_([this](const ResolvedBody& body) { batch().add_resolved(body); }) {
-  open_names();
+      pause_(base, "clients", *this) {
+  Resolver::Owner& owner = *this;
+  if (options_.opens) names_.use(std::make_unique<Resolver>(base_, options_.resolver, owner));
 }
 
 Proxy::~Proxy() {
@@ -151,38 +160,34 @@ void Proxy::refuse(bool on) {
 }
 
 void Proxy::take_strangers(bool on) {
-  CRANE_ASSERT(!on || strangers_);
+  CRANE_ASSERT(!on || strangers_ != nullptr);
   clients_.take_strangers(on);
   run();
 }
 
 void Proxy::accept_pause_changed() {
-  on_event_();
+  host_.woke();
   clients_.pause_accepting(pause_.on());
   run();
 }
 
 void Proxy::on_accept(int, short, void* argument) {
   Listener& listener = *static_cast<Listener*>(argument);
-  listener.proxy->on_event_();
+  listener.proxy->host_.woke();
   listener.proxy->accept_some(listener);
-}
-
-BacklogSpace Proxy::space_of(std::uint16_t port) const {
-  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-  return room_ ? room_(port) : BacklogSpace{kNoLimit, kNoLimit};
 }
 
 void Proxy::look_for_room() {
   for (const auto& listener : listeners_) {
-    if (clients_.is_full(listener->port)) clients_.look(listener->port, space_of(listener->port));
+    if (clients_.is_full(listener->port))
+      clients_.look(listener->port, host_.space_of(listener->port));
   }
   run();
 }
 
 void Proxy::accept_some(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent && clients_.accepts(listener.port); ++i) {
-    if (leading() && !clients_.may_take(listener.port, space_of(listener.port))) return run();
+    if (leading() && !clients_.may_take(listener.port, host_.space_of(listener.port))) return run();
     if (ClientSocket socket = clients_.next_unclaimed(listener.port)) {
       const VirtualAddress peer = peer_of(socket.fd());
       take_client(listener, std::move(socket), peer);
@@ -192,7 +197,7 @@ void Proxy::accept_some(Listener& listener) {
     const int fd = accept_client(listener.fd(), peer);
     if (fd >= 0) pause_.accepted();
     if (fd >= 0 && !leading()) {
-      strangers_(fd, listener.port, text(peer));
+      strangers_->take_stranger(fd, listener.port, text(peer));
       continue;
     }
     if (fd >= 0) {
@@ -227,14 +232,14 @@ SocketSeen Proxy::share_socket(const ClientSocket& socket) {
 
 void Proxy::on_client(int, short what, void* argument) {
   Watch& watch = *static_cast<Watch*>(argument);
-  watch.proxy->on_event_();
+  watch.proxy->host_.woke();
   watch.proxy->clients_.readable(*watch.client, (what & EV_CLOSED) != 0);
   watch.proxy->run();
 }
 
 void Proxy::on_writable(int, short, void* argument) {
   Watch& watch = *static_cast<Watch*>(argument);
-  watch.proxy->on_event_();
+  watch.proxy->host_.woke();
   watch.proxy->clients_.writable(*watch.client);
   watch.proxy->run();
 }
@@ -322,7 +327,7 @@ void Proxy::watch_keeper() {
 
 void Proxy::on_keeper_end(int, short, void* argument) {
   Proxy& proxy = *static_cast<Proxy*>(argument);
-  proxy.on_event_();
+  proxy.host_.woke();
   proxy.shared_->replace_keeper();
   proxy.watch_keeper();
 }

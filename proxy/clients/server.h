@@ -17,11 +17,11 @@
 #include <event2/event.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dmt/sequence/output.h"
@@ -33,24 +33,47 @@
 #include "proxy/clients/resolver.h"
 #include "proxy/clients/shared_sockets.h"
 #include "proxy/clients/tuning.h"
+#include "proxy/clients/woken.h"
 #include "proxy/replica/action_loop.h"
 #include "proxy/replica/clients/clients.h"
 
 namespace crane::proxy {
 
 struct ProxyOptions : ClientOptions {
-  // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
-  std::function<bool(const VirtualAddress& to)> allows = [](const VirtualAddress&) { return true; };
-  FindSocket find_socket = [](std::string_view) { return HostPath{}; };  // of this host
-  ResolverOptions resolver;                                              // of a leader
+  ResolverOptions resolver;  // of a leader
 };
 
-class Proxy final : private MovedClients::Owner {
+// What the proxy asks of its node.
+class ProxyHost : public Woken {
+ public:
+  // Of the server's backlog at that port.
+  virtual BacklogSpace space_of(std::uint16_t port);
+  // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
+  virtual bool allows(const VirtualAddress& to);
+  // A unix socket of the server, on this host.
+  virtual HostPath find_socket(std::string_view path);
+
+ protected:
+  ~ProxyHost() = default;
+};
+
+// Takes clients that come while this replica follows; `peer` as text.
+class Strangers {
+ public:
+  virtual void take_stranger(int fd, std::uint16_t port, const std::string& peer) = 0;
+
+ protected:
+  ~Strangers() = default;
+};
+
+class Proxy final : private MovedClients::Owner,
+                    private Resolver::Owner,
+                    private AcceptPause::Owner {
  public:
   static constexpr int kBacklogMost = 65535;  // the kernel takes what it allows
 
-  // `on_event` is called first in every callback of the event loop (the loop has woken).
-  Proxy(event_base* base, const ProxyOptions& options, std::function<void()> on_event);
+  // `host` outlives it.
+  Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
@@ -104,13 +127,10 @@ class Proxy final : private MovedClients::Owner {
   void reset_unless_known(ConnId conn) { clients_.reset_unless_known(conn); }
   // All clients are reset, if this replica leads: the group ends, or what they got may be wrong.
   void end();
-  // What to do with clients that come while this replica follows, on listening sockets of its own:
-  // `on` hands them to the function, else they wait in the kernel.  `peer` as text.
-  using StrangerFn = std::function<void(int fd, std::uint16_t port, const std::string& peer)>;
-  void set_strangers(StrangerFn take) { strangers_ = std::move(take); }
+  // Clients that come while this replica follows, on listening sockets of its own: `on` hands them
+  // on, else they wait in the kernel.
+  void set_strangers(Strangers& strangers) noexcept { strangers_ = &strangers; }
   void take_strangers(bool on);
-  using RoomFn = std::function<BacklogSpace(std::uint16_t port)>;
-  void set_room(RoomFn room) { room_ = std::move(room); }
   // Clients may wait in the kernel's queue because the server's is full: look again soon.
   bool waits_for_room() const noexcept { return clients_.waits_for_room(); }
   void look_for_room();
@@ -198,19 +218,18 @@ class Proxy final : private MovedClients::Owner {
   void carry_out(const client_actions::SaySlow& action);
 
   Listener* listener_of(std::uint16_t port) const noexcept;
-  BacklogSpace space_of(std::uint16_t port) const;
   void accept_some(Listener& listener);
   void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
   SocketSeen share_socket(const ClientSocket& socket);
-  void accept_pause_changed();
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
   void name_destination(const Destination& to);
   Dialing& begin_dial(ConnId conn);
   ClientSocket end_dial(ConnId conn);
-  void open_names();
 
-  void woke() override { on_event_(); }
+  void woke() override { host_.woke(); }
+  void answered(const ResolvedBody& body) override;
+  void accept_pause_changed() override;
   void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) override;
   void gone(Client& client) override;
 
@@ -219,12 +238,12 @@ class Proxy final : private MovedClients::Owner {
 
   event_base* base_;
   const ProxyOptions options_;
-  std::function<void()> on_event_;
+  ProxyHost& host_;
   Clients clients_;
   replica::ActionLoop<ClientActionList> loop_;
   std::vector<std::unique_ptr<Watch>> watches_;  // by descriptor
   std::map<ConnId, std::unique_ptr<Dialing>> dialing_;
-  StrangerFn strangers_;
+  Strangers* strangers_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
   AcceptPause pause_;  // of all of them
   Destinations destinations_;
@@ -233,7 +252,6 @@ class Proxy final : private MovedClients::Owner {
   event keeper_event_{};  // its end; or when to try again to start one
   std::unique_ptr<MovedClients> moved_;
   bool takes_none_ = false;  // an earlier leader may still use the sockets
-  RoomFn room_;
 };
 
 }  // namespace crane::proxy

@@ -12,12 +12,9 @@ namespace {
 constexpr int kDialAgainUs = 20'000;
 }  // namespace
 
-void Proxy::open_names() {
-  if (!options_.opens) return;
-  names_.use(std::make_unique<Resolver>(base_, options_.resolver, [this](const ResolvedBody& body) {
-    on_event_();
-    names_.answered(body);
-  }));
+void Proxy::answered(const ResolvedBody& body) {
+  host_.woke();
+  if (names_.answered(body.number)) batch().add_resolved(body);
 }
 
 void Proxy::restore_question(std::uint64_t number, const NameRequest& request) {
@@ -43,7 +40,7 @@ void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) 
 }
 
 void Proxy::name_destination(const Destination& to) {
-  destinations_.asked(to, options_.allows(to.request.peer));
+  destinations_.asked(to, host_.allows(to.request.peer));
 }
 
 void Proxy::restore_attempt(ConnId conn, const Destination& to) {
@@ -56,11 +53,11 @@ void Proxy::carry_out(const client_actions::Dial& action) {
   const Client* client = clients_.find(action.conn);
   if (client == nullptr || !client->dials) return;  // EndDial follows
   const Destination& to = client->to;
-  if (!options_.allows(to.request.peer)) {
+  if (!host_.allows(to.request.peer)) {
     return clients_.dialed(action.conn, ECONNREFUSED, {}, {});
   }
   Result<ClientSocket> socket =
-      to.is_unix() ? open_unix(options_.find_socket(to.path)) : open_outbound(to.request);
+      to.is_unix() ? open_unix(host_.find_socket(to.path)) : open_outbound(to.request);
   if (!socket.ok() && to.is_unix() && socket.error().detail == EAGAIN) {
     Dialing& dialing = begin_dial(action.conn);
     event_assign(&dialing.due, base_, -1, 0, on_dial_again, &dialing);
@@ -95,7 +92,7 @@ void Proxy::on_dialed(int, short, void* argument) {
   const Dialing& dialing = *static_cast<Dialing*>(argument);
   Proxy& proxy = *dialing.proxy;
   const ConnId conn = dialing.conn;
-  proxy.on_event_();
+  proxy.host_.woke();
   ClientSocket socket = proxy.end_dial(conn);
   const int error = outcome_of(socket);
   SocketSeen seen;
@@ -113,7 +110,7 @@ void Proxy::on_dial_again(int, short, void* argument) {
   const Dialing& dialing = *static_cast<Dialing*>(argument);
   Proxy& proxy = *dialing.proxy;
   const ConnId conn = dialing.conn;
-  proxy.on_event_();
+  proxy.host_.woke();
   (void)proxy.end_dial(conn);
   proxy.carry_out(client_actions::Dial{conn});
   proxy.run();

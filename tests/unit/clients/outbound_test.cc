@@ -17,6 +17,7 @@
 
 #include "proxy/clients/host_sockets.h"
 #include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 
@@ -106,13 +107,10 @@ struct Replicas {
     std::string name = "/tmp/crane-outbound-XXXXXX";
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     directory = name;
-    ProxyOptions options;
-    options.allows = [allows](const VirtualAddress&) { return allows; };
-    options.find_socket = [this](std::string_view path) {
-      return HostPath{directory, std::string(path.substr(std::strlen("/host/")))};
-    };
+    host.directory = directory;
+    host.may_connect = allows;
     for (std::size_t i = 0; i < count; ++i) {
-      proxies[i] = std::make_unique<Proxy>(base, options, [] {});
+      proxies[i] = std::make_unique<Proxy>(base, ProxyOptions{}, host);
       if (!shares) continue;
       auto sockets = SharedSockets::open(directory + "/connections");
       REQUIRE(sockets.ok());
@@ -180,6 +178,7 @@ struct Replicas {
   event_base* base;
   std::string directory;
   FakeLog log;
+  FakeHost host;
   std::array<std::unique_ptr<Proxy>, 2> proxies;
   std::size_t committed = 0;
   std::uint64_t written = 0;
