@@ -84,6 +84,14 @@ class Kernel final : public SocketCalls {
   bool is_inside(Process process) const;
   void resumed(Process process);
 
+  // What epoll sees of a socket: either changes with each of its edges.
+  struct Edges {
+    std::uint64_t input = 0;   // of the client's bytes, FIN and reset
+    std::uint64_t output = 0;  // of its acknowledgements
+    bool ends = false;         // the FIN or a reset is there
+    bool takes_output = false;
+  };
+  Edges edges_of(int fd) const;
   const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
 
   // --- SocketCalls

@@ -20,8 +20,9 @@ enum class Mutant : int {
   kNotLogged,      // no replica says that a connection is in the log
   kNoKeeper,       // sockets die with their process
   kServeDeposed,   // CLIENT-2: a deposed leader gives the right to write up, and goes on
+  kForgetEnd,      // a FIN that came with bytes is not looked for behind them
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kServeDeposed) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kForgetEnd) + 1;
 const char* name(Mutant mutant);
 
 }  // namespace crane::proxy::sim

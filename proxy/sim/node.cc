@@ -26,6 +26,8 @@ ClientMutant of_clients(Mutant mutant) {
       return ClientMutant::kLoseUnclaimed;
     case Mutant::kNotLogged:
       return ClientMutant::kNotLogged;
+    case Mutant::kForgetEnd:
+      return ClientMutant::kForgetEnd;
     default:
       return ClientMutant::kNone;
   }
@@ -68,6 +70,7 @@ void Node::ended() {
   runs_ = leads_ = turn_planned_ = server_planned_ = false;
   for (ClientSocket& socket : clients_->surrender_all()) (void)socket.release();
   clients_.reset();
+  watches_.clear();
   inputs_.clear();
   restored_at_.reset();
   restored_written_.clear();
@@ -77,8 +80,10 @@ void Node::ended() {
   group_.kernel().died(process_);
 }
 
+// What its sockets did not give inside the call they give now: each rings again.
 void Node::resumed() {
   group_.kernel().resumed(process_);
+  for (auto& [fd, watch] : watches_) watch.input = watch.output = std::nullopt;
   wake(0);
 }
 
@@ -185,29 +190,42 @@ void Node::turn() {
   if (!inside()) again = propose() || again;
   if (serves() && !inside()) clients_->settle();
   run();
+  again = again || !clients_->batch().empty();
   if (again || inside()) wake(group_.random().between(2'000, 100'000));
 }
 
-// As if each socket had rung, but for those that are left for the next turn.
+// The sockets that ring, but for some that do so in the next turn.
 bool Node::serve_clients() {
-  const std::uint64_t read = clients_->counters().bytes_in, queued = clients_->queued_bytes();
+  std::vector<int> watched;
+  for (const auto& [fd, watch] : watches_) watched.push_back(fd);
   bool again = false;
-  const auto visit_some = [this, &again](auto&& visit) {
-    clients_->for_each([&](Client& client) {
-      if (inside()) return;
-      if (group_.random().chance(kSkipped)) {
-        again = true;
-        return;
-      }
-      visit(client);
-      run();
-    });
-  };
-  visit_some([this](Client& client) { clients_->readable(client, false); });
-  visit_some([this](Client& client) {
-    if (client.queued() > 0) clients_->writable(client);
-  });
-  return again || clients_->counters().bytes_in != read || clients_->queued_bytes() != queued;
+  for (const int fd : watched) again = (!inside() && ring(fd)) || again;
+  return again;
+}
+
+bool Node::ring(int fd) {
+  const auto found = watches_.find(fd);
+  if (found == watches_.end()) return false;
+  Watch& watch = found->second;
+  const Kernel::Edges edges = group_.kernel().edges_of(fd);
+  const bool reads = watch.input != edges.input;
+  const bool writes = watch.writing && edges.takes_output && watch.output != edges.output;
+  if ((!reads && !writes) || group_.random().chance(kSkipped)) return reads || writes;
+  if (reads) {
+    watch.input = edges.input;
+    clients_->readable(*watch.client, edges.ends);
+  } else {
+    watch.output = edges.output;
+    clients_->writable(*watch.client);
+  }
+  run();
+  return true;
+}
+
+void Node::carry_out(const client_actions::WatchWriting& a) {
+  Watch& watch = watches_.at(a.fd);
+  watch.writing = a.on;
+  watch.output.reset();
 }
 
 bool Node::accept_one() {

@@ -53,6 +53,13 @@ class Node {
   bool lacks(const SimSocket& socket, std::uint64_t closed_at) const;
 
  private:
+  // A socket that rings when it changes, as epoll's edges.
+  struct Watch {
+    Client* client = nullptr;
+    std::optional<std::uint64_t> input, output;  // as of the last ring; none: it rings at once
+    bool writing = false;
+  };
+
   // --- the log and the server
   void restore_at(std::uint64_t index);
   void plan_server();
@@ -63,6 +70,7 @@ class Node {
   void wake(std::uint64_t delay_ns);
   void turn();
   bool serve_clients();
+  bool ring(int fd);
   bool accept_one();
   void take_client(ClientSocket socket);
   bool propose();
@@ -82,9 +90,12 @@ class Node {
   void carry_out(const client_actions::SetLogged& a) { table_->set_logged(a.slot, a.socket); }
   void carry_out(const client_actions::Release& a) { table_->release(a.slot); }
   void carry_out(const client_actions::KeepOnly& a) { table_->keep_only(a.slots); }
-  // Each turn looks at all sockets.
-  template <typename Watched>
-  void carry_out(const Watched&) {}
+  void carry_out(const client_actions::Watch& a) { watches_[a.fd] = {a.client, {}, {}, false}; }
+  void carry_out(const client_actions::WatchWriting& a);
+  void carry_out(const client_actions::Unwatch& a) { watches_.erase(a.fd); }
+  // All that comes is accepted, and no message is for anyone here.
+  template <typename Other>
+  void carry_out(const Other&) {}
 
   bool inside() const;
   Result<Index> propose_entry(EntryType type, GrantTurns grant, std::span<const std::byte> body);
@@ -97,9 +108,10 @@ class Node {
   std::optional<WriterRight> right_;
   std::optional<Clients> clients_;
   replica::ActionLoop<ClientActionList> loop_;
-  View view_{};              // in which it leads, or has led
-  bool leads_ = false;       // the log
-  std::uint64_t start_ = 0;  // index of this reign's START, once proposed
+  std::map<int, Watch> watches_;  // by descriptor
+  View view_{};                   // in which it leads, or has led
+  bool leads_ = false;            // the log
+  std::uint64_t start_ = 0;       // index of this reign's START, once proposed
   bool turn_planned_ = false;
 
   EchoServer server_;

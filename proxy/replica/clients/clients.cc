@@ -172,7 +172,8 @@ void Clients::read_client(Client& client) {
   const Connection::Read got = client.read(batch_);
   counters_.bytes_in += batch_.bytes() - before;
   // A FIN that came with the bytes rings no second time.
-  const bool drained = got == Connection::Read::kDrained && !client.ends;
+  const bool ends = client.ends && mutant_ != ClientMutant::kForgetEnd;
+  const bool drained = got == Connection::Read::kDrained && !ends;
   client.readable = !drained && got != Connection::Read::kEnded;
   write_done(client, queued_before, client.queued() == 0);  // the socket may have broken
 }

@@ -55,6 +55,7 @@ enum class ClientMutant : std::uint8_t {
   kTellEarly,      // the table says what was written, not what was put
   kLoseUnclaimed,  // a client that was accepted in vain is forgotten
   kNotLogged,      // no replica says that a connection is in the log
+  kForgetEnd,      // a FIN that came with bytes is not looked for behind them
 };
 
 struct ProxyCounters {
