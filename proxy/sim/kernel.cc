@@ -106,6 +106,13 @@ bool Kernel::is_inside(Process process) const {
   return found != tables_.end() && !found->second.inside.empty();
 }
 
+void Kernel::may_stop(Process process) {
+  Table& table = tables_[process];
+  if (interruptible_ && table.inside.empty() && hooks_.stops(process)) {
+    table.inside.emplace_back([] {});
+  }
+}
+
 void Kernel::resumed(Process process) {
   for (const auto& effect : std::exchange(tables_[process].inside, {})) effect();
 }

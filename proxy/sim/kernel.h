@@ -82,6 +82,8 @@ class Kernel final : public SocketCalls {
   // While none is stopped inside a call.
   void interruptible(bool on) { interruptible_ = on; }
   bool is_inside(Process process) const;
+  // Here, where it is in no call: it is inside as well until it is continued.
+  void may_stop(Process process);
   void resumed(Process process);
 
   // What epoll sees of a socket: either changes with each of its edges.

@@ -41,8 +41,25 @@ Node::Node(Group& group, unsigned id)
 bool Node::inside() const { return group_.kernel().is_inside(process_); }
 
 void Node::run() {
-  if (inside()) return;
-  loop_.run(*clients_, [this](auto& action) { carry_out(action); });
+  while (!inside()) {
+    if (next_ == actions_.size()) {
+      next_ = 0;
+      if (!take_actions()) break;
+    }
+    std::visit([this](auto& action) { carry_out(action); }, actions_[next_++]);
+    group_.kernel().may_stop(process_);
+  }
+  if (!inside() && std::exchange(gives_right_up_, false)) right_->stop_writing();
+}
+
+bool Node::take_actions() {
+  if (!clients_->take_actions(actions_)) return false;
+  if (group_.mutant() == Mutant::kReleaseEarly) {
+    std::stable_partition(actions_.begin(), actions_.end(), [](const ClientAction& action) {
+      return std::holds_alternative<client_actions::Release>(action);
+    });
+  }
+  return true;
 }
 
 // --- the process ---------------------------------------------------------------------------------
@@ -69,6 +86,11 @@ void Node::ended() {
   if (!runs_) return;
   runs_ = leads_ = turn_planned_ = server_planned_ = false;
   for (ClientSocket& socket : clients_->surrender_all()) (void)socket.release();
+  for (; next_ < actions_.size(); ++next_) {
+    auto* const close = std::get_if<client_actions::Close>(&actions_[next_]);
+    if (close != nullptr) (void)close->socket.release();
+  }
+  gives_right_up_ = false;
   clients_.reset();
   watches_.clear();
   inputs_.clear();
@@ -183,6 +205,7 @@ void Node::wake(std::uint64_t delay_ns) {
 
 void Node::turn() {
   run();  // what the process had to do when it was stopped
+  if (inside()) return;
   if (!leads_ && !serves()) return tend();
   if (!serves()) return try_to_lead();
   bool again = accept_one();
@@ -327,15 +350,15 @@ void Node::take_over() {
                         static_cast<unsigned long long>(adopted));
 }
 
-// A process that is stopped inside a call carries out when it goes on what follows from this.
 void Node::step_down() {
-  right_->stop_writing();
-  if (!serves() || group_.mutant() == Mutant::kServeDeposed) return;
-  clients_->follow();
+  if (group_.mutant() == Mutant::kServeDeposed) return right_->stop_writing();
+  if (serves()) clients_->follow();
+  gives_right_up_ = true;
   run();
 }
 
 void Node::tend() {
+  if (inside()) return;
   let_go_if_released();
   clients_->prune();
   run();

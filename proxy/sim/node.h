@@ -6,7 +6,8 @@
 // What it decides about clients is Clients, the production code, with its Connections, the
 // ConnectionTable and the WriterRight.  What Proxy (proxy/clients/server.h) does in an event loop
 // is done here in turns of random order: accept, read, write, propose, drop.  Between any two of
-// them, and inside each call that changes a socket, the process may be stopped or killed.
+// them, behind each action of Clients, and inside each call that changes a socket, the process may
+// be stopped or killed.
 //
 // Threads: one.
 
@@ -20,7 +21,6 @@
 #include "consensus/core/step.h"
 #include "proxy/clients/connection_table.h"
 #include "proxy/clients/writer_right.h"
-#include "proxy/replica/action_loop.h"
 #include "proxy/replica/clients/clients.h"
 #include "proxy/sim/echo_server.h"
 #include "proxy/sim/kernel.h"
@@ -83,8 +83,9 @@ class Node {
   void tend();
   void let_go_if_released();
 
-  // Carries out what Clients asks for, unless the process is stopped inside a call.
+  // Carries out what Clients asks for, as far as the process is not stopped meanwhile.
   void run();
+  bool take_actions();
   void carry_out(client_actions::Close& action) { action.socket.close(); }
   void carry_out(const client_actions::SetPut& a) { table_->set_put(a.slot, a.put); }
   void carry_out(const client_actions::SetLogged& a) { table_->set_logged(a.slot, a.socket); }
@@ -107,7 +108,9 @@ class Node {
   std::unique_ptr<ConnectionTable> table_;
   std::optional<WriterRight> right_;
   std::optional<Clients> clients_;
-  replica::ActionLoop<ClientActionList> loop_;
+  ClientActionList actions_;      // being carried out
+  std::size_t next_ = 0;          // .. from here on
+  bool gives_right_up_ = false;   // behind them
   std::map<int, Watch> watches_;  // by descriptor
   View view_{};                   // in which it leads, or has led
   bool leads_ = false;            // the log
