@@ -14,8 +14,7 @@ ClientsHost::ClientsHost(const Config& config, ReplicaServer& server)
       outbound_(setup::parse_outbound(config.outbound).value_or(setup::Outbound{})) {}
 
 proxy::BacklogSpace ClientsHost::space_of(std::uint16_t port) {
-  const BacklogRoom room = backlog_room(server_.layout(), port);
-  return {room.applied, room.connections};
+  return backlog_room(server_.layout(), port);
 }
 
 proxy::HostPath ClientsHost::find_socket(std::string_view path) {
