@@ -8,9 +8,6 @@
 
 namespace crane::proxy {
 
-AcceptPause::AcceptPause(event_base* base, std::string what, std::function<void()> changed)
-    : base_(base), what_(std::move(what)), changed_(std::move(changed)) {}
-
 AcceptPause::~AcceptPause() {
   if (on_) event_del(&event_);
 }
@@ -27,7 +24,7 @@ AcceptError AcceptPause::failed(int error, const std::string& where) {
   event_assign(&event_, base_, -1, EV_TIMEOUT, on_due, this);
   event_add(&event_, &kAgain);
   on_ = true;
-  changed_();
+  owner_.accept_pause_changed();
   return kind;
 }
 
@@ -35,7 +32,7 @@ void AcceptPause::end() {
   if (!on_) return;
   event_del(&event_);
   on_ = false;
-  changed_();
+  owner_.accept_pause_changed();
 }
 
 void AcceptPause::on_due(int, short, void* pause) { static_cast<AcceptPause*>(pause)->end(); }

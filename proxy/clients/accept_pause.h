@@ -9,8 +9,8 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include <functional>
 #include <string>
+#include <utility>
 
 #include "dmt/base/accept_error.h"
 
@@ -18,8 +18,18 @@ namespace crane::proxy {
 
 class AcceptPause {
  public:
-  // `what`: who waits meanwhile, for people.  `changed`: on() did.
-  AcceptPause(event_base* base, std::string what, std::function<void()> changed);
+  class Owner {
+   public:
+    // on() did.
+    virtual void accept_pause_changed() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `what`: who waits meanwhile, for people.
+  AcceptPause(event_base* base, std::string what, Owner& owner)
+      : base_(base), what_(std::move(what)), owner_(owner) {}
   ~AcceptPause();
   AcceptPause(const AcceptPause&) = delete;
   AcceptPause& operator=(const AcceptPause&) = delete;
@@ -37,7 +47,7 @@ class AcceptPause {
 
   event_base* const base_;
   const std::string what_;
-  const std::function<void()> changed_;
+  Owner& owner_;
   event event_{};
   bool on_ = false, said_ = false;
 };

@@ -6,11 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <iterator>
-
-#include "dmt/base/assert.h"
-#include "dmt/sequence/entry.h"
+#include <cerrno>
 
 namespace crane::proxy {
 namespace {
@@ -103,83 +99,6 @@ bool ConnectionTable::has_port(std::uint16_t port) const noexcept {
     if (found == port || found == 0) return found == port && port != 0;
   }
   return false;
-}
-
-std::uint32_t ConnectionTable::claim(SocketId socket) {
-  std::uint32_t slot = kNoTableSlot;
-  if (!free_.empty()) {
-    slot = free_.back();
-    free_.pop_back();
-  } else if (const std::uint32_t used = memory_->slots_used.load(); used < Memory::kSlots) {
-    slot = used;
-    memory_->slots_used.store(used + 1);
-  } else {
-    return kNoTableSlot;
-  }
-  memory_->slots[slot].put.store(0, std::memory_order_relaxed);
-  memory_->slots[slot].logged.store(0, std::memory_order_relaxed);
-  memory_->slots[slot].socket.store(socket, std::memory_order_release);
-  return slot;
-}
-
-void ConnectionTable::set_put(std::uint32_t slot, std::uint64_t put) noexcept {
-  if (slot < Memory::kSlots) memory_->slots[slot].put.store(put, std::memory_order_release);
-}
-
-void ConnectionTable::release(std::uint32_t slot) {
-  if (slot >= Memory::kSlots) return;
-  memory_->slots[slot].socket.store(SocketId{0}, std::memory_order_release);  // TABLE-1
-  free_.push_back(slot);
-}
-
-void ConnectionTable::keep_only(const std::vector<std::uint32_t>& slots) {
-  const std::uint32_t used = memory_->slots_used.load();
-  std::vector<bool> kept(used, false);
-  for (const std::uint32_t slot : slots) {
-    if (slot < used) kept[slot] = true;
-  }
-  free_.clear();
-  for (std::uint32_t slot = used; slot-- > 0;) {
-    if (!kept[slot]) release(slot);
-  }
-}
-
-template <typename Wanted>
-std::vector<SocketId> ConnectionTable::sorted_sockets(Wanted&& wanted) const {
-  std::vector<SocketId> all;
-  const std::uint32_t used = std::min(memory_->slots_used.load(), Memory::kSlots);
-  for (std::uint32_t slot = 0; slot < used; ++slot) {
-    const ConnectionSlot& s = memory_->slots[slot];
-    const SocketId socket = s.socket.load(std::memory_order_acquire);
-    if (socket != SocketId{0} && wanted(s, socket)) all.push_back(socket);
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-std::vector<SocketId> ConnectionTable::sockets() const {
-  return sorted_sockets([](const ConnectionSlot&, SocketId) { return true; });
-}
-
-void ConnectionTable::set_logged(std::uint32_t slot, SocketId socket) noexcept {
-  if (!put_of(slot, socket)) return;
-  memory_->slots[slot].logged.store(value(socket), std::memory_order_release);
-}
-
-std::vector<SocketId> ConnectionTable::logged_sockets() const {
-  return sorted_sockets([](const ConnectionSlot& s, SocketId socket) {
-    return s.logged.load(std::memory_order_acquire) == value(socket);
-  });
-}
-
-std::optional<std::uint64_t> ConnectionTable::put_of(std::uint32_t slot,
-                                                     SocketId socket) const noexcept {
-  if (slot >= Memory::kSlots) return std::nullopt;
-  const ConnectionSlot& s = memory_->slots[slot];
-  if (s.socket.load(std::memory_order_acquire) != socket) return std::nullopt;
-  const std::uint64_t put = s.put.load(std::memory_order_acquire);
-  if (s.socket.load(std::memory_order_acquire) != socket) return std::nullopt;
-  return put;
 }
 
 }  // namespace crane::proxy

@@ -16,8 +16,6 @@
 // (GroupDirectories::end_connections), and keepers of sockets look for that.
 //
 // Processes: written by all; each field says by whom.  Threads: one per process.
-// INVARIANT TABLE-1  A slot with a connection's SocketId is that connection's until the writer has
-//                    closed its socket.
 
 #include <sys/types.h>
 
@@ -25,14 +23,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "consensus/fabric/process.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
+#include "proxy/replica/clients/connection_slots.h"
 
 namespace crane::proxy {
 
@@ -53,12 +50,6 @@ struct SocketHolder {
   std::atomic<std::uint32_t> descriptors;  // none from this number on is a client's (by the node)
 };
 
-struct ConnectionSlot {
-  std::atomic<SocketId> socket;
-  std::atomic<std::uint64_t> put;
-  std::atomic<std::uint64_t> logged;  // `socket` again: its CONNECT is committed (by any)
-};
-
 struct ConnectionTableLayout {
   static constexpr std::uint64_t kMagic = 0x336e6f6343656e72;
   static constexpr std::uint32_t kHoldersMost = 128, kPortsMost = 1024, kSlots = 1U << 17;
@@ -73,7 +64,7 @@ struct ConnectionTableLayout {
   ConnectionSlot slots[kSlots];
 };
 
-class ConnectionTable {
+class ConnectionTable : public ConnectionSlots {
  public:
   // Maps the file, which the first node makes.  Errors: kSystem; kWrongVersion.
   static Result<std::unique_ptr<ConnectionTable>> open(const std::string& path);
@@ -90,35 +81,18 @@ class ConnectionTable {
   void add_port(std::uint16_t port) noexcept;
   bool has_port(std::uint16_t port) const noexcept;
 
-  // --- slots; the writer's but for put_of() and set_logged().  kNoTableSlot: there is none left.
-  std::uint32_t claim(SocketId socket);
-  void set_put(std::uint32_t slot, std::uint64_t put) noexcept;
-  void release(std::uint32_t slot);
-  // A new writer: all slots but these are free.
-  void keep_only(const std::vector<std::uint32_t>& slots);
-  // The sockets that have slots, in order.
-  std::vector<SocketId> sockets() const;
-  // The connection's CONNECT is committed.  A replica that recovers behind its end never hears of
-  // it, and would take the socket for one that was accepted in vain.
-  void set_logged(std::uint32_t slot, SocketId socket) noexcept;
-  // The sockets of which that was said, in order.
-  std::vector<SocketId> logged_sockets() const;
-  // How many bytes the writer has put into the connection's socket.  nullopt: the writer has closed
-  // the socket (TABLE-1), or the connection has no slot.
-  std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;
-
  private:
   ConnectionTable(ConnectionTableLayout* memory, std::string path, dev_t device,
                   ino_t number) noexcept
-      : memory_(memory), path_(std::move(path)), device_(device), number_(number) {}
-  template <typename Wanted>
-  std::vector<SocketId> sorted_sockets(Wanted&& wanted) const;
-
+      : ConnectionSlots(memory->slots_used, memory->slots),
+        memory_(memory),
+        path_(std::move(path)),
+        device_(device),
+        number_(number) {}
   ConnectionTableLayout* memory_;
   const std::string path_;
   const dev_t device_;  // .. and number: of the file that is mapped
   const ino_t number_;
-  std::vector<std::uint32_t> free_;  // below slots_used
 };
 
 }  // namespace crane::proxy

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace crane::proxy {
 
 VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept {
@@ -29,16 +31,6 @@ VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept
     }
   }
   return out;
-}
-
-ConnectBody connect_body(std::uint16_t server_port, const VirtualAddress& peer,
-                         const VirtualAddress& local) noexcept {
-  ConnectBody body{};
-  body.port = server_port;
-  body.peer = peer;
-  body.local = local;
-  body.local.port = server_port;
-  return body;
 }
 
 std::string text(const VirtualAddress& address) {

@@ -1,49 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bodies of the entries that the proxy proposes (DESIGN section 5), and addresses as servers see
-// them.
+// Addresses as servers see them, and names of entries.
 //
 // Threads: pure functions.
 
 #include <sys/socket.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
 #include <string>
 
 #include "dmt/sequence/entry.h"
+#include "proxy/replica/clients/bodies.h"
 
 namespace crane::proxy {
 
-// The bytes of a body struct.
-template <typename Body>
-std::span<const std::byte> bytes_of(const Body& body) noexcept {
-  return std::as_bytes(std::span<const Body, 1>{&body, 1});
-}
-
-// Reads a body struct from the front of `bytes`; false when they are too few.
-template <typename Body>
-bool read_body(std::span<const std::byte> bytes, Body& body) noexcept {
-  if (bytes.size() < sizeof body) return false;
-  std::memcpy(&body, bytes.data(), sizeof body);
-  return true;
-}
-
-// Hands the body struct at the front of `bytes` to `act`, if it is all there.
-template <typename Body, typename Act>
-void with_body(std::span<const std::byte> bytes, Act&& act) {
-  Body body;
-  if (read_body(bytes, body)) act(body);
-}
-
 // An IPv4 or IPv6 address; a v4-mapped IPv6 one becomes IPv4.  Others become 0.0.0.0:0.
 VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept;
-
-// CONNECT's body: the server sees its own port, not the published one.
-ConnectBody connect_body(std::uint16_t server_port, const VirtualAddress& peer,
-                         const VirtualAddress& local) noexcept;
 
 // "192.0.2.1:1234" or "[2001:db8::1]:1234".
 std::string text(const VirtualAddress& address);

@@ -74,10 +74,8 @@ struct Forwarder::Pair {
   bool finished() const { return client_shut && leader_shut; }
 };
 
-Forwarder::Forwarder(event_base* base, std::function<void()> on_event)
-    : base_(base),
-      on_event_(std::move(on_event)),
-      most_(descriptors_most() / kShareOfDescriptors / 2) {}
+Forwarder::Forwarder(event_base* base, proxy::Woken& woken)
+    : base_(base), woken_(woken), most_(descriptors_most() / kShareOfDescriptors / 2) {}
 
 Forwarder::~Forwarder() { set_target(""); }
 
@@ -125,13 +123,13 @@ void Forwarder::pass_on(bufferevent* from, bufferevent* to) {
 
 void Forwarder::on_read(bufferevent* from, void* argument) {
   Pair& pair = *static_cast<Pair*>(argument);
-  pair.owner->on_event_();
+  pair.owner->woken_.woke();
   pass_on(from, pair.other(from));
 }
 
 void Forwarder::on_written(bufferevent* to, void* argument) {
   Pair& pair = *static_cast<Pair*>(argument);
-  pair.owner->on_event_();
+  pair.owner->woken_.woke();
   bufferevent* from = pair.other(to);
   const bool ended = from == pair.client ? pair.client_ended : pair.leader_ended;
   if (!ended) bufferevent_enable(from, EV_READ);
@@ -142,7 +140,7 @@ void Forwarder::on_written(bufferevent* to, void* argument) {
 void Forwarder::on_event(bufferevent* side, short what, void* argument) {
   Pair& pair = *static_cast<Pair*>(argument);
   Forwarder& self = *pair.owner;
-  self.on_event_();
+  self.woken_.woke();
   if ((what & BEV_EVENT_CONNECTED) != 0) {
     pair.connected = true;
     bufferevent_set_timeouts(side, nullptr, nullptr);

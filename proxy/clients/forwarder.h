@@ -13,10 +13,11 @@
 #include <event2/event.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
+
+#include "proxy/clients/woken.h"
 
 struct bufferevent;
 
@@ -24,7 +25,8 @@ namespace crane::node {
 
 class Forwarder {
  public:
-  Forwarder(event_base* base, std::function<void()> on_event);
+  // `woken` outlives it.
+  Forwarder(event_base* base, proxy::Woken& woken);
   ~Forwarder();
   Forwarder(const Forwarder&) = delete;
   Forwarder& operator=(const Forwarder&) = delete;
@@ -47,7 +49,7 @@ class Forwarder {
   void end(Pair* pair, bool reset);
 
   event_base* base_;
-  std::function<void()> on_event_;
+  proxy::Woken& woken_;
   std::string target_;
   std::uint64_t accepted_ = 0;
   std::size_t most_;  // connections, two descriptors each

@@ -38,8 +38,8 @@ std::int64_t quiet_ns(const TcpStart& start) noexcept {
 
 Result<std::unique_ptr<MovedClients>> MovedClients::open(event_base* base,
                                                          const std::string& address, Batch& batch,
-                                                         Actions actions) {
-  std::unique_ptr<MovedClients> moved(new MovedClients(base, batch, std::move(actions)));
+                                                         Owner& owner) {
+  std::unique_ptr<MovedClients> moved(new MovedClients(base, batch, owner));
   auto gate = EgressGate::open(base, address);
   if (!gate.ok()) return gate.error();
   moved->gate_ = std::move(gate).value();
@@ -105,7 +105,7 @@ void MovedClients::on_tick(int, short, void* argument) {
 
 void MovedClients::tick() {
   if (!leads_) return;
-  actions_.woke();
+  owner_.woke();
   look_at_answers(monotonic_ns());
   tell_what_is_taken();
   arm();
@@ -118,7 +118,7 @@ void MovedClients::tell_what_is_taken() {
     const std::uint64_t total = client->acknowledged();
     if (total > client->move.taken) taken_.push_back({client->conn, client->move.taken = total});
     if (client->is_out()) {
-      actions_.gone(*client);
+      owner_.gone(*client);
     } else if (total < client->put() || client->server_closed()) {
       again.push_back(client);
     } else {
@@ -187,26 +187,23 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
 
 void MovedClients::serve(Client& client) {
   if (client.move.heard == 0) {  // the kernel asks on, with what may be lost
-    return actions_.serve(client, std::move(client.move.asked), client.move.asked_behind);
+    return owner_.serve_moved(client, std::move(client.move.asked), client.move.asked_behind);
   }
   const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));
   const std::uint64_t put = client.move.asked_behind - lacks.size();
   client.move.taken = std::max(client.move.taken, put);
-  actions_.serve(client, make(client, put, {}), put);
+  owner_.serve_moved(client, make(client, put, {}), put);
 }
 
-void MovedClients::leave(Client& client) {
+MovedClients::Left MovedClients::leave(Client& client) {
   if (client.move.asked) {
     (void)leave_silently(std::move(client.move.asked));
-    return;
+    return {};
   }
   const std::uint64_t taken = client.acknowledged();
   ClientSocket socket = client.surrender();
-  if (!socket) return;
-  const std::vector<std::byte> lacks = leave_silently(std::move(socket));
-  client.take_back(lacks);
-  client.move.taken = std::max(client.move.taken, taken);
-  client.move.told = true;
+  if (!socket) return {};
+  return {taken, leave_silently(std::move(socket))};
 }
 
 void MovedClients::stop() {

@@ -14,70 +14,66 @@
 #include <event2/event.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dmt/base/result.h"
-#include "proxy/clients/batch.h"
-#include "proxy/clients/client_list.h"
 #include "proxy/clients/egress_gate.h"
+#include "proxy/clients/woken.h"
+#include "proxy/replica/clients/batch.h"
+#include "proxy/replica/clients/client_list.h"
+#include "proxy/replica/clients/client_moves.h"
 
 namespace crane::proxy {
 
-class MovedClients {
+class MovedClients final : public ClientMoves {
  public:
-  struct Actions {
-    // The loop has woken.
-    std::function<void()> woke;
-    // The client's socket is here, behind so much of the output; none: it cannot go on.
-    std::function<void(Client&, ClientSocket, std::uint64_t put)> serve;
-    // It has all of the output of a server that has closed it, or it has left.
-    std::function<void(Client&)> gone;
+  // Whose clients they are.
+  class Owner : public Woken {
+   public:
+    // As Clients::serve_moved() and gone().
+    virtual void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) = 0;
+    virtual void gone(Client& client) = 0;
+
+   protected:
+    ~Owner() = default;
   };
 
   // `address`: the virtual address.  Errors: of EgressGate; connections end with their leader.
   static Result<std::unique_ptr<MovedClients>> open(event_base* base, const std::string& address,
-                                                    Batch& batch, Actions actions);
+                                                    Batch& batch, Owner& owner);
   ~MovedClients();
   MovedClients(const MovedClients&) = delete;
   MovedClients& operator=(const MovedClients&) = delete;
 
   void add_port(std::uint16_t port) { gate_->add_port(port); }
 
-  // --- on the leader
   // What CONNECT says of a client that came to `local`; mss 0: it cannot move.
   TcpStart start_of(const ClientSocket& socket, const VirtualAddress& local,
                     const VirtualAddress& peer) const;
-  // More of its input is committed.
-  void committed(const Client& client);
-  // Output of it was put into its socket.
-  void written(Client& client);
-  // It is forgotten.
-  void ended(Client& client);
-  // All that is committed by now was told.
-  void settle() { gate_->settle(); }
+  // This leader is deposed, and says nothing more to the client, who goes on with the next leader.
+  struct Left {
+    std::uint64_t taken = 0;       // of the output, the client has acknowledged
+    std::vector<std::byte> lacks;  // that was put, and it has not
+  };
+  Left leave(Client& client);
 
-  // --- changes of the leader
-  // This replica begins to lead; `reign` rises from one leader to the next.
-  void lead(std::uint32_t reign);
-  // Makes the socket of a connection that an earlier leader had.  False: it cannot go on.
-  bool take(Client& client, std::uint16_t host_port);
-  // All that go on were taken.
-  void go_on() { gate_->go_on(); }
-  // This leader has no quorum, or has one again.
-  void hush(bool on) noexcept { gate_->hush(on); }
-  // It leads no more, and says nothing more to the client, who goes on with the next leader.
-  void leave(Client& client);
-  void stop();
-  // What was sent in order leaves first: the group ends.
-  void flush() { gate_->flush(); }
+  void committed(const Client& client) override;
+  void written(Client& client) override;
+  void ended(Client& client) override;
+  void settle() override { gate_->settle(); }
+  void lead(std::uint32_t reign) override;
+  bool take(Client& client, std::uint16_t host_port) override;
+  void go_on() override { gate_->go_on(); }
+  void hush(bool on) noexcept override { gate_->hush(on); }
+  void stop() override;
+  void flush() override { gate_->flush(); }
 
  private:
-  MovedClients(event_base* base, Batch& batch, Actions actions)
-      : base_(base), batch_(batch), actions_(std::move(actions)) {}
+  MovedClients(event_base* base, Batch& batch, Owner& owner)
+      : base_(base), batch_(batch), owner_(owner) {}
 
   std::uint32_t clock() const noexcept;
   static void on_tick(int, short, void* argument);
@@ -91,7 +87,7 @@ class MovedClients {
 
   event_base* base_;
   Batch& batch_;
-  const Actions actions_;
+  Owner& owner_;
   std::unique_ptr<EgressGate> gate_;
   VirtualAddress address_{};
   std::uint32_t reign_ = 0;

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "proxy/clients/host_sockets.h"
+
 namespace crane::proxy {
 namespace {
 
@@ -129,7 +131,8 @@ Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& hands
 }
 
 Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
-  ClientSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  ClientSocket socket =
+      host_socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return failed("make a socket");
   const int fd = socket.fd();
   const sockaddr_in local = address_of(move.local), peer = address_of(move.peer);
@@ -189,7 +192,7 @@ std::vector<std::byte> leave_silently(ClientSocket socket) {
     kept.resize(std::max<ssize_t>(got, 0));
     if (kept.size() > lacks) kept.erase(kept.begin(), kept.end() - unacknowledged);
   }
-  ClientSocket(fd).close();
+  host_socket(fd).close();
   return kept;
 }
 

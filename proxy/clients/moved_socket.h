@@ -16,7 +16,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/replica/clients/client_socket.h"
 
 namespace crane::proxy {
 

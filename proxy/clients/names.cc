@@ -38,10 +38,6 @@ void Names::asked(std::uint64_t number, const NameRequest& request) {
   if (leading_) resolver_->ask(number, request);
 }
 
-void Names::answered(const ResolvedBody& body) {
-  if (leading_ && pending_.count(body.number) > 0) propose_(body);
-}
-
 void Names::committed(const ResolvedBody& body) {
   if (!resolver_ || pending_.erase(body.number) > 0) return;
   // A second one, of another leader, or the own server has yet to ask.

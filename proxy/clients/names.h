@@ -9,7 +9,6 @@
 // INVARIANT NAME-2  While this replica does not lead its resolver is asked nothing.
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -32,15 +31,12 @@ class Names {
  public:
   static constexpr std::size_t kNamedMost = 256;  // in the log of the node, once each
 
-  using Propose = std::function<void(const ResolvedBody& body)>;
-  explicit Names(Propose propose) : propose_(std::move(propose)) {}
-
   // None: a replay, which is given the answers.
   void use(std::unique_ptr<NameResolver> resolver) { resolver_ = std::move(resolver); }
   // The own server asks.
   void asked(std::uint64_t number, const NameRequest& request);
-  // The resolver has answered.
-  void answered(const ResolvedBody& body);
+  // The resolver has answered that question; says whether RESOLVED is to be proposed.
+  bool answered(std::uint64_t number) const { return leading_ && pending_.count(number) > 0; }
   // RESOLVED, on every replica.
   void committed(const ResolvedBody& body);
   void lead(bool leading);
@@ -52,7 +48,6 @@ class Names {
  private:
   void tell(const NameRequest& request);
 
-  Propose propose_;
   std::unique_ptr<NameResolver> resolver_;
   bool leading_ = false;
   std::map<std::uint64_t, NameRequest> pending_;  // by number: without RESOLVED in the log

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "proxy/clients/encode.h"
+#include "proxy/clients/host_sockets.h"
 
 namespace crane::proxy {
 namespace {
@@ -66,17 +67,12 @@ HostAddress host_address(const VirtualAddress& a) noexcept {
   return out;
 }
 
-std::string Destination::name() const { return is_unix() ? path : text(request.peer); }
-
-bool read_destination(std::span<const std::byte> bytes, Destination& to) {
-  if (!read_body(bytes, to.request)) return false;
-  const auto rest = bytes.subspan(sizeof to.request);
-  to.path.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
-  return to.is_unix() != to.path.empty();
+std::string name_of(const Destination& to) {
+  return to.is_unix() ? to.path : text(to.request.peer);
 }
 
 void Destinations::asked(const Destination& to, bool is_allowed) {
-  std::string name = to.name();
+  std::string name = name_of(to);
   if (all_.size() >= kNamedMost && all_.count(name) == 0) name = "others";
   Counts& counts = all_[name];
   if (counts.connections++ > 0) return;
@@ -93,7 +89,7 @@ void Destinations::asked(const Destination& to, bool is_allowed) {
 
 Result<ClientSocket> open_outbound(const OutboundRequest& request) {
   const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  ClientSocket socket(::socket(request.peer.family, type, 0));
+  ClientSocket socket = host_socket(::socket(request.peer.family, type, 0));
   if (!socket) return failed(errno == EAFNOSUPPORT ? ENETUNREACH : ENOBUFS);
   const int on = 1;
   (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -107,7 +103,8 @@ Result<ClientSocket> open_outbound(const OutboundRequest& request) {
 
 Result<ClientSocket> open_unix(const HostPath& place) {
   if (place.directory.empty()) return failed(ENOENT);
-  ClientSocket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  ClientSocket socket =
+      host_socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return failed(ENOBUFS);
   const int file = find_below(place);
   if (file < 0) return failed(-file);

@@ -9,15 +9,14 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "dmt/base/result.h"
 #include "dmt/sequence/output.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/replica/clients/client_socket.h"
+#include "proxy/replica/clients/destination.h"
 
 namespace crane::proxy {
 
@@ -28,25 +27,14 @@ struct HostAddress {
 };
 HostAddress host_address(const VirtualAddress& a) noexcept;
 
-// Whom the server connects to.
-struct Destination {
-  OutboundRequest request{};
-  std::string path = {};  // of a unix socket, as the server names it
-
-  // The connection ends with its leader: the kernel does not say how much of the output its peer
-  // has.
-  bool is_unix() const noexcept { return request.peer.family == AF_UNIX; }
-  std::string name() const;  // address and port, or the path
-};
-// The body of OutputType::kConnect; false: it is none.
-bool read_destination(std::span<const std::byte> bytes, Destination& to);
-
 // Where a socket of the server lies on this host.
 struct HostPath {
   std::string directory;  // empty: nowhere
   std::string below;      // a path from there, which does not lead out of it
 };
-using FindSocket = std::function<HostPath(std::string_view path)>;
+
+// Address and port, or the path.
+std::string name_of(const Destination& to);
 
 // The destinations that the server has asked for; each is named once in the log.
 class Destinations {
@@ -61,7 +49,7 @@ class Destinations {
   const std::map<std::string, Counts>& all() const noexcept { return all_; }
 
  private:
-  std::map<std::string, Counts> all_;  // by Destination::name()
+  std::map<std::string, Counts> all_;  // by name_of()
 };
 
 // A non-blocking socket that is being connected.  Error: its number is what connect() came to.

@@ -108,9 +108,6 @@ ResolvedBody resolve(const NameRequest& asked, const ResolverOptions& options) {
   return body;
 }
 
-Resolver::Resolver(event_base* base, const ResolverOptions& options, Answered answered)
-    : base_(base), options_(options), answered_(std::move(answered)) {}
-
 Resolver::~Resolver() { forget_all(); }
 
 void Resolver::forget_all() {
@@ -198,7 +195,7 @@ void Resolver::finish(Question& question, int error) {
   answer.number = question.number;
   questions_.remove_if([&question](const Question& q) { return &q == &question; });
   start_waiting();
-  answered_(answer);
+  owner_.answered(answer);
 }
 
 }  // namespace crane::proxy

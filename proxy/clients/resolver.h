@@ -11,7 +11,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <list>
 
 #include "proxy/clients/names.h"
@@ -30,8 +29,16 @@ ResolvedBody resolve(const NameRequest& request, const ResolverOptions& options)
 
 class Resolver final : public NameResolver {
  public:
-  using Answered = std::function<void(const ResolvedBody& body)>;
-  Resolver(event_base* base, const ResolverOptions& options, Answered answered);
+  class Owner {
+   public:
+    virtual void answered(const ResolvedBody& body) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  Resolver(event_base* base, const ResolverOptions& options, Owner& owner)
+      : base_(base), options_(options), owner_(owner) {}
   ~Resolver() override;
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -64,7 +71,7 @@ class Resolver final : public NameResolver {
 
   event_base* base_;
   const ResolverOptions options_;
-  Answered answered_;
+  Owner& owner_;
   std::list<Question> questions_;
   std::size_t running_ = 0;
 };

@@ -3,46 +3,122 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <limits>
 #include <utility>
 
 #include "dmt/base/assert.h"
 #include "proxy/clients/encode.h"
+#include "proxy/clients/host_sockets.h"
 #include "proxy/clients/tuning.h"
 
 namespace crane::proxy {
-Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn propose,
-             std::function<void()> on_event)
+namespace {
+
+constexpr timeval kAgain{1, 0};  // where no keeper could be started
+
+}  // namespace
+
+BacklogSpace ProxyHost::space_of(std::uint16_t) {
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  return {kNoLimit, kNoLimit};
+}
+
+bool ProxyHost::allows(const VirtualAddress&) { return true; }
+
+HostPath ProxyHost::find_socket(std::string_view) { return {}; }
+
+Proxy::Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host)
     : base_(base),
       options_(options),
-      on_event_(std::move(on_event)),
-      batch_(std::move(propose), [this](Opener& opener) { opened(opener); }),
-      pause_(base, "clients",
-             [this] {
-               on_event_();
-               for (const auto& listener : listeners_) update_accepting(*listener);
-             }),
-      names_([this](const ResolvedBody& body) { batch_.add_resolved(body); }) {
-  open_names();
+      host_(host),
+      clients_(options),
+      pause_(base, "clients", *this) {
+  Resolver::Owner& owner = *this;
+  if (options_.opens) names_.use(std::make_unique<Resolver>(base_, options_.resolver, owner));
 }
 
 Proxy::~Proxy() {
-  takes_strangers_ = false;  // the loop forgets all listeners
+  clients_.take_strangers(false);  // the loop forgets all listeners
   lead(false);
-  if (shared_) {
-    if (event_initialized(&keeper_event_)) event_del(&keeper_event_);
-    tend();
-    bool any = !left_.empty();
-    clients_.for_each([&any](Client& client) { any |= client.surrender().release() >= 0; });
-    for (ClientSocket& socket : left_) (void)socket.release();  // KEEPER-1
-    if (!any) shared_->none_left();
-  }
+  if (!shared_) return;
+  if (event_initialized(&keeper_event_)) event_del(&keeper_event_);
+  tend();
+  std::vector<ClientSocket> left = clients_.surrender_all();
+  for (ClientSocket& socket : left) (void)socket.release();  // KEEPER-1
+  if (left.empty()) shared_->none_left();
+}
+
+// --- actions -------------------------------------------------------------------------------------
+
+void Proxy::run() {
+  loop_.run(clients_, [this](auto& action) { carry_out(action); });
+}
+
+void Proxy::carry_out(const client_actions::Watch& action) {
+  const auto at = static_cast<std::size_t>(action.fd);
+  if (watches_.size() <= at) watches_.resize(at + 1);
+  if (!watches_[at]) watches_[at] = std::make_unique<Watch>(Watch{this});
+  Watch& watch = *watches_[at];
+  watch.client = action.client;
+  event_assign(&watch.read, base_, action.fd, EV_READ | EV_CLOSED | EV_PERSIST | EV_ET, on_client,
+               &watch);
+  event_assign(&watch.write, base_, action.fd, EV_WRITE | EV_PERSIST | EV_ET, on_writable, &watch);
+  event_add(&watch.read, nullptr);
+}
+
+void Proxy::carry_out(const client_actions::WatchWriting& action) {
+  event& write = watches_[static_cast<std::size_t>(action.fd)]->write;
+  action.on ? event_add(&write, nullptr) : event_del(&write);
+}
+
+void Proxy::carry_out(const client_actions::Unwatch& action) {
+  Watch& watch = *watches_[static_cast<std::size_t>(action.fd)];
+  event_del(&watch.write);
+  event_del(&watch.read);
+  watch.client = nullptr;
+}
+
+void Proxy::carry_out(client_actions::Close& action) {
+  action.socket.close();
+  pause_.end();
+}
+
+void Proxy::carry_out(const client_actions::Accept& action) {
+  listener_of(action.port)->accept_clients(action.on, clients_.has_unclaimed(action.port));
+}
+
+void Proxy::carry_out(const client_actions::Listen& action) {
+  Listener& listener = *listener_of(action.port);
+  if (!action.on) return listener.close_for_all();
+  if (listener.listens() || listener.open_again()) return;
+  spdlog::error("cannot listen on the server's port {}: {}; its clients are refused", action.port,
+                std::strerror(errno));
+}
+
+void Proxy::carry_out(const client_actions::SetPut& action) {
+  shared_->table().set_put(action.slot, action.put);
+}
+
+void Proxy::carry_out(const client_actions::SetLogged& action) {
+  shared_->table().set_logged(action.slot, action.socket);
+}
+
+void Proxy::carry_out(const client_actions::Release& action) {
+  shared_->table().release(action.slot);
+}
+
+void Proxy::carry_out(const client_actions::KeepOnly& action) {
+  shared_->table().keep_only(action.slots);
+}
+
+void Proxy::carry_out(const client_actions::SaySlow& action) {
+  spdlog::warn("a client that takes too little of its output was reset: {} bytes waited",
+               action.bytes);
 }
 
 // --- listeners -----------------------------------------------------------------------------------
@@ -54,118 +130,65 @@ Listener* Proxy::listener_of(std::uint16_t port) const noexcept {
 }
 
 void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
-  Listener* listener = listener_of(port);
-  if (listener != nullptr && listener->fd() >= 0) {
+  if (has_listener(port)) {
     ::close(fd);
     return;
   }
-  if (listener == nullptr) {
-    listeners_.push_back(std::make_unique<Listener>(*this, port));
-    listener = listeners_.back().get();
-  }
-  listener->open(fd, backlog, base_, on_accept);
-  if (shared_) shared_->add_port(listener->host_port());
-  if (moved_) moved_->add_port(listener->host_port());
-  if (refuses_) listener->close_for_all();
-  if (listener->server_listens) follow_server(*listener);  // an earlier leader has closed it
-  update_accepting(*listener);
+  const Listener& listener = *listeners_.emplace_back(
+      std::make_unique<Listener>(*this, port, fd, backlog, base_, on_accept));
+  if (shared_) shared_->add_port(listener.host_port());
+  if (moved_) moved_->add_port(listener.host_port());
+  clients_.add_port(port, listener.host_port());
+  run();
 }
 
-bool Proxy::has_listener(std::uint16_t port) const noexcept {
-  const Listener* listener = listener_of(port);
-  return listener != nullptr && listener->fd() >= 0;
-}
+bool Proxy::has_listener(std::uint16_t port) const noexcept { return listener_of(port) != nullptr; }
 
 bool Proxy::takes_clients(std::uint16_t port) const noexcept {
   const Listener* listener = listener_of(port);
   return listener != nullptr && listener->listens();
 }
 
-void Proxy::for_each_listener(const std::function<void(std::uint16_t, int)>& visit) const {
-  for (const auto& listener : listeners_) {
-    if (listener->fd() >= 0) visit(listener->port, listener->fd());
-  }
-}
-
 void Proxy::set_listening(std::uint16_t port, bool listening, bool restarts) {
-  Listener* listener = listener_of(port);
-  if (listener == nullptr) {
-    if (!listening) return;
-    listeners_.push_back(std::make_unique<Listener>(*this, port));
-    listener = listeners_.back().get();
-  }
-  listener->server_listens = listening;
-  listener->restarts = restarts;
-  follow_server(*listener);
-  update_accepting(*listener);
-}
-
-// LISTEN-2.  A follower on the leader's host may be behind the leader, and closes nothing.
-void Proxy::follow_server(Listener& listener) {
-  if (listener.fd() < 0 || refuses_) return;
-  if (!listener.server_listens) {
-    if (leading_ && !listener.restarts) listener.close_for_all();
-  } else if (leading_ || !options_.shares_listeners) {
-    if (listener.listens() || listener.open_again()) return;
-    spdlog::error("cannot listen on the server's port {}: {}; its clients are refused",
-                  listener.port, std::strerror(errno));
-  }
-}
-
-void Proxy::update_accepting(Listener& listener) {
-  const bool takes = leading_ ? !paused_ : takes_strangers_;
-  listener.accept_clients(takes && !pause_.on() && listener.server_listens && !refuses_ &&
-                          !listener.full);
+  clients_.set_listening(port, listening, restarts);
+  run();
 }
 
 void Proxy::refuse(bool on) {
-  if (on == refuses_) return;
-  refuses_ = on;
-  if (on && leading_) reset_all();
-  if (moved_ && leading_) moved_->hush(on);
-  for (const auto& listener : listeners_) {
-    if (on) {
-      update_accepting(*listener);
-      listener->close_for_all();
-      continue;
-    }
-    follow_server(*listener);
-    update_accepting(*listener);
-  }
+  clients_.refuse(on);
+  run();
+}
+
+void Proxy::take_strangers(bool on) {
+  CRANE_ASSERT(!on || strangers_ != nullptr);
+  clients_.take_strangers(on);
+  run();
+}
+
+void Proxy::accept_pause_changed() {
+  host_.woke();
+  clients_.pause_accepting(pause_.on());
+  run();
 }
 
 void Proxy::on_accept(int, short, void* argument) {
   Listener& listener = *static_cast<Listener*>(argument);
-  listener.proxy->on_event_();
+  listener.proxy->host_.woke();
   listener.proxy->accept_some(listener);
-}
-
-bool Proxy::has_room(Listener& listener) {
-  return !room_ || listener.has_room(room_(listener.port));
-}
-
-bool Proxy::waits_for_room() const noexcept {
-  return leading_ &&
-         std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) { return l->full; });
 }
 
 void Proxy::look_for_room() {
   for (const auto& listener : listeners_) {
-    if (!listener->full || !has_room(*listener)) continue;
-    listener->full = false;
-    update_accepting(*listener);
+    if (clients_.is_full(listener->port))
+      clients_.look(listener->port, host_.space_of(listener->port));
   }
+  run();
 }
 
 void Proxy::accept_some(Listener& listener) {
-  for (int i = 0; i < kAcceptsPerEvent && listener.accepts(); ++i) {
-    if (leading_ && !has_room(listener)) {
-      listener.full = true;
-      update_accepting(listener);
-      return;
-    }
-    if (leading_ && listener.has_unclaimed()) {
-      ClientSocket socket = listener.next_unclaimed();
+  for (int i = 0; i < kAcceptsPerEvent && clients_.accepts(listener.port); ++i) {
+    if (leading() && !clients_.may_take(listener.port, host_.space_of(listener.port))) return run();
+    if (ClientSocket socket = clients_.next_unclaimed(listener.port)) {
       const VirtualAddress peer = peer_of(socket.fd());
       take_client(listener, std::move(socket), peer);
       continue;
@@ -173,12 +196,12 @@ void Proxy::accept_some(Listener& listener) {
     VirtualAddress peer;
     const int fd = accept_client(listener.fd(), peer);
     if (fd >= 0) pause_.accepted();
-    if (fd >= 0 && !leading_) {
-      strangers_(fd, listener.port, text(peer));
+    if (fd >= 0 && !leading()) {
+      strangers_->take_stranger(fd, listener.port, text(peer));
       continue;
     }
     if (fd >= 0) {
-      take_client(listener, ClientSocket(fd), peer);
+      take_client(listener, host_socket(fd), peer);
       continue;
     }
     if (pause_.failed(errno, fmt::format("port {}", listener.port)) != AcceptError::kOneClient) {
@@ -188,354 +211,185 @@ void Proxy::accept_some(Listener& listener) {
 }
 
 void Proxy::take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer) {
-  const int fd = socket.fd();
-  const VirtualAddress local = local_of(fd);
-  ConnectBody body = connect_body(listener.port, peer, local);
-  Client& client = clients_.add(
-      std::make_unique<Client>(std::move(socket), listener.port, options_.connection, this));
-  client.listener = &listener;
-  if (shared_) {
-    shared_->opened(fd);
-    client.id = socket_id(fd);
-    if (value(client.id) != 0) client.slot = shared_->table().claim(client.id);
-  }
-  body.slot = client.slot;
-  body.socket = client.id;
-  if (moved_) {
-    body.tcp = moved_->start_of(client.socket(), local, body.peer);
-    client.move.host_port = listener.host_port();
-    told(client, body);
-  }
-  listener.taken();
-  client.watch(base_, on_client, on_writable);
-  ++counters_.accepted;
-  batch_.add_connect(client, body);
-  // The request usually came with the connection: it joins the same batch.
-  read_client(client);
+  SocketSeen seen = share_socket(socket);
+  seen.peer = peer;
+  if (moved_) seen.tcp = moved_->start_of(socket, seen.local, peer);
+  clients_.accepted(listener.port, std::move(socket), seen);
+  run();
 }
 
-// --- clients -> entries --------------------------------------------------------------------------
+SocketSeen Proxy::share_socket(const ClientSocket& socket) {
+  SocketSeen seen;
+  seen.local = local_of(socket.fd());
+  if (!shared_) return seen;
+  shared_->opened(socket.fd());
+  seen.id = socket.id();
+  if (value(seen.id) != 0) seen.slot = shared_->table().claim(seen.id);
+  return seen;
+}
+
+// --- clients -------------------------------------------------------------------------------------
 
 void Proxy::on_client(int, short what, void* argument) {
-  Client& client = *static_cast<Client*>(argument);
-  client.proxy->on_event_();
-  client.readable = true;
-  client.ends = client.ends || (what & EV_CLOSED) != 0;
-  client.proxy->read_client(client);
+  Watch& watch = *static_cast<Watch*>(argument);
+  watch.proxy->host_.woke();
+  watch.proxy->clients_.readable(*watch.client, (what & EV_CLOSED) != 0);
+  watch.proxy->run();
 }
 
-void Proxy::read_client(Client& client) {
-  if (!client.readable || !client.watched || paused_) return;
-  if (batch_.bytes() >= kBatchBytes) {
-    read_again_ = true;
-    return;
-  }
-  const std::size_t before = batch_.bytes();
-  const std::size_t queued_before = client.queued();
-  const Connection::Read got = client.read(batch_);
-  counters_.bytes_in += batch_.bytes() - before;
-  // A FIN that came with the bytes rings no second time.
-  const bool drained = got == Connection::Read::kDrained && !client.ends;
-  client.readable = !drained && got != Connection::Read::kEnded;
-  write_done(client, queued_before, client.queued() == 0);  // the socket may have broken
-}
-
-void Proxy::opened(Opener& opener) {
-  Client& client = static_cast<Client&>(opener);
-  clients_.named(client);
-  client.listener->proposed(value(client.conn));
+void Proxy::on_writable(int, short, void* argument) {
+  Watch& watch = *static_cast<Watch*>(argument);
+  watch.proxy->host_.woke();
+  watch.proxy->clients_.writable(*watch.client);
+  watch.proxy->run();
 }
 
 void Proxy::settle() {
-  if (moved_) moved_->settle();
-  for (std::size_t i = 0; i < settling_.size(); ++i) {
-    Client& client = *settling_[i];
-    client.settles = false;
-    client.drop_committed();
-    read_client(client);
-  }
-  settling_.clear();
-  if (!std::exchange(read_again_, false)) return;
-  clients_.for_each([this](Client& client) { read_client(client); });
+  clients_.settle();
+  run();
 }
 
-// Those that wait in the kernel to be accepted have no timers of the server yet.
 bool Proxy::read_all(std::uint64_t outage) {
-  CRANE_ASSERT(leading_);
-  bool all = true;
-  clients_.for_each([this, outage, &all](Client& client) {
-    if (client.read_for == outage || !client.watched) return;
-    if (paused_ || batch_.bytes() >= kBatchBytes) {
-      all = false;
-      return;
-    }
-    client.read_for = outage;
-    client.readable = true;  // its event may not have come yet
-    read_client(client);
-  });
+  const bool all = clients_.read_all(outage);
+  run();
   return all;
 }
 
 void Proxy::pause(bool paused) {
-  if (paused == paused_) return;
-  paused_ = paused;
-  for (const auto& listener : listeners_) update_accepting(*listener);
-  if (!paused_) clients_.for_each([this](Client& client) { read_client(client); });
+  clients_.pause(paused);
+  run();
 }
 
-// --- the log -> clients --------------------------------------------------------------------------
+// --- the log and the server -> clients -----------------------------------------------------------
 
 void Proxy::committed(EntryType type, Index index, std::span<const std::byte> body) {
-  switch (type) {
-    case EntryType::kStart:
-      return with_body<StartBody>(body, [this](const auto& b) { started(b); });
-    case EntryType::kConnect:
-      return with_body<ConnectBody>(body, [&](const auto& b) { connected(index, b); });
-    case EntryType::kConnected:
-      return with_body<ConnectedBody>(body, [this](const auto& b) { outcome(b); });
-    case EntryType::kResolved:
-      return with_body<ResolvedBody>(body, [this](const auto& b) { names_.committed(b); });
-    case EntryType::kTaken:
-      return taken(body);
-    default:
-      return committed_of_client(type, body);
+  if (type == EntryType::kResolved) {
+    return with_body<ResolvedBody>(body, [this](const auto& b) { names_.committed(b); });
   }
+  clients_.committed(type, index, body);
+  run();
 }
-
-void Proxy::committed_of_client(EntryType type, std::span<const std::byte> body) {
-  const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
-                             type == EntryType::kReset || type == EntryType::kWindow;
-  ConnBody about;
-  if (!of_connection || !read_body(body, about)) return;
-  Client* client = clients_.find(value(about.conn));
-  if (client == nullptr) return;
-  const QueueChange change(*this, *client);
-  WindowBody window;
-  if (type == EntryType::kData) {
-    client->committed_data(body.size() - sizeof(DataBody));
-    if (client->serves() && !std::exchange(client->settles, true)) settling_.push_back(client);
-    if (moved_ && client->serves()) moved_->committed(*client);
-  } else if (type == EntryType::kShutdown) {
-    client->committed_shutdown();
-    if (moved_ && client->serves()) moved_->committed(*client);
-  } else if (type == EntryType::kReset) {
-    client->committed_reset();
-  } else if (read_body(body, window)) {
-    client->committed_window(window.total);
-  }
-}
-
-void Proxy::connected(Index index, const ConnectBody& body) {
-  if (shared_) shared_->table().set_logged(body.slot, body.socket);
-  if (Client* own = clients_.find(value(index))) {
-    own->committed = true;
-    return;
-  }
-  // Of one that the leader has done with, which a replica that catches up hears of late, nothing
-  // can be taken over.
-  if (shared_ ? !shared_->table().put_of(body.slot, body.socket) : body.tcp.mss == 0) return;
-  if (!shared_ && !moved_) return;
-  restore(ConnId{value(index)}, body, {});
-}
-
-void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
-                    const std::string& path) {
-  Client& client = clients_.add(std::make_unique<Client>(opened.port, options_.connection, this));
-  client.conn = conn;
-  client.id = opened.socket;
-  client.slot = opened.slot;
-  client.committed = true;
-  client.restore(progress);
-  if (moved_) told(client, opened);
-  client.move.taken = progress.taken;
-  clients_.named(client);
-  client.to = {{opened.peer, opened.local}, path};
-  if (is_outbound(conn)) name_destination(client.to);
-}
-
-// Connections of an earlier leader end, also for the server.
-void Proxy::started(const StartBody& body) {
-  if (body.resets == Resets::kNone) return;
-  clients_.for_each([this, &body](Client& client) {
-    if (body.resets == Resets::kThoseThatStay && client.move.tcp.mss != 0) return;
-    if (client.opening != Opening::kOver) return;  // the new leader opens it
-    const QueueChange change(*this, client);
-    client.committed_reset();
-  });
-}
-
-// --- records -> clients --------------------------------------------------------------------------
 
 void Proxy::put_out(const OutputHeader& header, Pieces pieces, bool last) {
-  if (header.type == OutputType::kListen || header.type == OutputType::kUnlisten) {
-    const bool listens = header.type == OutputType::kListen;
-    set_listening(static_cast<std::uint16_t>(header.conn), listens,
-                  !listens && header.argument == 1);
-    return;
-  }
-  if (header.type == OutputType::kConnect || header.type == OutputType::kResolve) {
-    return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());
-  }
-  Client* client = clients_.find(header.conn);
-  if (client == nullptr) return;
-  if (!leading_ && !shared_ && !client->moves()) {  // what it writes no other leader will need
-    if (header.type == OutputType::kClose) forget(*client);
-    return;
-  }
-  const std::size_t queued_before = client->queued();
-  bool done = true;
   switch (header.type) {
-    case OutputType::kBytes:
-      for (const std::span<const std::byte> piece : pieces) counters_.bytes_out += piece.size();
-      if (holds_output_of(*client)) {
-        client->keep(header.argument, pieces);
-      } else {
-        done = client->write(header.argument, pieces, batch_, last);
-      }
-      break;
-    case OutputType::kShutdown:
-      done = client->shut_down(batch_);
-      break;
-    case OutputType::kClose:
-      done = client->close(header.argument != 0, batch_);
-      break;
-    case OutputType::kRefused:
-      ++counters_.refused;
-      done = client->close(true, batch_);
-      break;
-    case OutputType::kConsumed:
-      client->consumed(header.argument);
-      return read_client(*client);
+    case OutputType::kListen:
+      return set_listening(static_cast<std::uint16_t>(header.conn), true);
+    case OutputType::kUnlisten:
+      return set_listening(static_cast<std::uint16_t>(header.conn), false, header.argument == 1);
+    case OutputType::kConnect:
+    case OutputType::kResolve:
+      return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());
     default:
-      return;
+      clients_.output(header, pieces, last);
+      return run();
   }
-  write_done(*client, queued_before, done);
-}
-
-void Proxy::on_writable(int, short, void* argument) {
-  Client& client = *static_cast<Client*>(argument);
-  client.proxy->on_event_();
-  if (client.proxy->holds_output_of(client)) return client.watch_writing(false);
-  const std::size_t queued_before = client.queued();
-  const bool done = client.flush(client.proxy->batch_);
-  client.proxy->write_done(client, queued_before, done);
-}
-
-void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
-  queued_ += client.queued();
-  queued_ -= queued_before;
-  if (!leading_) {
-    if (client.server_closed() && shared_) closed_.push_back(value(client.conn));
-    return trim(client);
-  }
-  if (client.fd() < 0) {
-    if (client.finished()) forget(client);
-    return;
-  }
-  if (shared_) shared_->table().set_put(client.slot, client.put());
-  if (moved_) moved_->written(client);
-  client.watch_writing(!done && !holds_output_of(client));
-  if (queued_ > options_.queued_bytes_max) reset_slowest();
-}
-
-void Proxy::reset_slowest() {
-  Client& client = clients_.slowest();
-  spdlog::warn("a client that takes too little of its output was reset: {} bytes waited",
-               client.queued());
-  ++counters_.reset_slow;
-  const std::size_t queued_before = client.queued();
-  client.reset(batch_, true);
-  write_done(client, queued_before, true);
-}
-
-// The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
-void Proxy::reset_all() {
-  clients_.for_each([this](Client& client) {
-    if (client.fd() < 0 || client.moves()) return;  // those another leader may have by now
-    ++counters_.reset_leader;
-    const std::size_t queued_before = client.queued();
-    client.reset(batch_, true);
-    write_done(client, queued_before, true);
-  });
-}
-
-void Proxy::forget(Client& client) {
-  queued_ -= client.queued();
-  if (leading_ && shared_) shared_->table().release(client.slot);  // TABLE-1
-  if (moved_) moved_->ended(client);
-  if (client.settles) std::erase(settling_, &client);
-  clients_.forget(client);
-  pause_.end();
 }
 
 // --- leadership ----------------------------------------------------------------------------------
 
-void Proxy::take_strangers(bool on) {
-  if (on == takes_strangers_ || leading_) return;
-  CRANE_ASSERT(!on || strangers_);
-  takes_strangers_ = on;
-  for (const auto& listener : listeners_) update_accepting(*listener);
-}
-
 void Proxy::lead(bool leading, std::uint32_t reign) {
-  const bool stops = leading_ && !leading;
-  leading_ = leading;
-  if (leading_) {
-    takes_strangers_ = false;
-    if (shared_) take_over();
-    if (moved_) take_moved(reign);
-    dial_all();
-  } else if (stops) {
-    step_down();
+  if (leading) {
+    collect();
+    clients_.lead(reign, takes_none_);
+  } else {
+    clients_.follow();
   }
-  names_.lead(leading_);
-  if (!leading_ && shared_) shared_->stop_writing();
-  for (const auto& listener : listeners_) {
-    if (leading_) follow_server(*listener);
-    update_accepting(*listener);
-  }
+  run();
+  names_.lead(leading);
+  if (!leading && shared_) shared_->stop_writing();
 }
 
 void Proxy::end() {
-  if (leading_) {
-    counters_.reset_leader += clients_.size();
-    clients_.for_each([this](Client& client) { client.reset(batch_, false); });
-    for (const auto& listener : listeners_) {
-      for (ClientSocket& socket : listener->take_unclaimed()) socket.reset();
-    }
-    if (moved_) moved_->flush();
-  }
+  if (leading()) clients_.reset_all_unheard();
   lead(false);
 }
 
-void Proxy::step_down() {
-  if (moved_) moved_->stop();
-  holds_output_ = false;
-  batch_.clear();
-  settling_.clear();
-  read_again_ = false;
-  for (const auto& listener : listeners_) {
-    listener->stop();
-    for (ClientSocket& socket : listener->take_unclaimed()) left_.push_back(std::move(socket));
-  }
-  clients_.for_each([this](Client& client) {
-    client.settles = false;
-    if (client.opening != Opening::kOver) return forget_attempt(client);
-    if (client.moves() && client.committed) return leave(client);
-    if (!shared_) {
-      ++counters_.reset_leader;
-      client.reset(batch_, false);
-      return forget(client);
-    }
-    client.unwatch();  // CLIENT-2
-    if (!client.committed) {
-      left_.push_back(client.surrender());
-      return forget(client);
-    }
-    client.to.is_unix() ? end_here(client) : client.follow();
-    client.look_at = 0;
-    if (client.server_closed()) closed_.push_back(value(client.conn));
-  });
+void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
+                    const std::string& path) {
+  clients_.restore(conn, opened, progress, path);
+  if (is_outbound(conn)) name_destination(clients_.find(conn)->to);
+}
+
+// --- sockets that the nodes of this host share ---------------------------------------------------
+
+void Proxy::share(std::unique_ptr<SharedSockets> sockets) {
+  shared_ = std::move(sockets);
+  clients_.share(shared_->table());
+  watch_keeper();
+}
+
+void Proxy::watch_keeper() {
+  const int fd = shared_->keeper_fd();
+  event_assign(&keeper_event_, base_, fd, static_cast<short>(fd < 0 ? EV_TIMEOUT : EV_READ),
+               on_keeper_end, this);
+  event_add(&keeper_event_, fd < 0 ? &kAgain : nullptr);
+}
+
+void Proxy::on_keeper_end(int, short, void* argument) {
+  Proxy& proxy = *static_cast<Proxy*>(argument);
+  proxy.host_.woke();
+  proxy.shared_->replace_keeper();
+  proxy.watch_keeper();
+}
+
+bool Proxy::may_lead(View view, std::int64_t now_ns) {
+  if (!shared_) return true;
+  const SharedSockets::Right right = shared_->become_writer(view, now_ns);
+  takes_none_ = right == SharedSockets::Right::kCannot;
+  return right != SharedSockets::Right::kWaits;
+}
+
+// Another replica has taken the sockets.
+void Proxy::let_go() {
+  clients_.let_go();
+  shared_->none_left();
+}
+
+void Proxy::tend() {
+  if (leading() || !shared_) return;
+  if (shared_->released()) let_go();
+  clients_.prune();
+  run();
+}
+
+void Proxy::collect() {
+  if (!shared_) return;
+  if (shared_->released()) let_go();
+  std::vector<ClientSocket> sockets;
+  for (const int fd : shared_->collect()) sockets.push_back(host_socket(fd));
+  clients_.collected(std::move(sockets));
+}
+
+// --- clients of a virtual address ----------------------------------------------------------------
+
+Outcome Proxy::move_clients_of(const std::string& address) {
+  CRANE_ASSERT(!shared_ && !leading());
+  auto moved = MovedClients::open(base_, address, batch(), *this);
+  if (!moved.ok()) return moved.error();
+  moved_ = std::move(moved).value();
+  clients_.move(*moved_);
+  for (const auto& listener : listeners_) moved_->add_port(listener->host_port());
+  return Done{};
+}
+
+void Proxy::hold_output(bool on) {
+  clients_.hold_output(on);
+  run();
+}
+
+void Proxy::serve_moved(Client& client, ClientSocket socket, std::uint64_t put) {
+  clients_.serve_moved(client, std::move(socket), put);
+  run();
+}
+
+void Proxy::gone(Client& client) {
+  clients_.gone(client);
+  run();
+}
+
+void Proxy::carry_out(const client_actions::Leave& action) {
+  const MovedClients::Left left = moved_->leave(*action.client);
+  clients_.left(*action.client, left.taken, left.lacks);
 }
 
 }  // namespace crane::proxy

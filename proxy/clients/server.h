@@ -9,32 +9,23 @@
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
 //          committed(entry)*  settle()
 //
-// Whom the server connects to is a client as well: the leader opens the connection, and proposes
-// what came of it.
-//
-// A replica that follows knows the leader's clients as well: what the log brings and its own server
-// writes to them.  On one host (share()) it takes their sockets over when it leads, and their
-// connections go on; a connection that cannot go on is reset, for the client and by a RESET entry.
-// Without shared sockets stepping down resets every client unanswered: what was read may or may not
-// have been committed, only the client can know what to repeat (DESIGN C8).
+// What is decided about clients stands in proxy/replica/clients/clients.h; here are its events and
+// the carrying out of its actions, in the event loop of the node.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT CLIENT-2  While not leading no client's socket is read or written.
-// INVARIANT LISTEN-2  A leader's host takes clients at a port only while the server listens there.
 
 #include <event2/event.h>
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dmt/sequence/output.h"
 #include "proxy/clients/accept_pause.h"
-#include "proxy/clients/batch.h"
-#include "proxy/clients/client_list.h"
 #include "proxy/clients/listener.h"
 #include "proxy/clients/moved_clients.h"
 #include "proxy/clients/names.h"
@@ -42,37 +33,47 @@
 #include "proxy/clients/resolver.h"
 #include "proxy/clients/shared_sockets.h"
 #include "proxy/clients/tuning.h"
+#include "proxy/clients/woken.h"
+#include "proxy/replica/action_loop.h"
+#include "proxy/replica/clients/clients.h"
 
 namespace crane::proxy {
 
-struct ProxyOptions {
-  ConnectionOptions connection;
+struct ProxyOptions : ClientOptions {
+  ResolverOptions resolver;  // of a leader
+};
+
+// What the proxy asks of its node.
+class ProxyHost : public Woken {
+ public:
+  // Of the server's backlog at that port.
+  virtual BacklogSpace space_of(std::uint16_t port);
   // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
-  std::function<bool(const VirtualAddress& to)> allows = [](const VirtualAddress&) { return true; };
-  FindSocket find_socket = [](std::string_view) { return HostPath{}; };  // of this host
-  ResolverOptions resolver;                                              // of a leader
-  bool opens = true;  // false: a replay, which is given what came of the server's connections
-  std::uint64_t queued_bytes_max = 1ULL << 30;
-  bool shares_listeners = true;  // other nodes of this host have the same listening sockets
+  virtual bool allows(const VirtualAddress& to);
+  // A unix socket of the server, on this host.
+  virtual HostPath find_socket(std::string_view path);
+
+ protected:
+  ~ProxyHost() = default;
 };
 
-struct ProxyCounters {
-  std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;       // no listener or a full backlog
-  std::uint64_t reset_slow = 0;    // global bound on queued output
-  std::uint64_t reset_leader = 0;  // clients reset because the leader changed
-  std::uint64_t adopted = 0;       // whose connections went on through a change of the leader
-  std::uint64_t last_adopted = 0, last_reset = 0;  // at the last change
-  std::uint64_t bytes_in = 0, bytes_out = 0;
+// Takes clients that come while this replica follows; `peer` as text.
+class Strangers {
+ public:
+  virtual void take_stranger(int fd, std::uint16_t port, const std::string& peer) = 0;
+
+ protected:
+  ~Strangers() = default;
 };
 
-class Proxy {
+class Proxy final : private MovedClients::Owner,
+                    private Resolver::Owner,
+                    private AcceptPause::Owner {
  public:
   static constexpr int kBacklogMost = 65535;  // the kernel takes what it allows
 
-  // `on_event` is called first in every callback of the event loop (the loop has woken).
-  Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn propose,
-        std::function<void()> on_event);
+  // `host` outlives it.
+  Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
@@ -87,7 +88,10 @@ class Proxy {
   // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
   void refuse(bool on);
   // The sockets that are here; they stay ours.
-  void for_each_listener(const std::function<void(std::uint16_t port, int fd)>& visit) const;
+  template <typename Visit>
+  void for_each_listener(Visit&& visit) const {
+    for (const auto& listener : listeners_) visit(listener->port, listener->fd());
+  }
   // The own server listens there, or does not any more.
   // `restarts`: clients wait in the kernel until the server listens again.
   void set_listening(std::uint16_t port, bool listening, bool restarts = false);
@@ -102,7 +106,7 @@ class Proxy {
   // an answer would bring the next request here, where it comes too late.
   void hold_output(bool on);
   // Another host has the address: nothing of its clients leaves this one any more.
-  void hush();
+  void hush() { clients_.hush(true); }
   // Which connections end when this replica begins to lead.
   Resets resets() const noexcept {
     if (shared_) return Resets::kNone;
@@ -118,24 +122,21 @@ class Proxy {
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   // `reign` rises from one leader of the group to the next.
   void lead(bool leading, std::uint32_t reign = 0);
-  bool leading() const noexcept { return leading_; }
+  bool leading() const noexcept { return clients_.leading(); }
   // Behind lead(true): the server has this connection, which no client here is the other end of.
-  void reset_unless_known(ConnId conn);
+  void reset_unless_known(ConnId conn) { clients_.reset_unless_known(conn); }
   // All clients are reset, if this replica leads: the group ends, or what they got may be wrong.
   void end();
-  // What to do with clients that come while this replica follows, on listening sockets of its own:
-  // `on` hands them to the function, else they wait in the kernel.  `peer` as text.
-  using StrangerFn = std::function<void(int fd, std::uint16_t port, const std::string& peer)>;
-  void set_strangers(StrangerFn take) { strangers_ = std::move(take); }
+  // Clients that come while this replica follows, on listening sockets of its own: `on` hands them
+  // on, else they wait in the kernel.
+  void set_strangers(Strangers& strangers) noexcept { strangers_ = &strangers; }
   void take_strangers(bool on);
-  using RoomFn = std::function<BacklogSpace(std::uint16_t port)>;
-  void set_room(RoomFn room) { room_ = std::move(room); }
   // Clients may wait in the kernel's queue because the server's is full: look again soon.
-  bool waits_for_room() const noexcept;
+  bool waits_for_room() const noexcept { return clients_.waits_for_room(); }
   void look_for_room();
   // While paused, clients are neither accepted nor read (the pipeline is full).
   void pause(bool paused);
-  bool paused() const noexcept { return paused_; }
+  bool paused() const noexcept { return clients_.paused(); }
 
   // An entry of the log, in its order.
   void committed(EntryType type, Index index, std::span<const std::byte> body);
@@ -165,110 +166,92 @@ class Proxy {
     put_out(header, Pieces(&bytes, 1));
   }
   // Proposes what was read; see Batch::propose_all.
-  Outcome propose_inputs(GrantTurns grant) { return batch_.propose_all(grant); }
-  Batch& batch() noexcept { return batch_; }
+  template <typename Propose>
+  Outcome propose_inputs(GrantTurns grant, Propose&& propose) {
+    return clients_.propose(grant, propose);
+  }
+  Batch& batch() noexcept { return clients_.batch(); }
 
   // Clients that this replica serves, or whose connections it would go on with.
   std::size_t connections() const noexcept { return clients_.size(); }
   // Output bytes that are not known to be in the clients' sockets.
-  std::uint64_t queued_bytes() const noexcept { return queued_; }
-  const ProxyCounters& counters() const noexcept { return counters_; }
+  std::uint64_t queued_bytes() const noexcept { return clients_.queued_bytes(); }
+  const ProxyCounters& counters() const noexcept { return clients_.counters(); }
   const Destinations& destinations() const noexcept { return destinations_; }
 
  private:
-  // While it lives the client's queue changes: queued_ is right again behind it.
-  class QueueChange {
-   public:
-    QueueChange(Proxy& proxy, const Client& client) noexcept : proxy_(proxy), client_(client) {
-      proxy_.queued_ -= client_.queued();
-    }
-    ~QueueChange() { proxy_.queued_ += client_.queued(); }
-    QueueChange(const QueueChange&) = delete;
-    QueueChange& operator=(const QueueChange&) = delete;
-
-   private:
-    Proxy& proxy_;
-    const Client& client_;
+  // Of a client's socket.
+  struct Watch {
+    Proxy* proxy;
+    Client* client = nullptr;  // none: nothing is watched
+    event read{}, write{};
+  };
+  // A connection that the server opens, until connect() has come to something.
+  struct Dialing {
+    Proxy* proxy;
+    ConnId conn;
+    ClientSocket socket;  // none: it is time for another attempt soon
+    event due{};
   };
 
   static void on_accept(int fd, short what, void* listener);
-  static void on_client(int fd, short what, void* client);
-  static void on_writable(int fd, short what, void* client);
-  static void on_dialed(int fd, short what, void* client);
-  static void on_dial_again(int fd, short what, void* client);
+  static void on_client(int fd, short what, void* watch);
+  static void on_writable(int fd, short what, void* watch);
+  static void on_dialed(int fd, short what, void* dialing);
+  static void on_dial_again(int fd, short what, void* dialing);
+  static void on_keeper_end(int fd, short what, void* proxy);
+
+  void run();
+  void carry_out(const client_actions::Watch& action);
+  void carry_out(const client_actions::WatchWriting& action);
+  void carry_out(const client_actions::Unwatch& action);
+  void carry_out(client_actions::Close& action);
+  void carry_out(const client_actions::Accept& action);
+  void carry_out(const client_actions::Listen& action);
+  void carry_out(const client_actions::Dial& action);
+  void carry_out(const client_actions::EndDial& action);
+  void carry_out(const client_actions::SetPut& action);
+  void carry_out(const client_actions::SetLogged& action);
+  void carry_out(const client_actions::Release& action);
+  void carry_out(const client_actions::KeepOnly& action);
+  void carry_out(const client_actions::Leave& action);
+  void carry_out(const client_actions::SaySlow& action);
 
   Listener* listener_of(std::uint16_t port) const noexcept;
   void accept_some(Listener& listener);
-  bool has_room(Listener& listener);
   void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
-  void read_client(Client& client);
-  void opened(Opener& opener);
-  void write_done(Client& client, std::size_t queued_before, bool done);
-  void follow_server(Listener& listener);
-  void update_accepting(Listener& listener);
-  void forget(Client& client);
-  void reset_slowest();
-  void reset_all();
-  void trim(Client& client);
+  SocketSeen share_socket(const ClientSocket& socket);
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
   void name_destination(const Destination& to);
-  void wait_for_outcome(ConnId conn, const Destination& to);
-  Client& add_outbound(ConnId conn);
-  void dial(Client& client);
-  void dial_all();
-  void answer(Client& client, int error);
-  void outcome(const ConnectedBody& body);
-  void forget_attempt(Client& client);
-  void end_here(Client& client);
-  void open_names();
+  Dialing& begin_dial(ConnId conn);
+  ClientSocket end_dial(ConnId conn);
 
-  void committed_of_client(EntryType type, std::span<const std::byte> body);
-  void connected(Index index, const ConnectBody& body);
-  void started(const StartBody& body);
-  void take_over();
-  void take_moved(std::uint32_t reign);
-  void serve_moved(Client& client, ClientSocket socket, std::uint64_t put);
-  void taken(std::span<const std::byte> body);
-  void told(Client& client, const ConnectBody& body);
-  void leave(Client& client);
-  bool holds_output_of(const Client& client) const noexcept {
-    return holds_output_ && client.moves();
-  }
-  bool adopt(Client& client, ClientSocket socket);
-  void take_unclaimed(ClientSocket socket, bool logged);
-  void step_down();
+  void woke() override { host_.woke(); }
+  void answered(const ResolvedBody& body) override;
+  void accept_pause_changed() override;
+  void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) override;
+  void gone(Client& client) override;
+
   void let_go();
-  static void on_keeper_end(int fd, short what, void* proxy);
   void watch_keeper();
 
   event_base* base_;
   const ProxyOptions options_;
-  std::function<void()> on_event_;
-  Batch batch_;
-  bool leading_ = false;
-  StrangerFn strangers_;
-  bool takes_strangers_ = false;
-  bool refuses_ = false;
-  bool paused_ = false;
-  bool read_again_ = false;  // of all clients: the batch was full, or they are new here
-  std::uint64_t queued_ = 0;
-  ProxyCounters counters_;
+  ProxyHost& host_;
+  Clients clients_;
+  replica::ActionLoop<ClientActionList> loop_;
+  std::vector<std::unique_ptr<Watch>> watches_;  // by descriptor
+  std::map<ConnId, std::unique_ptr<Dialing>> dialing_;
+  Strangers* strangers_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
   AcceptPause pause_;  // of all of them
-  ClientList clients_;
   Destinations destinations_;
   Names names_;
-  std::uint64_t last_asked_ = 0;   // number of the last connection that the own server has opened
-  std::vector<Client*> settling_;  // bytes of them were committed
-  std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
-  std::vector<ClientSocket> left_;     // of no client here, or not yet: the next leader's
   std::unique_ptr<SharedSockets> shared_;
   event keeper_event_{};  // its end; or when to try again to start one
   std::unique_ptr<MovedClients> moved_;
-  bool holds_output_ = false;
   bool takes_none_ = false;  // an earlier leader may still use the sockets
-  RoomFn room_;
 };
 
 }  // namespace crane::proxy

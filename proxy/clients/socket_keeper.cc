@@ -17,8 +17,7 @@
 
 #include "consensus/fabric/process.h"
 #include "dmt/base/futex.h"
-#include "proxy/clients/client_socket.h"
-#include "proxy/clients/listener.h"
+#include "proxy/clients/host_sockets.h"
 
 namespace crane::proxy {
 namespace {
@@ -87,7 +86,7 @@ int take_descriptor(int pidfd, int fd) noexcept {
     (void)futex_wait_for(&holder.holds, 1, kLookNs);
   }
   if (holder.holds.load() != 0) {
-    for (const int fd : clients) ClientSocket(fd).reset();  // KEEPER-1
+    for (const int fd : clients) host_socket(fd).reset();  // KEEPER-1
   }
   ::_exit(0);
 }

@@ -14,9 +14,9 @@ std::uint32_t now(std::uint32_t& word) noexcept {
 
 }  // namespace
 
-BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept {
+proxy::BacklogSpace backlog_room(dmt::Layout& w, std::uint16_t port) noexcept {
   // First: what is admitted from here on is at most counted twice.
-  BacklogRoom room{w.scheduler.applied_index.load(std::memory_order_acquire), UINT64_MAX};
+  proxy::BacklogSpace room{w.scheduler.applied_index.load(std::memory_order_acquire), UINT64_MAX};
   std::uint32_t f = now(w.scheduler.listeners);
   // A list that changes meanwhile may lead in a circle.
   for (std::uint32_t i = 0; f != 0 && f < dmt::kFilesMax && i < dmt::kFilesMax; ++i) {

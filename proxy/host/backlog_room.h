@@ -11,17 +11,13 @@
 #include <vector>
 
 #include "dmt/layout.h"
+#include "proxy/replica/clients/clients.h"
 #include "proxy/replica/status/serving_watch.h"
 
 namespace crane::node {
 
-struct BacklogRoom {
-  std::uint64_t applied;      // entries up to here are counted in the queue
-  std::uint64_t connections;  // that it takes beyond those; no limit where no socket listens
-};
-
-// Of several listeners on a port (SO_REUSEPORT) the fullest one's.
-BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
+// Of several listeners on a port (SO_REUSEPORT) the fullest one's; no limit where none listens.
+proxy::BacklogSpace backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
 // The listening sockets of the server, as they are now.
 std::vector<replica::ListenQueue> listen_queues(dmt::Layout& w);
 

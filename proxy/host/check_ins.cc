@@ -26,11 +26,13 @@ CheckIns::Connection::~Connection() {
 }
 
 CheckIns::CheckIns(event_base* base, int listener, Owner& owner)
-    : base_(base), owner_(owner), pause_(base, "processes of the server", [this] {
-        pause_.on() ? event_del(&listener_event_) : event_add(&listener_event_, nullptr);
-      }) {
+    : base_(base), owner_(owner), pause_(base, "processes of the server", *this) {
   event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
   event_add(&listener_event_, nullptr);
+}
+
+void CheckIns::accept_pause_changed() {
+  pause_.on() ? event_del(&listener_event_) : event_add(&listener_event_, nullptr);
 }
 
 CheckIns::~CheckIns() { event_del(&listener_event_); }

@@ -22,7 +22,7 @@
 
 namespace crane::node {
 
-class CheckIns {
+class CheckIns final : private proxy::AcceptPause::Owner {
  public:
   class Owner {
    public:
@@ -49,6 +49,8 @@ class CheckIns {
   std::size_t silent() const noexcept { return silent_.size(); }
 
  private:
+  void accept_pause_changed() override;
+
   struct Connection {
     Connection(CheckIns* of, int socket) : owner(of), fd(socket) {}
     ~Connection();

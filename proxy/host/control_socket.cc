@@ -20,10 +20,12 @@ constexpr int kBacklog = 16;
 }  // namespace
 
 ControlSocket::ControlSocket(event_base* base, Owner& owner)
-    : base_(base), owner_(owner), pause_(base, "requests", [this] {
-        owner_.woke();
-        if (fd_ >= 0) pause_.on() ? event_del(&event_) : event_add(&event_, nullptr);
-      }) {}
+    : base_(base), owner_(owner), pause_(base, "requests", *this) {}
+
+void ControlSocket::accept_pause_changed() {
+  owner_.woke();
+  if (fd_ >= 0) pause_.on() ? event_del(&event_) : event_add(&event_, nullptr);
+}
 
 Outcome ControlSocket::open(const std::string& path) {
   sockaddr_un address{};

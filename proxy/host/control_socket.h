@@ -20,7 +20,7 @@
 
 namespace crane::node {
 
-class ControlSocket {
+class ControlSocket final : private proxy::AcceptPause::Owner {
  public:
   class Owner {
    public:
@@ -49,6 +49,7 @@ class ControlSocket {
     event event_;
   };
 
+  void accept_pause_changed() override;
   void accept();
   void serve(const Connection& connection);
 

@@ -12,7 +12,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/sequence/output.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/replica/clients/client_socket.h"
 
 namespace crane::node {
 

@@ -23,7 +23,7 @@ HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
       proxy_(proxy),
       leadership_(leadership),
       owner_(owner),
-      forwarder_(base, [this] { owner_.woke(); }),
+      forwarder_(base, owner),
       role_hook_(base, file_.role_change),
       announce_(::event_new(base, -1, 0, on_announce, this)) {}
 
@@ -34,9 +34,7 @@ HostRole::~HostRole() {
 }
 
 bool HostRole::open() {
-  proxy_.set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
-    take_stranger(fd, port, peer);
-  });
+  proxy_.set_strangers(*this);
   if (file_.virtual_ip.empty()) return true;
   const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
   if (opened.ok()) {

@@ -26,13 +26,12 @@
 
 namespace crane::node {
 
-class HostRole {
+class HostRole final : private proxy::Strangers {
  public:
   using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
 
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // first, whatever an event brings
     // The replica cannot go on.
     virtual void fail(ExitStatus status, const std::string& why) = 0;
 
@@ -91,7 +90,7 @@ class HostRole {
   static void on_heard(int, short, void* role);
   void heard();
   void pass_clients_on(bool refuses);
-  void take_stranger(int fd, std::uint16_t port, const std::string& peer);
+  void take_stranger(int fd, std::uint16_t port, const std::string& peer) override;
 
   const Config& config_;
   const setup::GroupFile& file_;

@@ -14,10 +14,10 @@
 
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
-#include "proxy/host/action_loop.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/supervisor.h"
+#include "proxy/replica/action_loop.h"
 #include "proxy/replica/clients/port_questions.h"
 
 namespace crane::node {
@@ -59,7 +59,7 @@ class Listeners {
   Supervisor& supervisor_;
   Proposals& proposals_;
   replica::PortQuestions questions_;
-  ActionLoop<replica::ports::ActionList> loop_;
+  replica::ActionLoop<replica::ports::ActionList> loop_;
   std::vector<replica::ports::Seen> seen_;
   std::int64_t now_ns_ = 0;  // of the last step
 };

@@ -14,9 +14,9 @@
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/sequence/output.h"
-#include "proxy/host/action_loop.h"
 #include "proxy/host/config.h"
 #include "proxy/host/entry_counts.h"
+#include "proxy/replica/action_loop.h"
 #include "proxy/replica/check/cuts.h"
 #include "proxy/replica/role/leadership.h"
 
@@ -85,7 +85,7 @@ class LiveCheck {
   NodeMode& mode_;
   consensus::Consensus* group_ = nullptr;
   replica::Cuts machine_;
-  ActionLoop<replica::cuts::ActionList> loop_;
+  replica::ActionLoop<replica::cuts::ActionList> loop_;
   std::int64_t now_ns_ = 0;   // of the last step
   proxy::Evidence evidence_;  // of the last cut
   Diverged diverged_;

@@ -46,7 +46,7 @@ void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
   hash_.bytes(conn, bytes);
   proxy::Destination to;
   if (recorder_ == nullptr || !proxy::read_destination(bytes, to)) return;
-  recorder_->connected(conn, to.request.peer.port, to.name());
+  recorder_->connected(conn, to.request.peer.port, proxy::name_of(to));
   recorder_->bytes(conn, bytes);
 }
 

@@ -91,9 +91,13 @@ bool Proposals::start(std::int64_t now_ns) {
   return true;
 }
 
-void Proposals::propose_inputs() {
+void Proposals::propose_inputs(std::int64_t now_ns) {
   if (proxy_.batch().empty()) return;
-  if (proxy_.propose_inputs(grants_.input_grant()).ok()) grants_.input_proposed();
+  const auto propose_one = [this, now_ns](EntryType type, GrantTurns grant,
+                                          std::span<const std::byte> body) {
+    return propose(type, grant, body, now_ns);
+  };
+  if (proxy_.propose_inputs(grants_.input_grant(), propose_one).ok()) grants_.input_proposed();
 }
 
 void Proposals::propose_grants(Index applied, std::int64_t now_ns) {

@@ -51,7 +51,7 @@ class Proposals {
   // The lead is another's.
   void pause() noexcept { grants_.pause(); }
   // What clients sent.
-  void propose_inputs();
+  void propose_inputs(std::int64_t now_ns);
   // BUBBLE and TIME.  `applied`: the own server's.
   void propose_grants(Index applied, std::int64_t now_ns);
   // Something of that has changed since, or an outage is over: clients are read now, as what ended

@@ -11,9 +11,9 @@
 #include "dmt/base/ids.h"
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
-#include "proxy/host/action_loop.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/proposals.h"
+#include "proxy/replica/action_loop.h"
 #include "proxy/replica/role/leadership.h"
 #include "proxy/replica/role/service.h"
 
@@ -76,7 +76,7 @@ class Service {
   Proposals& proposals_;
   HostRole* const host_;
   replica::service::Service machine_;
-  ActionLoop<replica::service::ActionList> loop_;
+  replica::ActionLoop<replica::service::ActionList> loop_;
   Index applied_{};  // of this round
   std::int64_t now_ns_ = 0;
 };

@@ -12,7 +12,7 @@
 
 #include "dmt/layout.h"
 #include "dmt/stall.h"
-#include "proxy/host/action_loop.h"
+#include "proxy/replica/action_loop.h"
 #include "proxy/replica/check/stalls.h"
 
 namespace crane::node {
@@ -70,7 +70,7 @@ class StallWatch {
   ReplicaServer& server_;
   Proposals& proposals_;
   replica::Stalls machine_;
-  ActionLoop<replica::stalls::ActionList> loop_;
+  replica::ActionLoop<replica::stalls::ActionList> loop_;
   std::int64_t now_ns_ = 0;  // of the last step
   std::vector<AttachBody> arrived_;
   const char* diverged_ = nullptr;

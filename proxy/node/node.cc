@@ -171,7 +171,7 @@ void Node::look_for_memory() {
 void Node::propose_inputs() {
   const bool all = leadership_.waits_for_inputs() && proxy_->leading() &&
                    proxy_->read_all(leadership_.outages());
-  proposals_->propose_inputs();
+  proposals_->propose_inputs(now_ns_);
   if (!all || !proxy_->batch().empty()) return;
   const std::int64_t behind_ns = leadership_.resume_time(now_ns_);
   if (behind_ns < kReportBehindNs) return;

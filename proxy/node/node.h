@@ -25,6 +25,7 @@
 #include "consensus/consensus.h"
 #include "proxy/clients/server.h"
 #include "proxy/host/agreed.h"
+#include "proxy/host/clients_host.h"
 #include "proxy/host/config.h"
 #include "proxy/host/control_socket.h"
 #include "proxy/host/event_loop.h"
@@ -197,6 +198,7 @@ class Node final : public EventLoop::Owner,
   replica::ProgressReporter progress_;
   std::unique_ptr<Recovery> recovery_;
   std::unique_ptr<ReplicaServer> server_;
+  std::unique_ptr<ClientsHost> clients_host_;
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<HostRole> host_;  // none: a crane-run has started this node
   std::unique_ptr<Proposals> proposals_;

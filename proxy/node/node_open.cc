@@ -13,11 +13,9 @@
 
 #include "checkpoint/fault_points.h"
 #include "dmt/base/assert.h"
-#include "dmt/base/path_below.h"
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
 #include "proxy/clients/tuning.h"
-#include "proxy/host/backlog_room.h"
 #include "proxy/host/consensus_options.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/recovered_clients.h"
@@ -36,28 +34,11 @@ void leave_at_once() noexcept {
   ::_exit(code(ExitStatus::kFenced));
 }
 
-// The innermost of the directories that are bound, as the server sees them.
-proxy::HostPath find_socket(const std::vector<setup::Bind>& binds, std::string_view path) {
-  proxy::HostPath found;
-  std::size_t longest = 0;
-  for (const setup::Bind& bind : binds) {
-    const std::string_view below = path_below(bind.target, path);
-    if (below.empty() || bind.target.size() <= longest) continue;
-    longest = bind.target.size();
-    found = {bind.source, std::string(below)};
-  }
-  return found;
-}
-
 proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& config, bool member) {
   proxy::ProxyOptions options;
   options.opens = member;
   options.shares_listeners = !config.host;
   const auto outbound = setup::parse_outbound(config.outbound).value_or(setup::Outbound{});
-  options.allows = [outbound](const crane::VirtualAddress& to) { return outbound.allows(to); };
-  options.find_socket = [binds = config.binds](std::string_view path) {
-    return find_socket(binds, path);
-  };
   options.resolver.server =
       setup::parse_resolver(config.resolver).value_or(crane::VirtualAddress{});
   options.resolver.only_files = !outbound.any && outbound.only.empty();
@@ -143,17 +124,10 @@ bool Node::open_server() {
 
 void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   dmt::Layout& layout = server_->layout();
+  clients_host_ = std::make_unique<ClientsHost>(config_, *server_);
   proxy_ = std::make_unique<proxy::Proxy>(
-      loop_.base(), proxy_options(layout, config_, mode_.member()),
-      [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
-        return proposals_->propose(type, grant, body, now_ns_);
-      },
-      [this] { server_->node_awake(); });
+      loop_.base(), proxy_options(layout, config_, mode_.member()), *clients_host_);
   if (sockets) proxy_->share(std::move(sockets));
-  proxy_->set_room([this](std::uint16_t port) {
-    const BacklogRoom room = backlog_room(server_->layout(), port);
-    return proxy::BacklogSpace{room.applied, room.connections};
-  });
   if (config_.host) {
     host_ = std::make_unique<HostRole>(loop_.base(), config_, *proxy_, leadership_, *this);
     host_->keep_connections();

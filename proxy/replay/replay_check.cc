@@ -90,7 +90,7 @@ void ReplayCheck::output(const OutputHeader& header, std::span<const std::byte> 
     case OutputType::kConnect: {
       Destination to;
       if (read_destination(bytes, to)) {
-        connected(ConnId{header.conn}, to.request.peer.port, to.name());
+        connected(ConnId{header.conn}, to.request.peer.port, name_of(to));
       }
       return written(header.conn, bytes);
     }

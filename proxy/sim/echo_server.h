@@ -17,7 +17,7 @@
 #include "dmt/base/ids.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
-#include "proxy/clients/connection.h"
+#include "proxy/replica/clients/connection.h"
 
 namespace crane::proxy::sim {
 

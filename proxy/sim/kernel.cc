@@ -93,9 +93,24 @@ void Kernel::release(SimSocket& socket, Process by) {
   changed();
 }
 
+Kernel::Edges Kernel::edges_of(int fd) const {
+  const SimSocket& s = socket_of(fd);
+  const std::uint64_t ends = (s.fin_received ? 1 : 0) + (s.reset() ? 1 : 0);
+  const std::uint64_t unacknowledged = s.put.size() - s.acked;
+  return {s.received.size() + ends, s.acked + (s.reset() ? 1 : 0), ends > 0,
+          s.reset() || unacknowledged < kSendBuffer};
+}
+
 bool Kernel::is_inside(Process process) const {
   const auto found = tables_.find(process);
   return found != tables_.end() && !found->second.inside.empty();
+}
+
+void Kernel::may_stop(Process process) {
+  Table& table = tables_[process];
+  if (interruptible_ && table.inside.empty() && hooks_.stops(process)) {
+    table.inside.emplace_back([] {});
+  }
 }
 
 void Kernel::resumed(Process process) {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "dmt/base/ids.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/replica/clients/client_socket.h"
 #include "proxy/sim/mutant.h"
 
 namespace crane::proxy::sim {
@@ -48,6 +48,7 @@ using Process = std::pair<unsigned, std::uint32_t>;
 
 class Kernel final : public SocketCalls {
  public:
+  static constexpr std::uint16_t kPort = 80;
   static constexpr std::uint64_t kReceiveBuffer = 4096, kSendBuffer = 2048;
 
   struct Hooks {
@@ -81,9 +82,18 @@ class Kernel final : public SocketCalls {
   // While none is stopped inside a call.
   void interruptible(bool on) { interruptible_ = on; }
   bool is_inside(Process process) const;
+  // Here, where it is in no call: it is inside as well until it is continued.
+  void may_stop(Process process);
   void resumed(Process process);
 
-  SocketId id_of(int fd) const { return descriptors_.at(fd).socket->id; }
+  // What epoll sees of a socket: either changes with each of its edges.
+  struct Edges {
+    std::uint64_t input = 0;   // of the client's bytes, FIN and reset
+    std::uint64_t output = 0;  // of its acknowledgements
+    bool ends = false;         // the FIN or a reset is there
+    bool takes_output = false;
+  };
+  Edges edges_of(int fd) const;
   const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
 
   // --- SocketCalls
@@ -96,6 +106,8 @@ class Kernel final : public SocketCalls {
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override;
   std::optional<SocketState> state(int fd, bool connected_here) noexcept override;
+  SocketId id(int fd) noexcept override { return descriptors_.at(fd).socket->id; }
+  std::uint16_t local_port(int) noexcept override { return kPort; }
 
  private:
   struct Descriptor {

@@ -20,8 +20,10 @@ enum class Mutant : int {
   kNotLogged,      // no replica says that a connection is in the log
   kNoKeeper,       // sockets die with their process
   kServeDeposed,   // CLIENT-2: a deposed leader gives the right to write up, and goes on
+  kForgetEnd,      // a FIN that came with bytes is not looked for behind them
+  kReleaseEarly,   // TABLE-1: a slot is free before its connection's socket is closed
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kServeDeposed) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kReleaseEarly) + 1;
 const char* name(Mutant mutant);
 
 }  // namespace crane::proxy::sim

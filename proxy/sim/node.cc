@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "dmt/base/assert.h"
-#include "proxy/clients/encode.h"
 #include "proxy/sim/group.h"
 
 namespace crane::proxy::sim {
@@ -14,21 +13,54 @@ namespace core = consensus::core;
 
 namespace {
 
-constexpr std::uint16_t kPort = 80;
-constexpr std::size_t kTailLook = 64;  // as in tuning.h, for small worlds
+constexpr std::size_t kTailLook = 64;  // for small worlds
 constexpr unsigned kSkipped = 300;     // of a thousand things to do, left for the next turn
+
+ClientMutant of_clients(Mutant mutant) {
+  switch (mutant) {
+    case Mutant::kDropOutput:
+      return ClientMutant::kDropOutput;
+    case Mutant::kTellEarly:
+      return ClientMutant::kTellEarly;
+    case Mutant::kLoseUnclaimed:
+      return ClientMutant::kLoseUnclaimed;
+    case Mutant::kNotLogged:
+      return ClientMutant::kNotLogged;
+    case Mutant::kForgetEnd:
+      return ClientMutant::kForgetEnd;
+    default:
+      return ClientMutant::kNone;
+  }
+}
 
 }  // namespace
 
 Node::Node(Group& group, unsigned id)
-    : group_(group),
-      id_(id),
-      batch_([this](EntryType type, GrantTurns grant,
-                    std::span<const std::byte> body) { return propose_entry(type, grant, body); },
-             [](Opener&) {}),
-      server_(group.options().send_buffer) {}
+    : group_(group), id_(id), server_(group.options().send_buffer) {}
 
 bool Node::inside() const { return group_.kernel().is_inside(process_); }
+
+void Node::run() {
+  while (!inside()) {
+    if (next_ == actions_.size()) {
+      next_ = 0;
+      if (!take_actions()) break;
+    }
+    std::visit([this](auto& action) { carry_out(action); }, actions_[next_++]);
+    group_.kernel().may_stop(process_);
+  }
+  if (!inside() && std::exchange(gives_right_up_, false)) right_->stop_writing();
+}
+
+bool Node::take_actions() {
+  if (!clients_->take_actions(actions_)) return false;
+  if (group_.mutant() == Mutant::kReleaseEarly) {
+    std::stable_partition(actions_.begin(), actions_.end(), [](const ClientAction& action) {
+      return std::holds_alternative<client_actions::Release>(action);
+    });
+  }
+  return true;
+}
 
 // --- the process ---------------------------------------------------------------------------------
 
@@ -39,20 +71,28 @@ void Node::started() {
   CRANE_ASSERT(table.ok());
   table_ = std::move(table).value();
   right_.emplace(table_->memory(), name_of(process_), group_.processes());
+  ClientOptions options;
+  options.connection = group_.options();
+  options.tail_look = kTailLook;
+  clients_.emplace(options, of_clients(group_.mutant()));
+  clients_->share(*table_);
+  clients_->add_port(Kernel::kPort, Kernel::kPort);
+  clients_->set_listening(Kernel::kPort, true, false);
   group_.kernel().started(process_);
 }
 
 // Nothing is closed: the keeper has the same descriptors.
 void Node::ended() {
   if (!runs_) return;
-  runs_ = leads_ = serving_ = turn_planned_ = server_planned_ = false;
-  batch_.clear();
-  for (const auto& client : clients_) (void)client->surrender().release();
-  for (ClientSocket& socket : left_) (void)socket.release();
-  for (ClientSocket& socket : unclaimed_) (void)socket.release();
-  clients_.clear();
-  left_.clear();
-  unclaimed_.clear();
+  runs_ = leads_ = turn_planned_ = server_planned_ = false;
+  for (ClientSocket& socket : clients_->surrender_all()) (void)socket.release();
+  for (; next_ < actions_.size(); ++next_) {
+    auto* const close = std::get_if<client_actions::Close>(&actions_[next_]);
+    if (close != nullptr) (void)close->socket.release();
+  }
+  gives_right_up_ = false;
+  clients_.reset();
+  watches_.clear();
   inputs_.clear();
   restored_at_.reset();
   restored_written_.clear();
@@ -62,8 +102,10 @@ void Node::ended() {
   group_.kernel().died(process_);
 }
 
+// What its sockets did not give inside the call they give now: each rings again.
 void Node::resumed() {
   group_.kernel().resumed(process_);
+  for (auto& [fd, watch] : watches_) watch.input = watch.output = std::nullopt;
   wake(0);
 }
 
@@ -81,9 +123,10 @@ void Node::delivered(const core::Entry& entry) {
   inputs_.push_back(index);
   plan_server();
   if (entry.type < core::kOwnTypesMin) {
-    hear(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
+    clients_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
+    run();
   }
-  if (serving_ || leads_) wake(group_.random().between(2'000, 60'000));
+  if (serves() || leads_) wake(group_.random().between(2'000, 60'000));
 }
 
 // The server is brought back to where it stood behind that entry, as from a checkpoint.
@@ -95,49 +138,9 @@ void Node::restore_at(std::uint64_t index) {
     if (!entry.of_core) server_.admit(entry.type, Index{i}, entry.body, [](auto&&...) {});
   }
   for (const auto& [conn, open] : server_.connections()) {
-    Client& client = add(std::make_unique<Client>(kPort, group_.options()));
-    client.conn = ConnId{conn};
-    client.id = open.opened.socket;
-    client.slot = open.opened.slot;
-    client.committed = true;
-    client.restore(open.progress);
-    restored_written_[client.id] = open.progress.written;
+    clients_->restore(ConnId{conn}, open.opened, open.progress, {});
+    restored_written_[open.opened.socket] = open.progress.written;
   }
-}
-
-// As Proxy::committed().
-void Node::hear(EntryType type, Index index, std::span<const std::byte> body) {
-  ConnectBody connect;
-  if (type == EntryType::kConnect && read_body(body, connect)) return connected(index, connect);
-  ConnBody about;
-  if (type == EntryType::kStart || !read_body(body, about)) return;
-  Client* client = find(value(about.conn));
-  if (client == nullptr) return;
-  WindowBody window;
-  if (type == EntryType::kData) {
-    client->committed_data(body.size() - sizeof(DataBody));
-    client->settles = client->serves();
-  } else if (type == EntryType::kShutdown) {
-    client->committed_shutdown();
-  } else if (type == EntryType::kReset) {
-    client->committed_reset();
-  } else if (type == EntryType::kWindow && read_body(body, window)) {
-    client->committed_window(window.total);
-  }
-}
-
-void Node::connected(Index index, const ConnectBody& body) {
-  if (group_.mutant() != Mutant::kNotLogged) table_->set_logged(body.slot, body.socket);
-  if (Client* own = find(value(index))) {
-    own->committed = true;
-    return;
-  }
-  if (!table_->put_of(body.slot, body.socket)) return;
-  Client& client = add(std::make_unique<Client>(kPort, group_.options()));
-  client.conn = ConnId{value(index)};
-  client.id = body.socket;
-  client.slot = body.slot;
-  client.committed = true;
 }
 
 void Node::plan_server() {
@@ -168,57 +171,23 @@ void Node::run_server() {
     if (inside()) break;
   }
   plan_server();
-  if (leads_ || serving_) return wake(group_.random().between(2'000, 60'000));
+  if (leads_ || serves()) return wake(group_.random().between(2'000, 60'000));
   tend();
 }
 
-// As Proxy::output().
 void Node::output(const OutputHeader& header, std::span<const std::byte> bytes) {
-  Client* client = find(header.conn);
-  if (client == nullptr) return;
-  if (header.type == OutputType::kBytes) {
-    (void)client->write(header.argument, bytes, batch_);
-  } else if (header.type == OutputType::kShutdown) {
-    (void)client->shut_down(batch_);
-  } else if (header.type == OutputType::kClose) {
-    (void)client->close(header.argument != 0, batch_);
-  } else if (header.type == OutputType::kConsumed) {
-    return client->consumed(header.argument);
-  }
-  if (client->queued() > group_.options().send_buffer) {
-    group_.cluster().violate("TAIL: replica " + std::to_string(id_) + " keeps " +
-                             std::to_string(client->queued()) + " bytes of one connection");
-  }
-  write_done(*client);
-}
-
-void Node::write_done(Client& client) {
-  if (!serving_) {
-    if (group_.mutant() == Mutant::kDropOutput) {
-      client.put_by_other(client.put() + client.queued());
-    }
-    return trim(client);
-  }
-  if (inside()) return;
-  if (client.fd() >= 0) return tell_put(client);
-  if (client.finished()) forget(client);
-}
-
-void Node::tell_put(Client& client) {
-  const bool early = group_.mutant() == Mutant::kTellEarly;
-  table_->set_put(client.slot, client.put() + (early ? client.queued() : 0));
-}
-
-void Node::trim(Client& client) {
-  if (client.queued() < client.look_at + kTailLook) return;
-  if (const auto put = table_->put_of(client.slot, client.id)) client.put_by_other(*put);
-  client.look_at = client.queued();
+  clients_->output(header, Pieces(&bytes, 1), false);
+  run();
+  const Client* client = clients_->find(ConnId{header.conn});
+  if (client == nullptr || client->queued() <= group_.options().send_buffer) return;
+  group_.cluster().violate("TAIL: replica " + std::to_string(id_) + " keeps " +
+                           std::to_string(client->queued()) + " bytes of one connection");
 }
 
 // --- turns of the leader -------------------------------------------------------------------------
 
 void Node::look() {
-  if (leads_ || serving_ || (runs_ && group_.kernel().released(process_))) {
+  if (leads_ || serves() || (runs_ && group_.kernel().released(process_))) {
     wake(group_.random().between(2'000, 200'000));
   }
 }
@@ -235,39 +204,57 @@ void Node::wake(std::uint64_t delay_ns) {
 }
 
 void Node::turn() {
-  if (!leads_ && !serving_) return tend();
-  if (!serving_) return try_to_lead();
-  sweep();
+  run();  // what the process had to do when it was stopped
+  if (inside()) return;
+  if (!leads_ && !serves()) return tend();
+  if (!serves()) return try_to_lead();
   bool again = accept_one();
   again = serve_clients() || again;
   if (!inside()) again = propose() || again;
-  if (serving_ && !inside()) settle();
+  if (serves() && !inside()) clients_->settle();
+  run();
+  again = again || !clients_->batch().empty();
   if (again || inside()) wake(group_.random().between(2'000, 100'000));
 }
 
+// The sockets that ring, but for some that do so in the next turn.
 bool Node::serve_clients() {
+  std::vector<int> watched;
+  for (const auto& [fd, watch] : watches_) watched.push_back(fd);
   bool again = false;
-  for (std::size_t i = clients_.size(); i-- > 0 && !inside();) {
-    Client& client = *clients_[i];
-    if (group_.random().chance(kSkipped)) {
-      again = true;
-      continue;
-    }
-    again = client.read(batch_) == Connection::Read::kSome || again;
-    const std::size_t queued = client.queued();
-    if (queued > 0 && !inside()) (void)client.flush(batch_);
-    again = again || client.queued() != queued;
-    write_done(client);
-  }
+  for (const int fd : watched) again = (!inside() && ring(fd)) || again;
   return again;
 }
 
+bool Node::ring(int fd) {
+  const auto found = watches_.find(fd);
+  if (found == watches_.end()) return false;
+  Watch& watch = found->second;
+  const Kernel::Edges edges = group_.kernel().edges_of(fd);
+  const bool reads = watch.input != edges.input;
+  const bool writes = watch.writing && edges.takes_output && watch.output != edges.output;
+  if ((!reads && !writes) || group_.random().chance(kSkipped)) return reads || writes;
+  if (reads) {
+    watch.input = edges.input;
+    clients_->readable(*watch.client, edges.ends);
+  } else {
+    watch.output = edges.output;
+    clients_->writable(*watch.client);
+  }
+  run();
+  return true;
+}
+
+void Node::carry_out(const client_actions::WatchWriting& a) {
+  Watch& watch = watches_.at(a.fd);
+  watch.writing = a.on;
+  watch.output.reset();
+}
+
 bool Node::accept_one() {
-  const bool waits = !unclaimed_.empty() || group_.kernel().waits_for_accept();
+  const bool waits = clients_->has_unclaimed(Kernel::kPort) || group_.kernel().waits_for_accept();
   if (!waits || group_.random().chance(kSkipped)) return waits;
-  if (!unclaimed_.empty()) {
-    ClientSocket socket = std::move(unclaimed_.front());
-    unclaimed_.pop_front();
+  if (ClientSocket socket = clients_->next_unclaimed(Kernel::kPort)) {
     take_client(std::move(socket));
     return true;
   }
@@ -277,21 +264,21 @@ bool Node::accept_one() {
 }
 
 void Node::take_client(ClientSocket socket) {
-  const int fd = socket.fd();
-  ConnectBody body{};
-  body.port = kPort;
-  body.peer.port = static_cast<std::uint16_t>(group_.kernel().socket_of(fd).client);
-  body.socket = group_.kernel().id_of(fd);
-  Client& client = add(std::make_unique<Client>(std::move(socket), kPort, group_.options()));
-  client.id = body.socket;
-  client.slot = body.slot = table_->claim(client.id);
-  batch_.add_connect(client, body);
+  SocketSeen seen;
+  seen.peer.port = static_cast<std::uint16_t>(group_.kernel().socket_of(socket.fd()).client);
+  seen.id = socket.id();
+  seen.slot = table_->claim(seen.id);
+  clients_->accepted(Kernel::kPort, std::move(socket), seen);
+  run();
 }
 
 bool Node::propose() {
-  if (batch_.empty()) return false;
+  if (clients_->batch().empty()) return false;
   if (group_.random().chance(kSkipped)) return true;
-  (void)batch_.propose_all(1);
+  (void)clients_->propose(
+      1, [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+        return propose_entry(type, grant, body);
+      });
   group_.cluster().carry_on(id_);
   return true;
 }
@@ -304,17 +291,6 @@ Result<Index> Node::propose_entry(EntryType type, GrantTurns grant,
   proposal.stamp_ns = group_.cluster().world().now_ns();
   proposal.payload = body;
   return group_.cluster().propose(id_, proposal);
-}
-
-void Node::settle() {
-  for (std::size_t i = clients_.size(); i-- > 0 && !inside();) {
-    if (std::exchange(clients_[i]->settles, false)) clients_[i]->drop_committed();
-  }
-}
-
-// What a call has left undone in which this process was stopped.
-void Node::sweep() {
-  for (std::size_t i = clients_.size(); i-- > 0;) write_done(*clients_[i]);
 }
 
 // --- changes of the leader -----------------------------------------------------------------------
@@ -330,6 +306,7 @@ void Node::leads(View view, bool on) {
 bool Node::propose_start() {
   StartBody body{};
   body.leader = id_;
+  body.resets = Resets::kNone;
   const Result<Index> index = propose_entry(EntryType::kStart, 1, bytes_of(body));
   if (index.ok()) start_ = value(index.value());
   group_.cluster().carry_on(id_);
@@ -353,123 +330,44 @@ void Node::try_to_lead() {
   wake(0);
 }
 
-// As Proxy::take_over().
 void Node::take_over() {
   Kernel& kernel = group_.kernel();
-  if (kernel.released(process_)) let_go();
-  serving_ = true;
-  std::map<SocketId, ClientSocket> found;
-  for (const int fd : kernel.collect(process_)) {
-    found.emplace(kernel.id_of(fd), ClientSocket(fd, kernel));
-  }
-  for (ClientSocket& socket : left_) {
-    const SocketId id = kernel.id_of(socket.fd());
-    found.emplace(id, std::move(socket));
-  }
-  left_.clear();
-  const std::vector<SocketId> logged = table_->logged_sockets();
-  std::vector<std::uint32_t> slots;
-  std::uint64_t adopted = 0;
-  for (std::size_t i = clients_.size(); i-- > 0;) {
-    Client& client = *clients_[i];
-    ClientSocket socket;
-    if (const auto its = found.find(client.id); its != found.end()) {
-      socket = std::move(its->second);
-      found.erase(its);
-    }
-    const std::uint32_t slot = client.slot;
-    if (!adopt(client, std::move(socket))) continue;
-    slots.push_back(slot);
-    ++adopted;
-  }
-  table_->keep_only(slots);
-  for (auto& [id, socket] : found) {
-    take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
-  }
+  let_go_if_released();
+  std::vector<ClientSocket> sockets;
+  for (const int fd : kernel.collect(process_)) sockets.emplace_back(fd, kernel);
+  clients_->collected(std::move(sockets));
+  clients_->lead(0, false);
+  run();
   for (const auto& [conn, open] : server_.connections()) {
-    if (find(conn) != nullptr) continue;
-    Opener lost{ConnId{conn}};
-    batch_.add_reset(lost);
+    clients_->reset_unless_known(ConnId{conn});
   }
+  const std::uint64_t unclaimed = clients_->has_unclaimed(Kernel::kPort) ? 1 : 0;
+  const std::uint64_t adopted = clients_->counters().last_adopted;
   group_.count(Count::kTakeOvers, adopted > 0 ? 1 : 0);
   group_.count(Count::kAdopted, adopted);
+  group_.count(Count::kUnclaimed, unclaimed);
   group_.cluster().tell("replica %u takes %llu clients over", id_,
                         static_cast<unsigned long long>(adopted));
 }
 
-bool Node::adopt(Client& client, ClientSocket socket) {
-  const Connection::Adopted how = client.serve(std::move(socket), batch_);
-  if (how == Connection::Adopted::kServed) {
-    tell_put(client);
-    return true;
-  }
-  client.slot = kNoTableSlot;
-  if (client.finished()) forget(client);
-  return false;
-}
-
-void Node::take_unclaimed(ClientSocket socket, bool logged) {
-  if (group_.mutant() == Mutant::kLoseUnclaimed) return;
-  const std::optional<SocketState> state = socket.state(false);
-  if (!logged && state && state->taken == 0 && state->put == 0 && !state->output_ended) {
-    group_.count(Count::kUnclaimed);
-    unclaimed_.push_back(std::move(socket));
-    return;
-  }
-  socket.reset();
-}
-
-// As Proxy::step_down().
 void Node::step_down() {
-  right_->stop_writing();
-  if (!serving_ || group_.mutant() == Mutant::kServeDeposed) return;
-  serving_ = false;
-  batch_.clear();
-  for (ClientSocket& socket : unclaimed_) left_.push_back(std::move(socket));
-  unclaimed_.clear();
-  for (std::size_t i = clients_.size(); i-- > 0;) {
-    Client& client = *clients_[i];
-    client.settles = false;
-    client.look_at = 0;
-    if (client.committed) {
-      client.follow();
-      continue;
-    }
-    left_.push_back(client.surrender());
-    forget(client);
-  }
+  if (group_.mutant() == Mutant::kServeDeposed) return right_->stop_writing();
+  if (serves()) clients_->follow();
+  gives_right_up_ = true;
+  run();
 }
 
 void Node::tend() {
-  if (group_.kernel().released(process_)) let_go();
-  for (std::size_t i = clients_.size(); i-- > 0;) {
-    Client& client = *clients_[i];
-    if (client.server_closed() && !table_->put_of(client.slot, client.id)) forget(client);
-  }
+  if (inside()) return;
+  let_go_if_released();
+  clients_->prune();
+  run();
 }
 
-void Node::let_go() {
-  for (const auto& client : clients_) client->let_go();
-  left_.clear();
+void Node::let_go_if_released() {
+  if (!group_.kernel().released(process_)) return;
+  clients_->let_go();
   group_.kernel().none_left(process_);
-}
-
-// --- the list ------------------------------------------------------------------------------------
-
-Node::Client* Node::find(std::uint64_t conn) {
-  for (const auto& client : clients_) {
-    if (value(client->conn) == conn) return client.get();
-  }
-  return nullptr;
-}
-
-Node::Client& Node::add(std::unique_ptr<Client> client) {
-  return *clients_.emplace_back(std::move(client));
-}
-
-void Node::forget(Client& client) {
-  if (serving_) table_->release(client.slot);  // TABLE-1
-  std::erase_if(clients_, [&client](const auto& c) { return c.get() == &client; });
 }
 
 }  // namespace crane::proxy::sim

@@ -3,10 +3,11 @@
 // One replica of a simulated group, above its core: the server, the connections of clients, and
 // their change from leader to leader.
 //
-// Connection, OutputTail, Batch, WriterRight and ConnectionTable are the production code.  What
-// Proxy (proxy/clients/server.h) does in an event loop is done here in turns of random order:
-// accept, read, write, propose, drop.  Between any two of them, and inside each call that changes a
-// socket, the process may be stopped or killed.
+// What it decides about clients is Clients, the production code, with its Connections, the
+// ConnectionTable and the WriterRight.  What Proxy (proxy/clients/server.h) does in an event loop
+// is done here in turns of random order: accept, read, write, propose, drop.  Between any two of
+// them, behind each action of Clients, and inside each call that changes a socket, the process may
+// be stopped or killed.
 //
 // Threads: one.
 
@@ -18,10 +19,9 @@
 #include <vector>
 
 #include "consensus/core/step.h"
-#include "proxy/clients/batch.h"
-#include "proxy/clients/connection.h"
 #include "proxy/clients/connection_table.h"
 #include "proxy/clients/writer_right.h"
+#include "proxy/replica/clients/clients.h"
 #include "proxy/sim/echo_server.h"
 #include "proxy/sim/kernel.h"
 
@@ -46,58 +46,59 @@ class Node {
   // A client's socket has changed: it looks what there is to do.
   void look();
   Process process() const { return process_; }
-  bool serves() const { return serving_; }
-  std::size_t connections() const { return clients_.size(); }
+  bool serves() const { return clients_ && clients_->leading(); }
+  std::size_t connections() const { return clients_ ? clients_->size() : 0; }
   // Whether this process has recovered at a place that is too late to go on with the socket, whose
   // connection the server has closed at `closed_at`; 0: it has not.
   bool lacks(const SimSocket& socket, std::uint64_t closed_at) const;
 
  private:
-  // As Client in client_list.h.
-  struct Client final : Connection {
-    using Connection::Connection;
-    SocketId id{};
-    std::uint32_t slot = kNoTableSlot;
-    bool committed = false;
-    bool settles = false;
-    std::size_t look_at = 0;
+  // A socket that rings when it changes, as epoll's edges.
+  struct Watch {
+    Client* client = nullptr;
+    std::optional<std::uint64_t> input, output;  // as of the last ring; none: it rings at once
+    bool writing = false;
   };
 
   // --- the log and the server
   void restore_at(std::uint64_t index);
-  void hear(EntryType type, Index index, std::span<const std::byte> body);
-  void connected(Index index, const ConnectBody& body);
   void plan_server();
   void run_server();
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
-  void write_done(Client& client);
-  void tell_put(Client& client);
-  void trim(Client& client);
 
   // --- turns of the leader
   void wake(std::uint64_t delay_ns);
   void turn();
   bool serve_clients();
+  bool ring(int fd);
   bool accept_one();
   void take_client(ClientSocket socket);
   bool propose();
-  void settle();
-  void sweep();
 
   // --- changes of the leader
   void try_to_lead();
   bool propose_start();
   void take_over();
-  bool adopt(Client& client, ClientSocket socket);
-  void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
   void tend();
-  void let_go();
+  void let_go_if_released();
+
+  // Carries out what Clients asks for, as far as the process is not stopped meanwhile.
+  void run();
+  bool take_actions();
+  void carry_out(client_actions::Close& action) { action.socket.close(); }
+  void carry_out(const client_actions::SetPut& a) { table_->set_put(a.slot, a.put); }
+  void carry_out(const client_actions::SetLogged& a) { table_->set_logged(a.slot, a.socket); }
+  void carry_out(const client_actions::Release& a) { table_->release(a.slot); }
+  void carry_out(const client_actions::KeepOnly& a) { table_->keep_only(a.slots); }
+  void carry_out(const client_actions::Watch& a) { watches_[a.fd] = {a.client, {}, {}, false}; }
+  void carry_out(const client_actions::WatchWriting& a);
+  void carry_out(const client_actions::Unwatch& a) { watches_.erase(a.fd); }
+  // All that comes is accepted, and no message is for anyone here.
+  template <typename Other>
+  void carry_out(const Other&) {}
 
   bool inside() const;
-  Client* find(std::uint64_t conn);
-  Client& add(std::unique_ptr<Client> client);
-  void forget(Client& client);
   Result<Index> propose_entry(EntryType type, GrantTurns grant, std::span<const std::byte> body);
 
   Group& group_;
@@ -106,14 +107,14 @@ class Node {
   bool runs_ = false;
   std::unique_ptr<ConnectionTable> table_;
   std::optional<WriterRight> right_;
-  Batch batch_;
-  std::vector<std::unique_ptr<Client>> clients_;
-  std::vector<ClientSocket> left_;      // of clients whose CONNECT had no place in the log yet
-  std::deque<ClientSocket> unclaimed_;  // accepted by an earlier leader in vain
-  View view_{};                         // in which it leads, or has led
-  bool leads_ = false;                  // the log
-  bool serving_ = false;                // .. and clients
-  std::uint64_t start_ = 0;             // index of this reign's START, once proposed
+  std::optional<Clients> clients_;
+  ClientActionList actions_;      // being carried out
+  std::size_t next_ = 0;          // .. from here on
+  bool gives_right_up_ = false;   // behind them
+  std::map<int, Watch> watches_;  // by descriptor
+  View view_{};                   // in which it leads, or has led
+  bool leads_ = false;            // the log
+  std::uint64_t start_ = 0;       // index of this reign's START, once proposed
   bool turn_planned_ = false;
 
   EchoServer server_;

@@ -60,11 +60,13 @@ struct HttpService::Reply {
 };
 
 HttpService::HttpService(event_base* base, const Config& config, Owner& owner)
-    : base_(base), config_(config), owner_(owner), pause_(base, "its clients", [this] {
-        if (listener_ == nullptr) return;
-        pause_.on() ? evconnlistener_disable(listener_) : evconnlistener_enable(listener_);
-      }) {
+    : base_(base), config_(config), owner_(owner), pause_(base, "its clients", *this) {
   listen();
+}
+
+void HttpService::accept_pause_changed() {
+  if (listener_ == nullptr) return;
+  pause_.on() ? evconnlistener_disable(listener_) : evconnlistener_enable(listener_);
 }
 
 HttpService::~HttpService() { service_of_process = nullptr; }

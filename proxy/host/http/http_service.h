@@ -36,7 +36,7 @@
 
 namespace crane::node {
 
-class HttpService {
+class HttpService final : private proxy::AcceptPause::Owner {
  public:
   class Owner {
    public:
@@ -65,6 +65,7 @@ class HttpService {
   };
 
   static void on_accept_error(evconnlistener* listener, void* http);
+  void accept_pause_changed() override;
   void listen();
   void answer(evhttp_request* request);
   Reply reply_to(const std::string& path, const std::string& query);

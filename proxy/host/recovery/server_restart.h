@@ -12,10 +12,10 @@
 #include "dmt/base/ids.h"
 #include "dmt/restart.h"
 #include "dmt/sequence/output.h"
-#include "proxy/host/action_loop.h"
 #include "proxy/host/recovery/checkpoint_packer.h"
 #include "proxy/host/recovery/server_dump.h"
 #include "proxy/host/recovery/server_parts.h"
+#include "proxy/replica/action_loop.h"
 #include "proxy/replica/recovery/server_change.h"
 #include "runtime/control/schema.h"
 
@@ -103,7 +103,7 @@ class ServerRestart {
   ServerDump& dump_;
   EventSink& events_;
   replica::ServerChange machine_;
-  ActionLoop<replica::change::ActionList> loop_;
+  replica::ActionLoop<replica::change::ActionList> loop_;
   std::string answer_;
   std::string upper_;
   std::string kept_;             // where the files of the server go that ends, or has ended

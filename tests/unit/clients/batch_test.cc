@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/batch.h"
+#include "proxy/replica/clients/batch.h"
 
 #include <catch2/catch.hpp>
 
@@ -18,13 +18,13 @@ void add(Batch& batch, Opener& from, const std::string& text) {
 
 TEST_CASE("only the last entry of a batch grants turns", "[batch]") {
   FakeLog log;
-  Batch batch(log.propose_fn(), [](Opener&) {});
+  Batch batch;
   Opener a{ConnId{7}}, b{ConnId{8}};
   add(batch, a, "one");
   add(batch, b, "two");
   batch.add_shutdown(a);
   REQUIRE(batch.entries() == 3);
-  REQUIRE(batch.propose_all(256).ok());
+  REQUIRE(log.propose_all(batch, 256).ok());
   REQUIRE(batch.empty());
   REQUIRE(log.types() == "data data shutdown");
   REQUIRE(log.taken[0].grant == 0);
@@ -37,14 +37,14 @@ TEST_CASE("only the last entry of a batch grants turns", "[batch]") {
 TEST_CASE("what follows a CONNECT in its batch carries the number it got", "[batch]") {
   FakeLog log;
   std::vector<ConnId> opened;
-  Batch batch(log.propose_fn(), [&](Opener& o) { opened.push_back(o.conn); });
+  Batch batch;
   Opener fresh, other{ConnId{5}};
   batch.add_connect(fresh, connect_body(80, {}, {}));
   add(batch, fresh, "hello");
   add(batch, other, "x");
   batch.add_window(fresh, 1234);
   batch.add_reset(fresh);
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(batch.propose_all(1, log, [&](Opener& o) { opened.push_back(o.conn); }).ok());
   REQUIRE(log.types() == "connect data data window reset");
   REQUIRE(fresh.conn == ConnId{100});
   REQUIRE(opened == std::vector<ConnId>{ConnId{100}});
@@ -57,17 +57,17 @@ TEST_CASE("what follows a CONNECT in its batch carries the number it got", "[bat
 
 TEST_CASE("B1: a full pipeline keeps the rest, in order, each entry once", "[batch]") {
   FakeLog log;
-  Batch batch(log.propose_fn(), [](Opener&) {});
+  Batch batch;
   Opener fresh;
   batch.add_connect(fresh, connect_body(80, {}, {}));
   add(batch, fresh, "a");
   add(batch, fresh, "b");
   log.room = 1;
-  REQUIRE(batch.propose_all(9).error().code == Code::kBusy);
+  REQUIRE(log.propose_all(batch, 9).error().code == Code::kBusy);
   REQUIRE(batch.entries() == 2);
   add(batch, fresh, "c");
   log.room = -1;
-  REQUIRE(batch.propose_all(9).ok());
+  REQUIRE(log.propose_all(batch, 9).ok());
   REQUIRE(log.types() == "connect data data data");
   REQUIRE(log.taken[3].data() == "c");
   REQUIRE(log.taken[2].grant == 0);
@@ -76,13 +76,13 @@ TEST_CASE("B1: a full pipeline keeps the rest, in order, each entry once", "[bat
 
 TEST_CASE("C8: who is not the leader any more forgets what it has read", "[batch]") {
   FakeLog log;
-  Batch batch(log.propose_fn(), [](Opener&) {});
+  Batch batch;
   Opener a{ConnId{7}};
   add(batch, a, "lost");
   log.fails = Code::kNotLeader;
-  REQUIRE(batch.propose_all(1).error().code == Code::kNotLeader);
+  REQUIRE(log.propose_all(batch, 1).error().code == Code::kNotLeader);
   REQUIRE(batch.empty());
   log.fails = Code::kOk;
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(log.propose_all(batch, 1).ok());
   REQUIRE(log.taken.empty());
 }

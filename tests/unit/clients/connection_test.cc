@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/connection.h"
+#include "proxy/replica/clients/connection.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "proxy/clients/host_sockets.h"
 #include "tests/unit/clients/fake_log.h"
 
 using namespace crane;
@@ -14,11 +15,11 @@ using namespace crane::proxy;
 namespace {
 
 struct Pair {
-  explicit Pair(ConnectionOptions o = {}) : options(o), batch(log.propose_fn(), [](Opener&) {}) {
+  explicit Pair(ConnectionOptions o = {}) : options(o) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     client = ends[1];
-    connection = std::make_unique<Connection>(ClientSocket(ends[0]), std::uint16_t{80}, options);
+    connection = std::make_unique<Connection>(host_socket(ends[0]), std::uint16_t{80}, options);
     connection->conn = ConnId{42};
   }
   ~Pair() { hang_up(); }
@@ -47,7 +48,7 @@ struct Pair {
     written += text.size();
     return connection->write(at, std::as_bytes(std::span(text)), batch);
   }
-  void propose() { REQUIRE(batch.propose_all(1).ok()); }
+  void propose() { REQUIRE(log.propose_all(batch, 1).ok()); }
   // What was proposed is committed.
   void commit() {
     propose();
@@ -263,6 +264,8 @@ class CountedCalls final : public SocketCalls {
   std::optional<SocketState> state(int fd, bool connected_here) noexcept override {
     return host_sockets().state(fd, connected_here);
   }
+  SocketId id(int fd) noexcept override { return host_sockets().id(fd); }
+  std::uint16_t local_port(int fd) noexcept override { return host_sockets().local_port(fd); }
   int peeks = 0, drops = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include <thread>
 
+#include "proxy/clients/host_sockets.h"
 #include "tests/unit/clients/handshake.h"
 #include "tests/unit/clients/namespace.h"
 
@@ -250,7 +251,7 @@ void a_socket_that_is_not_there_yet_resets_nobody() {
   World w;
   w.leads();
   w.connects();
-  (void)leave_silently(ClientSocket(std::exchange(w.server, -1)));
+  (void)leave_silently(host_socket(std::exchange(w.server, -1)));
   REQUIRE(::send(w.client, "x", 1, MSG_NOSIGNAL) == 1);
   CHECK(w.comes([&] { return w.gate->counters().dropped >= 1; }));
   CHECK(w.client_hears_nothing());

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "proxy/clients/batch.h"
 #include "proxy/clients/encode.h"
+#include "proxy/replica/clients/batch.h"
 
 namespace crane::proxy {
 
@@ -37,15 +37,16 @@ struct FakeLog {
   Code fails = Code::kOk;
   int room = -1;  // entries until kBusy; -1: endless
 
-  Batch::ProposeFn propose_fn() {
-    return
-        [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) -> Result<Index> {
-          if (fails != Code::kOk) return Error{fails, 0, "as told"};
-          if (room == 0) return Error{Code::kBusy, 0, "full"};
-          if (room > 0) --room;
-          taken.push_back({type, grant, {body.begin(), body.end()}, next_index});
-          return Index{next_index++};
-        };
+  // Of a Batch.
+  Result<Index> operator()(EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+    if (fails != Code::kOk) return Error{fails, 0, "as told"};
+    if (room == 0) return Error{Code::kBusy, 0, "full"};
+    if (room > 0) --room;
+    taken.push_back({type, grant, {body.begin(), body.end()}, next_index});
+    return Index{next_index++};
+  }
+  Outcome propose_all(Batch& batch, GrantTurns grant) {
+    return batch.propose_all(grant, *this, [](Opener&) {});
   }
   std::string types() const {
     std::string all;

@@ -22,12 +22,13 @@ namespace {
 
 constexpr int kLimitMs = 20'000;
 
-struct World {
+struct World final : private crane::proxy::Woken {
   event_base* base = event_base_new();
-  Forwarder forwarder{base, [] {}};
+  Forwarder forwarder{base, *this};
   int listener = -1, client = -1, leader = -1;
   std::uint16_t port = 0;
 
+  void woke() override {}
   World() {
     listener = bound(port);
     REQUIRE(listen(listener, 8) == 0);

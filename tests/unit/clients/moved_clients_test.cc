@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/clients/namespace.h"
@@ -58,7 +59,7 @@ struct World {
     host.reset();
     ProxyOptions options;
     options.connection.send_buffer = 32 * 1024;
-    host = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
+    host = std::make_unique<Proxy>(base, options, node);
     const Outcome moves = host->move_clients_of(kVirtual);
     INFO((moves.ok() ? "" : moves.error().message()));
     REQUIRE(moves.ok());
@@ -111,7 +112,7 @@ struct World {
 
   void turn() {
     event_base_loop(base, EVLOOP_NONBLOCK);
-    (void)host->propose_inputs(1);
+    (void)host->propose_inputs(1, log);
     hear();
   }
   // TAKEN entries.
@@ -144,6 +145,7 @@ struct World {
   std::mt19937 random;
   event_base* base = event_base_new();
   FakeLog log;
+  FakeHost node;
   std::unique_ptr<Proxy> host;
   sockaddr_in address{};
   int client = -1;

@@ -5,6 +5,7 @@
 //         replica knows.
 // CHECKS  Both streams go on at the very byte, with output that the client has or lacks.
 #include "proxy/clients/moved_socket.h"
+#include "proxy/clients/host_sockets.h"
 
 #include <thread>
 
@@ -19,7 +20,7 @@ namespace {
 struct Pair {
   Pair()
       : client(listener.connect()),
-        server(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK)) {
+        server(host_socket(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK))) {
     sockaddr_in own{};
     socklen_t size = sizeof own;
     REQUIRE(::getsockname(client, reinterpret_cast<sockaddr*>(&own), &size) == 0);

@@ -15,7 +15,9 @@
 #include <filesystem>
 #include <string>
 
+#include "proxy/clients/host_sockets.h"
 #include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 
@@ -105,13 +107,10 @@ struct Replicas {
     std::string name = "/tmp/crane-outbound-XXXXXX";
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     directory = name;
-    ProxyOptions options;
-    options.allows = [allows](const VirtualAddress&) { return allows; };
-    options.find_socket = [this](std::string_view path) {
-      return HostPath{directory, std::string(path.substr(std::strlen("/host/")))};
-    };
+    host.directory = directory;
+    host.may_connect = allows;
     for (std::size_t i = 0; i < count; ++i) {
-      proxies[i] = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
+      proxies[i] = std::make_unique<Proxy>(base, ProxyOptions{}, host);
       if (!shares) continue;
       auto sockets = SharedSockets::open(directory + "/connections");
       REQUIRE(sockets.ok());
@@ -143,7 +142,7 @@ struct Replicas {
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     for (auto& proxy : proxies) {
-      if (proxy && proxy->leading()) (void)proxy->propose_inputs(1);
+      if (proxy && proxy->leading()) (void)proxy->propose_inputs(1, log);
     }
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
     for (auto& proxy : proxies) {
@@ -179,6 +178,7 @@ struct Replicas {
   event_base* base;
   std::string directory;
   FakeLog log;
+  FakeHost host;
   std::array<std::unique_ptr<Proxy>, 2> proxies;
   std::size_t committed = 0;
   std::uint64_t written = 0;
@@ -500,7 +500,7 @@ TEST_CASE("the reset of a unix socket ends it also where another process has it 
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const int other = ::dup(ends[0]);
-  ClientSocket(ends[0]).reset();
+  host_socket(ends[0]).reset();
   char byte;
   CHECK(::recv(ends[1], &byte, 1, MSG_DONTWAIT) == 0);
   ::close(other);

@@ -2,7 +2,7 @@
 // GOAL    A replica can go on at any byte of a connection's output that may not be in the socket.
 // METHOD  Random writes and puts against a string that keeps everything.
 // CHECKS  TAIL-1, also while put() is ahead of the own server and behind a recovery.
-#include "proxy/clients/output_tail.h"
+#include "proxy/replica/clients/output_tail.h"
 
 #include <catch2/catch.hpp>
 #include <random>

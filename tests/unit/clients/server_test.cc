@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/no_descriptors.h"
@@ -23,7 +24,7 @@ namespace {
 struct Fixture {
   explicit Fixture(ProxyOptions options = {}) : base(event_base_new()) {
     options.queued_bytes_max = 4 << 20;
-    proxy = std::make_unique<Proxy>(base, options, log.propose_fn(), [this] { ++events; });
+    proxy = std::make_unique<Proxy>(base, options, host);
     address =
         LoopbackListener().address;  // a free port: chosen by bind it does not outlive shutdown
     listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -57,7 +58,7 @@ struct Fixture {
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    (void)proxy->propose_inputs(1);
+    (void)proxy->propose_inputs(1, log);
     commit();
   }
   // All that was proposed is committed.
@@ -86,12 +87,12 @@ struct Fixture {
   }
 
   FakeLog log;
+  FakeHost host;
   event_base* base;
   std::unique_ptr<Proxy> proxy;
   sockaddr_in address{};
   int listener = -1;
   std::vector<int> clients;
-  int events = 0;
   std::size_t committed = 0;  // of log.taken
   std::map<std::uint64_t, std::uint64_t> written;
 };
@@ -116,7 +117,7 @@ TEST_CASE("a client's connection and first request join one batch and are answer
   f.output(OutputType::kClose, conn);
   REQUIRE(Fixture::hear(client).empty());
   REQUIRE(f.proxy->connections() == 0);
-  REQUIRE(f.events > 0);
+  REQUIRE(f.host.events > 0);
 }
 
 TEST_CASE("R2: only a leader whose server listens accepts", "[proxy][LISTEN-2]") {
@@ -179,11 +180,11 @@ TEST_CASE("without descriptors a leader's loop rests, and serves when there are 
     REQUIRE(f.until([&] { return f.proxy->connections() == 1; }));
   }
   const int client = f.connect();
-  const int before = f.events;
+  const int before = f.host.events;
   {
     const test::NoDescriptors none;
     for (int i = 0; i < 1000; ++i) f.turn_loop();
-    CHECK(f.events - before < 100);
+    CHECK(f.host.events - before < 100);
   }
   REQUIRE(::send(client, "PING", 4, 0) == 4);
   const std::size_t all = has_clients ? 2 : 1;
@@ -303,7 +304,7 @@ TEST_CASE("the bound on queued output resets the client that takes least", "[pro
   }
   REQUIRE(f.proxy->counters().reset_slow == 1);
   REQUIRE(f.proxy->queued_bytes() == 0);
-  REQUIRE(f.proxy->propose_inputs(1).ok());
+  REQUIRE(f.proxy->propose_inputs(1, f.log).ok());
   REQUIRE(f.log.taken.back().type == EntryType::kReset);
   (void)slow;
 }

@@ -18,7 +18,7 @@
 #include <string>
 
 #include "dmt/base/clock.h"
-#include "proxy/clients/client_socket.h"
+#include "proxy/clients/host_sockets.h"
 #include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/waiting.h"
 
@@ -155,7 +155,7 @@ TEST_CASE("a closed listener is no client's socket, one that its client has rese
   auto own = host.open();
   REQUIRE(::shutdown(host.listener.fd, SHUT_RDWR) == 0);
   REQUIRE(::send(resets, "z", 1, 0) == 1);
-  ClientSocket(resets).reset();
+  host_socket(resets).reset();
   end(leader);
   REQUIRE(Host::becomes_writer(*own));
   const std::vector<int> taken = own->collect();

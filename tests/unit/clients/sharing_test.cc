@@ -16,6 +16,7 @@
 
 #include "dmt/base/clock.h"
 #include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 
@@ -26,7 +27,7 @@ namespace {
 
 struct Node {
   Node(const std::string& table, int listener) {
-    proxy = std::make_unique<Proxy>(base, ProxyOptions{}, log.propose_fn(), [] {});
+    proxy = std::make_unique<Proxy>(base, ProxyOptions{}, host);
     auto sockets = SharedSockets::open(table);
     if (sockets.ok()) proxy->share(std::move(sockets).value());
     proxy->add_listener(80, ::dup(listener));
@@ -44,7 +45,7 @@ struct Node {
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    (void)proxy->propose_inputs(1);
+    (void)proxy->propose_inputs(1, log);
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
     proxy->settle();
   }
@@ -56,6 +57,7 @@ struct Node {
 
   event_base* base = event_base_new();
   FakeLog log;
+  FakeHost host;
   std::unique_ptr<Proxy> proxy;
   std::size_t committed = 0;  // of log.taken
 };

@@ -6,7 +6,7 @@
 //         and planned changes; the replicas run behind each other.
 // CHECKS  CONN-4, CONN-5, SOCKET-1; half closes; a replica that recovers; sockets that are not
 // there.
-#include "proxy/clients/connection.h"
+#include "proxy/replica/clients/connection.h"
 
 #include <linux/sockios.h>
 #include <sys/epoll.h>
@@ -24,6 +24,7 @@
 #include <string>
 #include <thread>
 
+#include "proxy/clients/host_sockets.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 
@@ -68,8 +69,8 @@ struct Lone {
   TcpPair tcp;
   const ConnectionOptions options;
   FakeLog log;
-  Batch batch{log.propose_fn(), [](Opener&) {}};
-  Connection c{ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options};
+  Batch batch;
+  Connection c{host_socket(::dup(tcp.server)), std::uint16_t{80}, options};
 };
 
 struct Replica {
@@ -90,7 +91,7 @@ struct World {
       replica.connection->conn = kConn;
     }
     replicas[0].connection =
-        std::make_unique<Connection>(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
+        std::make_unique<Connection>(host_socket(::dup(tcp.server)), std::uint16_t{80}, options);
     replicas[0].connection->conn = kConn;
   }
 
@@ -158,7 +159,7 @@ struct World {
         (void)c.read(batch);
         break;
       case 1:
-        (void)batch.propose_all(1);
+        (void)log.propose_all(batch, 1);
         break;
       case 2:  // a majority has some of it
         hear(leader(), leader().heard + any(log.taken.size() - leader().heard + 1));
@@ -200,7 +201,7 @@ struct World {
       hear(old, any(committed + 1));
     }
     hear(leader(), committed);
-    const auto how = leader().connection->serve(ClientSocket(::dup(tcp.server)), batch);
+    const auto how = leader().connection->serve(host_socket(::dup(tcp.server)), batch);
     if (!killed) old.connection->let_go();
     REQUIRE(how != Connection::Adopted::kReset);
     ++changes;
@@ -210,7 +211,7 @@ struct World {
   TcpPair tcp;
   ConnectionOptions options;
   FakeLog log;
-  Batch batch{log.propose_fn(), [](Opener&) {}};
+  Batch batch;
   std::array<Replica, 3> replicas;
   std::size_t lead = 0, committed = 0;
   std::string sent, expected;
@@ -273,14 +274,14 @@ TEST_CASE_METHOD(Lone, "what a deposed leader has proposed in vain is read again
   batch.clear();
   REQUIRE(c.serve({}, batch) == Connection::Adopted::kServed);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(log.propose_all(batch, 1).ok());
   c.committed_data(4);
   REQUIRE(c.read(batch) == Connection::Read::kEnded);  // the FIN, proposed in vain
   c.follow();
   batch.clear();
   REQUIRE(c.serve({}, batch) == Connection::Adopted::kServed);
   REQUIRE(c.read(batch) == Connection::Read::kEnded);
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(log.propose_all(batch, 1).ok());
   CHECK(log.types() == "data shutdown");
   CHECK(log.taken[0].data() == "once");
 }
@@ -291,7 +292,7 @@ TEST_CASE_METHOD(
     "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "in", 2, 0) == 2);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(log.propose_all(batch, 1).ok());
   c.committed_data(2);
   CHECK(c.write(0, std::as_bytes(std::span("out", 3)), batch));
   CHECK(c.shut_down(batch));
@@ -303,7 +304,7 @@ TEST_CASE_METHOD(
   ::close(std::exchange(tcp.client, -1));
   c.follow();
   CHECK(c.serve({}, batch) == Connection::Adopted::kReset);
-  REQUIRE(batch.propose_all(1).ok());
+  REQUIRE(log.propose_all(batch, 1).ok());
   CHECK(log.types() == "data reset");
 }
 
@@ -316,7 +317,7 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
     INFO("a rest of " << rest << " bytes");
     const LoopbackListener listener;
     const int client = listener.connect();
-    ClientSocket socket(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK));
+    ClientSocket socket = host_socket(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK));
     std::size_t sent = 0, committed = 0, read = 0;
     const auto send = [&](std::size_t most) {
       const ssize_t n = ::send(client, text.data(), most, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -330,7 +331,7 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
     ConnectionOptions options;
     options.first_window = static_cast<std::uint64_t>(waiting) - rest;
     FakeLog log;
-    Batch batch{log.propose_fn(), [](Opener&) {}};
+    Batch batch;
     Connection c(std::move(socket), 80, options);
     c.conn = ConnId{42};
     // As the node's events: a read that has drained the socket waits for the next edge.
@@ -346,7 +347,7 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
         readable = how != Connection::Read::kDrained;
         if (how == Connection::Read::kFull && committed == log.taken.size()) c.consumed(read);
       }
-      if (!batch.propose_all(1).ok()) return;
+      if (!log.propose_all(batch, 1).ok()) return;
       for (; committed < log.taken.size(); ++committed) {
         read += log.taken[committed].data().size();
         c.committed_data(log.taken[committed].data().size());
@@ -371,7 +372,7 @@ TEST_CASE("where a socket is does not depend on what arrives while it is read", 
       (void)!::recv(pair.client, some.data(), some.size(), MSG_DONTWAIT);
     }
   });
-  const ClientSocket socket(::dup(pair.server));
+  const ClientSocket socket = host_socket(::dup(pair.server));
   const std::array<std::byte, 100> bytes{};
   const std::span<const std::byte> piece = bytes;
   std::array<char, 4096> room{};

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/clients/fake_host.h"
+
 using namespace crane;
 using namespace crane::node;
 
@@ -50,6 +52,7 @@ struct World : HostRole::Owner {
   event_base* base = event_base_new();
   Config config;
   replica::Leadership leadership;
+  proxy::FakeHost node;
   std::unique_ptr<proxy::Proxy> proxy;
   std::unique_ptr<HostRole> host;
   std::uint16_t port = 0;  // of both hosts
@@ -76,10 +79,7 @@ struct World : HostRole::Owner {
     file.listen_any = false;
     file.publish = {{port, kServerPort}, {taken, taken}};
     config.host = file;
-    proxy = std::make_unique<proxy::Proxy>(
-        base, alone(),
-        [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
-        [] {});
+    proxy = std::make_unique<proxy::Proxy>(base, alone(), node);
     host = std::make_unique<HostRole>(base, config, *proxy, leadership, *this);
     REQUIRE(host->open());
     proxy->set_listening(kServerPort, true);

@@ -17,6 +17,7 @@
 
 #include "proxy/clients/encode.h"
 #include "proxy/host/listeners.h"
+#include "tests/unit/clients/fake_host.h"
 #include "tests/unit/node/segment_memory.h"
 
 using namespace crane;
@@ -40,11 +41,8 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   std::vector<consensus::MemberStatus> present;
   bool supervised = true;
   replica::Leadership leadership;
-  proxy::Proxy proxy{
-      base,
-      {},
-      [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
-      [] {}};
+  proxy::FakeHost node;
+  proxy::Proxy proxy{base, {}, node};
   Proposals proposals{*this, config, agreed, w, leadership, proxy};
   Service service{*this, w, leadership, proxy, proposals, nullptr};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/client_socket.h"
+#include "proxy/clients/host_sockets.h"
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+
+#include "proxy/clients/encode.h"
 
 namespace crane::proxy {
 namespace {
@@ -50,6 +52,14 @@ std::uint64_t number_of_boot() noexcept {
   return std::strtoull(text, nullptr, 16) << 32;
 }
 
+template <typename Get>
+VirtualAddress address_of(int fd, Get&& get) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (get(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return virtual_address(reinterpret_cast<sockaddr*>(&address), size);
+}
+
 class HostSockets final : public SocketCalls {
  public:
   ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
@@ -61,6 +71,8 @@ class HostSockets final : public SocketCalls {
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override { ::close(fd); }
   std::optional<SocketState> state(int fd, bool connected_here) noexcept override;
+  SocketId id(int fd) noexcept override { return socket_id(fd); }
+  std::uint16_t local_port(int fd) noexcept override { return local_of(fd).port; }
 };
 
 ssize_t HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
@@ -186,14 +198,18 @@ SocketCalls& host_sockets() noexcept {
   return calls;
 }
 
-void ClientSocket::reset() noexcept {
-  if (fd_ < 0) return;
-  calls_->reset(fd_);
-  close();
-}
+ClientSocket host_socket(int fd) noexcept { return {fd, host_sockets()}; }
 
-void ClientSocket::close() noexcept {
-  if (fd_ >= 0) calls_->close(std::exchange(fd_, -1));
+VirtualAddress peer_of(int fd) noexcept { return address_of(fd, ::getpeername); }
+VirtualAddress local_of(int fd) noexcept { return address_of(fd, ::getsockname); }
+
+int accept_client(int fd, VirtualAddress& peer) noexcept {
+  int client = -1;
+  peer = address_of(fd, [&client](int at, sockaddr* address, socklen_t* size) {
+    client = ::accept4(at, address, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return client < 0 ? -1 : 0;
+  });
+  return client;
 }
 
 SocketId socket_id(int fd) noexcept {

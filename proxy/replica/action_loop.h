@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-namespace crane::node {
+namespace crane::replica {
 
 template <typename ActionList>
 class ActionLoop {
@@ -29,4 +29,4 @@ class ActionLoop {
   bool runs_ = false;
 };
 
-}  // namespace crane::node
+}  // namespace crane::replica

@@ -52,18 +52,17 @@ class SocketCalls {
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
   virtual void close(int fd) noexcept = 0;
   virtual std::optional<SocketState> state(int fd, bool connected_here) noexcept = 0;
+  virtual SocketId id(int fd) noexcept = 0;
+  virtual std::uint16_t local_port(int fd) noexcept = 0;
 
  protected:
   ~SocketCalls() = default;
 };
-SocketCalls& host_sockets() noexcept;
-
 class ClientSocket {
  public:
   ClientSocket() = default;
-  // Takes over `fd`, a connected non-blocking stream socket.
-  explicit ClientSocket(int fd) noexcept : ClientSocket(fd, host_sockets()) {}
-  // .. of that kernel, which outlives the object.
+  // Takes over `fd`, a connected non-blocking stream socket of that kernel, which outlives the
+  // object.
   ClientSocket(int fd, SocketCalls& calls) noexcept : fd_(fd), calls_(&calls) {}
   ClientSocket(ClientSocket&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), calls_(other.calls_) {}
@@ -96,10 +95,19 @@ class ClientSocket {
 
   // FIN behind what was sent; the client may still send.
   void end_output() const noexcept { calls_->end_output(fd_); }
-  // The client sees a reset, whoever else has the socket open; then as close().
-  void reset() noexcept;
+  // The client sees a reset, whoever else has the socket open; the descriptor stays.
+  void abort() const noexcept {
+    if (fd_ >= 0) calls_->reset(fd_);
+  }
+  // .. then as close().
+  void reset() noexcept {
+    abort();
+    close();
+  }
   // For this process only.
-  void close() noexcept;
+  void close() noexcept {
+    if (fd_ >= 0) calls_->close(std::exchange(fd_, -1));
+  }
   // The descriptor stays open, and no object closes it.
   int release() noexcept { return std::exchange(fd_, -1); }
 
@@ -109,14 +117,14 @@ class ClientSocket {
   std::optional<SocketState> state(bool connected_here) const noexcept {
     return calls_->state(fd_, connected_here);
   }
+  // The socket's name on this host: the same in all processes that have it open, never another's,
+  // also not after the machine was started again.  0: the kernel gives none.
+  SocketId id() const noexcept { return calls_->id(fd_); }
+  std::uint16_t local_port() const noexcept { return calls_->local_port(fd_); }
 
  private:
   int fd_ = -1;
-  SocketCalls* calls_ = &host_sockets();
+  SocketCalls* calls_ = nullptr;
 };
-
-// The socket's name on this host: the same in all processes that have it open, never another's,
-// also not after the machine was started again.  Unknown on kernels without SO_COOKIE.
-SocketId socket_id(int fd) noexcept;
 
 }  // namespace crane::proxy

@@ -31,9 +31,9 @@
 #include <cstdint>
 #include <span>
 
-#include "proxy/clients/batch.h"
-#include "proxy/clients/client_socket.h"
-#include "proxy/clients/output_tail.h"
+#include "proxy/replica/clients/batch.h"
+#include "proxy/replica/clients/client_socket.h"
+#include "proxy/replica/clients/output_tail.h"
 
 namespace crane::proxy {
 
@@ -168,8 +168,10 @@ class Connection : public Opener {
   ClientSocket surrender() noexcept { return std::move(socket_); }
 
  protected:
-  // The socket is about to be closed: whoever watches it must stop.
-  virtual void closing() noexcept {}
+  // Nothing more of the socket is waited for.
+  virtual void unwatch() noexcept {}
+  // The socket is done with, and closed behind unwatch().
+  virtual void let_close(ClientSocket) noexcept {}
 
  private:
   bool resume(SocketState state) noexcept;

@@ -7,9 +7,6 @@
 //               or committed, or the own server has asked for it, until the server closed it and
 //               its output is out.
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +16,13 @@
 #include <vector>
 
 #include "dmt/sequence/entry.h"
-#include "dmt/sequence/output.h"
-#include "proxy/clients/connection.h"
-#include "proxy/clients/outbound.h"
+#include "proxy/replica/clients/client_actions.h"
+#include "proxy/replica/clients/connection.h"
+#include "proxy/replica/clients/destination.h"
 
 namespace crane::proxy {
 
-class Proxy;
-class Listener;
+struct ServerPort;
 
 // Of a connection that the server opens: what has become of that.
 enum class Opening : std::uint8_t {
@@ -35,7 +31,7 @@ enum class Opening : std::uint8_t {
   kProposed,  // .. and this replica, which leads, has proposed CONNECTED
 };
 
-// Of a client of a virtual address (moved_clients.h).
+// Of a client of a virtual address (client_moves.h).
 struct MoveState {
   VirtualAddress peer{};
   std::uint16_t host_port = 0;
@@ -49,32 +45,31 @@ struct MoveState {
   std::int64_t heard_ns = 0;       // when the last one came
 };
 
-// A connection, and its place in the event loop while it is served.  Its events are edge-triggered:
-// what is not read at once, because DATA is under way or the window is full, rings no second time.
+// A connection, and what its leader waits for.  Its events are edge-triggered: what is not read at
+// once, because DATA is under way or the window is full, rings no second time.
 struct Client final : Connection {
   Client(ClientSocket socket, std::uint16_t server_port, const ConnectionOptions& options,
-         Proxy* owner)
-      : Connection(std::move(socket), server_port, options), proxy(owner) {}
-  Client(std::uint16_t server_port, const ConnectionOptions& options, Proxy* owner)
-      : Connection(server_port, options), proxy(owner) {}
-  ~Client() override {
-    unwatch();
-    end_dial();
+         ClientActionList& list)
+      : Connection(std::move(socket), server_port, options), actions(&list) {}
+  Client(std::uint16_t server_port, const ConnectionOptions& options, ClientActionList& list)
+      : Connection(server_port, options), actions(&list) {}
+
+  void watch();
+  void watch_writing(bool on) {
+    if (on == writing || !watched) return;
+    writing = on;
+    actions->push_back(client_actions::WatchWriting{fd(), on});
+  }
+  void unwatch() noexcept override;
+  void let_close(ClientSocket socket) noexcept override;
+  // Its connect() is under way.
+  void dial();
+  void end_dial() {
+    if (std::exchange(dials, false)) actions->push_back(client_actions::EndDial{conn});
   }
 
-  void watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable);
-  void watch_writing(bool on);
-  void unwatch() noexcept;
-  void closing() noexcept override { unwatch(); }
-  // `on_dialed` is called when connect() has come to something.
-  void dial(ClientSocket socket, event_base* base, event_callback_fn on_dialed);
-  // `on_due` is called when it is time for another attempt.
-  void dial_again(event_base* base, event_callback_fn on_due);
-  // Its socket; none: it does not dial.
-  ClientSocket end_dial() noexcept;
-
-  Proxy* proxy;
-  Listener* listener = nullptr;  // that has accepted it, until its CONNECT is proposed
+  ClientActionList* actions;
+  ServerPort* accepted_at = nullptr;  // until its CONNECT is proposed
   SocketId id{};
   std::uint32_t slot = kNoTableSlot;  // in the host's connection table
   std::size_t place = 0;              // in the list
@@ -82,18 +77,14 @@ struct Client final : Connection {
   bool committed = false;  // its CONNECT or CONNECTED is
   Opening opening = Opening::kOver;
   Destination to;              // whom the own server has asked for
-  ClientSocket dialed;         // while it dials
-  bool waits_to_dial = false;  // .. or while it will dial again
+  bool dials = false;          // Dialed will come
   bool readable = true;        // something may be there to read
   std::uint64_t read_for = 0;  // the last outage for which it was read
   bool ends = false;           // the client's FIN or reset is there, perhaps behind bytes
   bool settles = false;        // bytes of it were committed, and are in the socket
   bool watched = false;
-  bool writing = false;     // the write event is armed
+  bool writing = false;     // its socket shall ring when it takes more
   std::size_t look_at = 0;  // of queued(), while another replica serves
-  event read_event;
-  event write_event;
-  event dial_event;
 };
 
 class ClientList {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/output_tail.h"
+#include "proxy/replica/clients/output_tail.h"
 
 #include <algorithm>
 

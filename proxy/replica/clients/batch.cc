@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/batch.h"
+#include "proxy/replica/clients/batch.h"
 
 #include <cstring>
 
@@ -57,31 +57,6 @@ void Batch::add_resolved(const ResolvedBody& body) {
 
 void Batch::add_signal(const SignalBody& body) {
   std::memcpy(append(EntryType::kSignal, sizeof body, nullptr), &body, sizeof body);
-}
-
-Outcome Batch::propose_all(GrantTurns grant) {
-  while (next_ < pending_.size()) {
-    const Pending& entry = pending_[next_];
-    std::byte* body = arena_.data() + entry.offset;
-    const bool last = next_ + 1 == pending_.size();
-    if (entry.unnamed != nullptr && entry.type != EntryType::kConnect) {
-      CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // BATCH-1: its CONNECT came before
-      std::memcpy(body, &entry.unnamed->conn, sizeof(ConnId));
-    }
-    const Result<Index> index = propose_(entry.type, last ? grant : 0, {body, entry.size});
-    if (!index.ok()) {
-      const Error error = index.error();
-      if (error.code != Code::kBusy) clear();
-      return error;
-    }
-    ++next_;
-    if (entry.type == EntryType::kConnect) {
-      entry.unnamed->conn = ConnId{value(index.value())};
-      opened_(*entry.unnamed);
-    }
-  }
-  clear();
-  return Done{};
 }
 
 void Batch::clear() noexcept {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/connection.h"
+#include "proxy/replica/clients/connection.h"
 
 #include <algorithm>
 #include <cerrno>
 
 #include "dmt/base/assert.h"
-#include "proxy/clients/tuning.h"
+#include "proxy/replica/clients/tuning.h"
 
 namespace crane::proxy {
 
@@ -174,7 +174,7 @@ bool Connection::finish_output() noexcept {
     drop_all();  // the kernel would reset the client for bytes that are unread
     if (moves_) {
       if (!std::exchange(fin_sent_, true)) socket_.end_output();
-      closing();
+      unwatch();
       return true;  // until is_out()
     }
     if (shared_ && !fin_sent_) socket_.end_output();
@@ -220,15 +220,16 @@ void Connection::reset(Batch& batch, bool tell) {
 
 void Connection::drop_socket_with_reset() noexcept {
   if (!socket_) return;
-  closing();
-  socket_.reset();
+  unwatch();
+  socket_.abort();
+  let_close(std::move(socket_));
   tail_.forget();
 }
 
 void Connection::drop_socket() noexcept {
   if (!socket_) return;
-  closing();
-  socket_.close();
+  unwatch();
+  let_close(std::move(socket_));
   tail_.forget();
 }
 

@@ -15,10 +15,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <span>
 #include <vector>
 
+#include "dmt/base/assert.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
@@ -32,14 +33,6 @@ struct Opener {
 
 class Batch {
  public:
-  using ProposeFn =
-      std::function<Result<Index>(EntryType, GrantTurns, std::span<const std::byte> body)>;
-  // Called when a CONNECT was taken, with its Opener already named.
-  using OpenedFn = std::function<void(Opener&)>;
-
-  Batch(ProposeFn propose, OpenedFn opened)
-      : propose_(std::move(propose)), opened_(std::move(opened)) {}
-
   // Room for `bytes` of DATA; valid until the next call of anything else.
   std::span<std::byte> room(std::size_t bytes);
   // The first `bytes` of room() become a DATA entry.
@@ -59,9 +52,11 @@ class Batch {
   std::size_t entries() const noexcept { return pending_.size() - next_; }
   std::size_t bytes() const noexcept { return arena_used_; }
 
-  // Proposes what there is; the last entry grants `grant` turns.  kBusy: the rest stays for the
-  // next time.  kNotLeader: the rest is forgotten.
-  Outcome propose_all(GrantTurns grant);
+  // Proposes what there is by `propose`, which gives a Result<Index>; the last entry grants `grant`
+  // turns.  kBusy: the rest stays for the next time.  kNotLeader: the rest is forgotten.  `named`
+  // gets each Opener whose CONNECT was taken.
+  template <typename Propose, typename Named>
+  Outcome propose_all(GrantTurns grant, Propose&& propose, Named&& named);
   // Leadership is lost: forgets everything.
   void clear() noexcept;
 
@@ -74,12 +69,37 @@ class Batch {
   std::byte* append(EntryType type, std::size_t size, Opener* unnamed);
   void add_conn(EntryType type, Opener& from, std::uint64_t total, bool with_total);
 
-  ProposeFn propose_;
-  OpenedFn opened_;
   std::vector<Pending> pending_;
   std::size_t next_ = 0;  // first of pending_ not proposed yet
   std::vector<std::byte> arena_;
   std::size_t arena_used_ = 0;
 };
+
+template <typename Propose, typename Named>
+Outcome Batch::propose_all(GrantTurns grant, Propose&& propose, Named&& named) {
+  while (next_ < pending_.size()) {
+    const Pending& entry = pending_[next_];
+    std::byte* body = arena_.data() + entry.offset;
+    const bool last = next_ + 1 == pending_.size();
+    if (entry.unnamed != nullptr && entry.type != EntryType::kConnect) {
+      CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // BATCH-1: its CONNECT came before
+      std::memcpy(body, &entry.unnamed->conn, sizeof(ConnId));
+    }
+    const Result<Index> index = propose(entry.type, last ? grant : GrantTurns{0},
+                                        std::span<const std::byte>(body, entry.size));
+    if (!index.ok()) {
+      const Error error = index.error();
+      if (error.code != Code::kBusy) clear();
+      return error;
+    }
+    ++next_;
+    if (entry.type == EntryType::kConnect) {
+      entry.unnamed->conn = ConnId{value(index.value())};
+      named(*entry.unnamed);
+    }
+  }
+  clear();
+  return Done{};
+}
 
 }  // namespace crane::proxy

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a shell does for Clients (clients.h) beside the calls of SocketCalls, in the order given.
+//
+// A descriptor of Watch, WatchWriting and Unwatch is open until its Close is carried out.
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "proxy/replica/clients/client_socket.h"
+
+namespace crane::proxy {
+
+struct Client;
+
+namespace client_actions {
+
+// Its edges go to Clients::readable(), and to writable() while WatchWriting is on.
+struct Watch {
+  int fd = -1;
+  Client* client = nullptr;
+};
+struct WatchWriting {
+  int fd = -1;
+  bool on = false;
+};
+struct Unwatch {
+  int fd = -1;
+};
+struct Close {
+  ClientSocket socket;
+};
+
+// Clients that come to that port of the server are accepted, or wait.
+struct Accept {
+  std::uint16_t port = 0;
+  bool on = false;
+};
+// Clients can connect there, or are refused by the kernel.
+struct Listen {
+  std::uint16_t port = 0;
+  bool on = false;
+};
+
+// Clients::dialed() follows, unless EndDial comes before it.
+struct Dial {
+  ConnId conn{};
+};
+struct EndDial {
+  ConnId conn{};
+};
+
+// In the host's connection table (ConnectionSlots).
+struct SetPut {
+  std::uint32_t slot = 0;
+  std::uint64_t put = 0;
+};
+struct SetLogged {
+  std::uint32_t slot = 0;
+  SocketId socket{};
+};
+struct Release {
+  std::uint32_t slot = 0;
+};
+struct KeepOnly {
+  std::vector<std::uint32_t> slots;
+};
+
+// To another host: its socket is closed, unheard by the client.  Clients::left() follows.
+struct Leave {
+  Client* client = nullptr;
+};
+// A client that takes too little of its output was reset; so much waited.
+struct SaySlow {
+  std::size_t bytes = 0;
+};
+
+}  // namespace client_actions
+
+using ClientAction =
+    std::variant<client_actions::Watch, client_actions::WatchWriting, client_actions::Unwatch,
+                 client_actions::Close, client_actions::Accept, client_actions::Listen,
+                 client_actions::Dial, client_actions::EndDial, client_actions::SetPut,
+                 client_actions::SetLogged, client_actions::Release, client_actions::KeepOnly,
+                 client_actions::Leave, client_actions::SaySlow>;
+using ClientActionList = std::vector<ClientAction>;
+
+}  // namespace crane::proxy

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/clients/clients.h"
+
+#include <algorithm>
+
+#include "dmt/base/assert.h"
+
+namespace crane::proxy {
+
+// --- ports ---------------------------------------------------------------------------------------
+
+bool ServerPort::has_room(const BacklogSpace& space) {
+  while (!unadmitted.empty() && unadmitted.front() <= space.applied) unadmitted.pop_front();
+  return unproposed + unadmitted.size() < space.connections;
+}
+
+ServerPort* Clients::port_of(std::uint16_t port) const noexcept {
+  const auto found =
+      std::find_if(ports_.begin(), ports_.end(), [port](const auto& p) { return p->port == port; });
+  return found == ports_.end() ? nullptr : found->get();
+}
+
+ServerPort& Clients::own_port(std::uint16_t port) {
+  if (ServerPort* known = port_of(port)) return *known;
+  return *ports_.emplace_back(std::make_unique<ServerPort>(port));
+}
+
+void Clients::add_port(std::uint16_t port, std::uint16_t host_port) {
+  ServerPort& own = own_port(port);
+  own.host_port = host_port;
+  if (refuses_) act(client_actions::Listen{port, false});
+  if (own.server_listens) follow_server(own);  // an earlier leader has closed it
+  update_accepting(own);
+}
+
+void Clients::set_listening(std::uint16_t port, bool listening, bool restarts) {
+  if (!listening && port_of(port) == nullptr) return;
+  ServerPort& own = own_port(port);
+  own.server_listens = listening;
+  own.restarts = restarts;
+  follow_server(own);
+  update_accepting(own);
+}
+
+// LISTEN-2.  A follower on the leader's host may be behind the leader, and closes nothing.
+void Clients::follow_server(ServerPort& port) {
+  if (port.host_port == 0 || refuses_) return;
+  if (!port.server_listens) {
+    if (leading_ && !port.restarts) act(client_actions::Listen{port.port, false});
+  } else if (leading_ || !options_.shares_listeners) {
+    act(client_actions::Listen{port.port, true});
+  }
+}
+
+void Clients::update_accepting(ServerPort& port) {
+  const bool takes = leading_ ? !paused_ : takes_strangers_;
+  const bool on = takes && port.host_port != 0 && !no_descriptors_ && port.server_listens &&
+                  !refuses_ && !port.full;
+  if (on != std::exchange(port.accepting, on)) act(client_actions::Accept{port.port, on});
+}
+
+void Clients::update_accepting() {
+  for (const auto& port : ports_) update_accepting(*port);
+}
+
+void Clients::refuse(bool on) {
+  if (on == refuses_) return;
+  refuses_ = on;
+  if (on && leading_) reset_all();
+  hush(on);
+  for (const auto& port : ports_) {
+    if (!on) follow_server(*port);
+    update_accepting(*port);
+    if (on) act(client_actions::Listen{port->port, false});
+  }
+}
+
+void Clients::pause_accepting(bool on) {
+  no_descriptors_ = on;
+  update_accepting();
+}
+
+void Clients::take_strangers(bool on) {
+  if (on == takes_strangers_ || leading_) return;
+  takes_strangers_ = on;
+  update_accepting();
+}
+
+bool Clients::accepts(std::uint16_t port) const noexcept {
+  const ServerPort* own = port_of(port);
+  return own != nullptr && own->accepting;
+}
+
+bool Clients::may_take(std::uint16_t port, const BacklogSpace& space) {
+  ServerPort& own = own_port(port);
+  if (own.has_room(space)) return true;
+  own.full = true;
+  update_accepting(own);
+  return false;
+}
+
+void Clients::look(std::uint16_t port, const BacklogSpace& space) {
+  ServerPort& own = own_port(port);
+  if (!own.full || !own.has_room(space)) return;
+  own.full = false;
+  update_accepting(own);
+}
+
+bool Clients::is_full(std::uint16_t port) const noexcept {
+  const ServerPort* own = port_of(port);
+  return own != nullptr && own->full;
+}
+
+bool Clients::waits_for_room() const noexcept {
+  return leading_ &&
+         std::any_of(ports_.begin(), ports_.end(), [](const auto& p) { return p->full; });
+}
+
+ClientSocket Clients::next_unclaimed(std::uint16_t port) {
+  ServerPort& own = own_port(port);
+  if (own.unclaimed.empty()) return {};
+  ClientSocket first = std::move(own.unclaimed.front());
+  own.unclaimed.pop_front();
+  return first;
+}
+
+bool Clients::has_unclaimed(std::uint16_t port) const noexcept {
+  const ServerPort* own = port_of(port);
+  return own != nullptr && !own->unclaimed.empty();
+}
+
+void Clients::accepted(std::uint16_t port, ClientSocket socket, const SocketSeen& seen) {
+  CRANE_ASSERT(leading_);
+  ServerPort& own = own_port(port);
+  Client& client = clients_.add(
+      std::make_unique<Client>(std::move(socket), port, options_.connection, actions_));
+  client.accepted_at = &own;
+  client.id = seen.id;
+  client.slot = seen.slot;
+  ConnectBody body = connect_body(port, seen.peer, seen.local);
+  body.slot = client.slot;
+  body.socket = client.id;
+  body.tcp = seen.tcp;
+  if (moves_ != nullptr) {
+    client.move.host_port = own.host_port;
+    told(client, body);
+  }
+  ++own.unproposed;
+  client.watch();
+  ++counters_.accepted;
+  batch_.add_connect(client, body);
+  // The request usually came with the connection: it joins the same batch.
+  read_client(client);
+}
+
+// --- clients -> entries --------------------------------------------------------------------------
+
+void Clients::readable(Client& client, bool ends) {
+  client.readable = true;
+  client.ends = client.ends || ends;
+  read_client(client);
+}
+
+void Clients::read_client(Client& client) {
+  if (!client.readable || !client.watched || paused_) return;
+  if (batch_.bytes() >= kBatchBytes) {
+    read_again_ = true;
+    return;
+  }
+  const std::size_t before = batch_.bytes();
+  const std::size_t queued_before = client.queued();
+  const Connection::Read got = client.read(batch_);
+  counters_.bytes_in += batch_.bytes() - before;
+  // A FIN that came with the bytes rings no second time.
+  const bool ends = client.ends && mutant_ != ClientMutant::kForgetEnd;
+  const bool drained = got == Connection::Read::kDrained && !ends;
+  client.readable = !drained && got != Connection::Read::kEnded;
+  write_done(client, queued_before, client.queued() == 0);  // the socket may have broken
+}
+
+void Clients::named(Client& client) {
+  clients_.named(client);
+  --client.accepted_at->unproposed;
+  client.accepted_at->unadmitted.push_back(value(client.conn));
+}
+
+void Clients::settle() {
+  if (moves_ != nullptr) moves_->settle();
+  for (std::size_t i = 0; i < settling_.size(); ++i) {
+    Client& client = *settling_[i];
+    client.settles = false;
+    client.drop_committed();
+    read_client(client);
+  }
+  settling_.clear();
+  if (!std::exchange(read_again_, false)) return;
+  clients_.for_each([this](Client& client) { read_client(client); });
+}
+
+// Those that wait in the kernel to be accepted have no timers of the server yet.
+bool Clients::read_all(std::uint64_t outage) {
+  CRANE_ASSERT(leading_);
+  bool all = true;
+  clients_.for_each([this, outage, &all](Client& client) {
+    if (client.read_for == outage || !client.watched) return;
+    if (paused_ || batch_.bytes() >= kBatchBytes) {
+      all = false;
+      return;
+    }
+    client.read_for = outage;
+    client.readable = true;  // its event may not have come yet
+    read_client(client);
+  });
+  return all;
+}
+
+void Clients::pause(bool paused) {
+  if (paused == paused_) return;
+  paused_ = paused;
+  update_accepting();
+  if (!paused_) clients_.for_each([this](Client& client) { read_client(client); });
+}
+
+// --- the log -> clients --------------------------------------------------------------------------
+
+void Clients::committed(EntryType type, Index index, std::span<const std::byte> body) {
+  switch (type) {
+    case EntryType::kStart:
+      return with_body<StartBody>(body, [this](const auto& b) { started(b); });
+    case EntryType::kConnect:
+      return with_body<ConnectBody>(body, [&](const auto& b) { connected(index, b); });
+    case EntryType::kConnected:
+      return with_body<ConnectedBody>(body, [this](const auto& b) { outcome(b); });
+    case EntryType::kTaken:
+      return taken(body);
+    default:
+      return committed_of_client(type, body);
+  }
+}
+
+void Clients::committed_of_client(EntryType type, std::span<const std::byte> body) {
+  const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
+                             type == EntryType::kReset || type == EntryType::kWindow;
+  ConnBody about;
+  if (!of_connection || !read_body(body, about)) return;
+  Client* client = clients_.find(value(about.conn));
+  if (client == nullptr) return;
+  const QueueChange change(*this, *client);
+  WindowBody window;
+  if (type == EntryType::kData) {
+    client->committed_data(body.size() - sizeof(DataBody));
+    if (client->serves() && !std::exchange(client->settles, true)) settling_.push_back(client);
+    if (moves_ != nullptr && client->serves()) moves_->committed(*client);
+  } else if (type == EntryType::kShutdown) {
+    client->committed_shutdown();
+    if (moves_ != nullptr && client->serves()) moves_->committed(*client);
+  } else if (type == EntryType::kReset) {
+    client->committed_reset();
+  } else if (read_body(body, window)) {
+    client->committed_window(window.total);
+  }
+}
+
+void Clients::connected(Index index, const ConnectBody& body) {
+  if (slots_ != nullptr && mutant_ != ClientMutant::kNotLogged) {
+    act(client_actions::SetLogged{body.slot, body.socket});
+  }
+  if (Client* own = clients_.find(value(index))) {
+    own->committed = true;
+    return;
+  }
+  // Of one that the leader has done with, which a replica that catches up hears of late, nothing
+  // can be taken over.
+  if (slots_ != nullptr ? !slots_->put_of(body.slot, body.socket) : body.tcp.mss == 0) return;
+  if (slots_ == nullptr && moves_ == nullptr) return;
+  restore(ConnId{value(index)}, body, {}, {});
+}
+
+void Clients::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
+                      const std::string& path) {
+  Client& client =
+      clients_.add(std::make_unique<Client>(opened.port, options_.connection, actions_));
+  client.conn = conn;
+  client.id = opened.socket;
+  client.slot = opened.slot;
+  client.committed = true;
+  client.restore(progress);
+  if (moves_ != nullptr) told(client, opened);
+  client.move.taken = progress.taken;
+  clients_.named(client);
+  client.to = {{opened.peer, opened.local}, path};
+}
+
+// Connections of an earlier leader end, also for the server.
+void Clients::started(const StartBody& body) {
+  if (body.resets == Resets::kNone) return;
+  clients_.for_each([this, &body](Client& client) {
+    if (body.resets == Resets::kThoseThatStay && client.move.tcp.mss != 0) return;
+    if (client.opening != Opening::kOver) return;  // the new leader opens it
+    const QueueChange change(*this, client);
+    client.committed_reset();
+  });
+}
+
+// What another host needs to make its socket.
+void Clients::told(Client& client, const ConnectBody& body) {
+  client.move.tcp = body.tcp;
+  client.move.peer = body.peer;
+  if (body.tcp.mss != 0) client.set_moves();
+}
+
+// TAKEN, on every replica.
+void Clients::taken(std::span<const std::byte> body) {
+  TakenBody about;
+  for (; read_body(body, about); body = body.subspan(sizeof about)) {
+    Client* const client = clients_.find(value(about.conn));
+    if (client == nullptr) continue;
+    if (about.total == kTakenAll) {
+      if (!leading_) forget(*client);
+      continue;
+    }
+    client->move.taken = std::max(client->move.taken, about.total);
+    if (client->serves()) continue;
+    const QueueChange change(*this, *client);
+    client->put_by_other(about.total);
+  }
+}
+
+// --- records -> clients --------------------------------------------------------------------------
+
+void Clients::output(const OutputHeader& header, Pieces pieces, bool last) {
+  Client* client = clients_.find(header.conn);
+  if (client == nullptr) return;
+  // What it writes no other leader will need.
+  if (!leading_ && slots_ == nullptr && !client->moves()) {
+    if (header.type == OutputType::kClose) forget(*client);
+    return;
+  }
+  if (header.type == OutputType::kConsumed) {
+    client->consumed(header.argument);
+    return read_client(*client);
+  }
+  const std::size_t queued_before = client->queued();
+  const bool done = write_out(*client, header, pieces, last);
+  write_done(*client, queued_before, done);
+}
+
+// False: the socket is to ring when it takes more.
+bool Clients::write_out(Client& client, const OutputHeader& header, Pieces pieces, bool last) {
+  switch (header.type) {
+    case OutputType::kBytes:
+      for (const std::span<const std::byte> piece : pieces) counters_.bytes_out += piece.size();
+      if (!holds_output_of(client)) return client.write(header.argument, pieces, batch_, last);
+      client.keep(header.argument, pieces);
+      return true;
+    case OutputType::kShutdown:
+      return client.shut_down(batch_);
+    case OutputType::kClose:
+      return client.close(header.argument != 0, batch_);
+    case OutputType::kRefused:
+      ++counters_.refused;
+      return client.close(true, batch_);
+    default:
+      return client.queued() == 0;
+  }
+}
+
+void Clients::writable(Client& client) {
+  if (holds_output_of(client)) return client.watch_writing(false);
+  const std::size_t queued_before = client.queued();
+  const bool done = client.flush(batch_);
+  write_done(client, queued_before, done);
+}
+
+void Clients::write_done(Client& client, std::size_t queued_before, bool done) {
+  const bool drops = !leading_ && mutant_ == ClientMutant::kDropOutput;
+  if (drops) client.put_by_other(client.put() + client.queued());
+  queued_ += client.queued();
+  queued_ -= queued_before;
+  if (!leading_) {
+    if (client.server_closed() && slots_ != nullptr) closed_.push_back(value(client.conn));
+    return trim(client);
+  }
+  if (client.fd() < 0) {
+    if (client.finished()) forget(client);
+    return;
+  }
+  if (slots_ != nullptr) tell_put(client);
+  if (moves_ != nullptr) moves_->written(client);
+  client.watch_writing(!done && !holds_output_of(client));
+  if (queued_ > options_.queued_bytes_max) reset_slowest();
+}
+
+void Clients::tell_put(const Client& client) {
+  const bool early = mutant_ == ClientMutant::kTellEarly;
+  act(client_actions::SetPut{client.slot, client.put() + (early ? client.queued() : 0)});
+}
+
+// A replica need not keep what the leader has put into the socket.
+void Clients::trim(Client& client) {
+  if (slots_ == nullptr || client.queued() < client.look_at + options_.tail_look) return;
+  const QueueChange change(*this, client);
+  if (const auto put = slots_->put_of(client.slot, client.id)) client.put_by_other(*put);
+  client.look_at = client.queued();
+}
+
+void Clients::reset_slowest() {
+  Client& client = clients_.slowest();
+  act(client_actions::SaySlow{client.queued()});
+  ++counters_.reset_slow;
+  const std::size_t queued_before = client.queued();
+  client.reset(batch_, true);
+  write_done(client, queued_before, true);
+}
+
+// The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
+void Clients::reset_all() {
+  clients_.for_each([this](Client& client) {
+    if (client.fd() < 0 || client.moves()) return;  // those another leader may have by now
+    ++counters_.reset_leader;
+    const std::size_t queued_before = client.queued();
+    client.reset(batch_, true);
+    write_done(client, queued_before, true);
+  });
+}
+
+void Clients::forget(Client& client) {
+  queued_ -= client.queued();
+  if (leading_ && slots_ != nullptr) act(client_actions::Release{client.slot});  // TABLE-1
+  if (moves_ != nullptr) moves_->ended(client);
+  client.end_dial();
+  client.unwatch();
+  if (client.fd() >= 0) client.let_close(client.surrender());
+  if (client.settles) std::erase(settling_, &client);
+  clients_.forget(client);
+}
+
+void Clients::prune() {
+  if (leading_ || slots_ == nullptr) return;
+  std::erase_if(closed_, [this](std::uint64_t conn) {
+    Client* client = clients_.find(conn);
+    if (client == nullptr) return true;
+    if (slots_->put_of(client->slot, client->id)) return false;
+    forget(*client);
+    return true;
+  });
+}
+
+}  // namespace crane::proxy
