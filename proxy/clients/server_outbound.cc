@@ -14,7 +14,7 @@ constexpr int kDialAgainUs = 20'000;
 
 void Proxy::answered(const ResolvedBody& body) {
   host_.woke();
-  if (names_.answered(body.number)) batch().add_resolved(body);
+  if (names_.answered(body.number)) batch().add(EntryType::kResolved, body);
 }
 
 void Proxy::restore_question(std::uint64_t number, const NameRequest& request) {

@@ -131,7 +131,9 @@ class Node final : public EventLoop::Owner,
     return recovery_->upgrade(request);
   }
   bool takes_checkpoint() const override { return recovery_->takes_checkpoint(); }
-  void send_signal(std::uint32_t signo) override { proxy_->batch().add_signal({signo, 0}); }
+  void send_signal(std::uint32_t signo) override {
+    proxy_->batch().add(EntryType::kSignal, SignalBody{signo, 0});
+  }
   void drain() override;
   void leave() override { end_.leave_now(); }
   bool has_server(ReplicaId who) const override { return recovery_->has_server(who); }

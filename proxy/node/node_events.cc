@@ -135,45 +135,6 @@ std::optional<control::Readiness> Node::readiness_of(ReplicaId who) const {
 
 // --- the server ---------------------------------------------------------------------------------
 
-void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) {
-  if (recovery_->keeps_back(header)) return;
-  switch (header.type) {
-    case OutputType::kListen:
-      listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);
-      break;
-    case OutputType::kUnlisten:
-      if (recovery_->restarts_server()) {  // the next one listens there: clients wait (LISTEN-2)
-        OutputHeader restarted = header;
-        restarted.argument = 1;
-        return proxy_->put_out(restarted, pieces);
-      }
-      break;
-    case OutputType::kPortWanted:
-      listeners_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
-      return server_->node_awake();  // the bind waits
-    case OutputType::kExit:
-      server_->monitor().expect_end();
-      if (recovery_->ended_at_turn()) break;
-      server_->exit().at_turn(static_cast<int>(header.argument));
-      server_->layout().scheduler.leading.store(0, std::memory_order_relaxed);
-      break;
-    case OutputType::kAdmitted:
-      recovery_->admitted(Index{header.conn});
-      if (const auto alarm = live_check_->admitted(header, !end_.done(), now_ns_)) {
-        recovery_->distrust(live_check_->alarms().unbroken(), alarm->at);
-        fail(ExitStatus::kDiverged, alarm->alarm +
-                                        "; this replica is fenced, start the group again; "
-                                        "crane-run --record DIR --trace keeps every turn");
-      }
-      return;
-    case OutputType::kTurns:
-      return;  // no client's
-    default:
-      break;
-  }
-  proxy_->put_out(header, pieces, last);
-}
-
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, {}",
                pid > 0 ? fmt::format("pid {}", pid) : "and has ended already");

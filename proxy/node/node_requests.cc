@@ -85,7 +85,7 @@ void Node::not_published(std::uint16_t port) {
 void Node::stop_asked() { end_.request(monotonic_ns(), server_->exit().reported()); }
 
 void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
-  if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
+  if (leadership_.leads()) proxy_->batch().add(EntryType::kSignal, SignalBody{signo, pid});
 }
 
 void Node::member_asked(const control::Message& change) {

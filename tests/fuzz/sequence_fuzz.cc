@@ -3,6 +3,7 @@
 // or fences itself, and never does anything else.
 
 #include <sys/mman.h>
+#include <array>
 
 #include <algorithm>
 #include <csetjmp>
@@ -145,6 +146,11 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kTaken, TakenBody{ConnId{2}, 50});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1, Resets::kThoseThatStay});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 2, Resets::kAll});
+  // Each type once with a body of zeros, so that none is missing here.
+#define ENTRY(symbol, number, name, origin) \
+  piece(all, EntryType::symbol, std::array<std::byte, 64>{});
+#include "dmt/sequence/entry_types.def"
+#undef ENTRY
   std::string bubble;
   piece(bubble, EntryType::kBubble, std::uint8_t{0});
   return {all, bubble, all + bubble + all};

@@ -47,18 +47,6 @@ void Batch::add_taken(std::span<const TakenBody> clients) {
               clients.size_bytes());
 }
 
-void Batch::add_connected(const ConnectedBody& body) {
-  std::memcpy(append(EntryType::kConnected, sizeof body, nullptr), &body, sizeof body);
-}
-
-void Batch::add_resolved(const ResolvedBody& body) {
-  std::memcpy(append(EntryType::kResolved, sizeof body, nullptr), &body, sizeof body);
-}
-
-void Batch::add_signal(const SignalBody& body) {
-  std::memcpy(append(EntryType::kSignal, sizeof body, nullptr), &body, sizeof body);
-}
-
 void Batch::clear() noexcept {
   pending_.clear();
   next_ = 0;

@@ -44,9 +44,11 @@ class Batch {
     add_conn(EntryType::kWindow, from, total, true);
   }
   void add_taken(std::span<const TakenBody> clients);
-  void add_connected(const ConnectedBody& body);
-  void add_resolved(const ResolvedBody& body);
-  void add_signal(const SignalBody& body);
+  // An entry that names no connection of this batch.
+  template <typename Body>
+  void add(EntryType type, const Body& body) {
+    std::memcpy(append(type, sizeof body, nullptr), &body, sizeof body);
+  }
 
   bool empty() const noexcept { return next_ == pending_.size(); }
   std::size_t entries() const noexcept { return pending_.size() - next_; }

@@ -293,7 +293,7 @@ void Clients::dialed(ConnId conn, int error, ClientSocket socket, const SocketSe
   body.slot = client->slot;
   body.socket = client->id;
   client->opening = Opening::kProposed;
-  batch_.add_connected(body);
+  batch_.add(EntryType::kConnected, body);
   if (error != 0) return;
   client->serve_opened(std::move(socket));
   client->readable = true;
