@@ -255,7 +255,7 @@ std::int64_t Node::watch_lead() {
       if (replica::LeadWatch::may_take_lead(m, ReplicaId{config_.replica})) voters.push_back(m.id);
     }
   }
-  const replica::LeadWatch::Actions actions = lead_watch_.step(seen, voters, now_ns_);
+  const replica::LeadWatch::Next actions = lead_watch_.step(seen, voters, now_ns_);
   if (actions.asks) {
     for (const ReplicaId to : voters) {
       (void)send(*consensus_, to, replica::StandingMessage{});

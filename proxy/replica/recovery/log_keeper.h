@@ -47,7 +47,7 @@ class LogKeeper {
     bool looked = false;         // for the newest checkpoint of this machine:
     std::optional<Checkpoint> newest;
   };
-  struct Actions {
+  struct Next {
     std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
     bool gives_up = false;                    // it does not
   };
@@ -69,8 +69,8 @@ class LogKeeper {
     looked_ns_ = now_ns;
     return true;
   }
-  Actions step(const Seen& seen) noexcept {
-    Actions actions;
+  Next step(const Seen& seen) noexcept {
+    Next actions;
     if (ring_bytes_ == 0) return actions;
     const bool was_full = full_, kept = keeps_;
     if (seen.looked) newest_ = seen.newest;

@@ -275,7 +275,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
     const CheckpointSeen& newest = found->checkpoints.front();
     seen.newest = {newest.at, newest.distrusted};
   }
-  const LogKeeper::Actions actions = keeper_.step(seen);
+  const LogKeeper::Next actions = keeper_.step(seen);
   if (actions.keep) out_.push_back(KeepLog{actions.keep});
   if (!actions.gives_up) return;
   out_.push_back(

@@ -12,12 +12,12 @@ bool LeadWatch::is_ahead(const Ahead& a, const Seen& seen) const noexcept {
   return a.applied > seen.applied || (a.clock != 0 && a.clock >= seen.clock);
 }
 
-LeadWatch::Actions LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
+LeadWatch::Next LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
                                    std::int64_t now_ns) noexcept {
   if (!seen.leads || seen.applied != seen_.applied) moved_ns_ = now_ns;
   seen_ = seen;
   if (handed_over_ns_ != 0 && now_ns - handed_over_ns_ > kForgiveNs) power_ = 0;
-  Actions actions;
+  Next actions;
   const std::int64_t behind_ns = seen.has_server ? seen.behind_ns : kAskAfterNs;
   if (!seen.leads || behind_ns == 0 || mutant_ == Mutant::kKeepLead) {
     ahead_ = {};

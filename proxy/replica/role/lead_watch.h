@@ -56,14 +56,14 @@ class LeadWatch {
     return member.id != self && member.role == consensus::MemberRole::kVoter && member.connected &&
            member.streaming;
   }
-  struct Actions {
+  struct Next {
     bool asks = false;                   // all voters
     std::optional<ReplicaId> successor;  // the lead goes there
     std::int64_t due_ns = kNever;
   };
 
   // `voters`: may_take_lead(); not needed before an entry is kAskAfterNs old.
-  Actions step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
+  Next step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
   // The group hands the lead over, as step() said.
   void handed_over(std::int64_t now_ns) noexcept;

@@ -222,7 +222,7 @@ void ModelReplica::hand_over_if_behind() {
                                     .streaming = a.streaming || mutant == Mutant::kLeadLacking};
     if (LeadWatch::may_take_lead(m, id_of(id_))) voters.push_back(m.id);
   }
-  const LeadWatch::Actions actions = lead_watch_.step(seen, voters, world_.now_ns());
+  const LeadWatch::Next actions = lead_watch_.step(seen, voters, world_.now_ns());
   if (actions.asks) {
     for (const ReplicaId to : voters) {
       const ModelReplica& other = world_.replica(value(to));
