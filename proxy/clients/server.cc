@@ -208,6 +208,8 @@ void Proxy::accept_some(Listener& listener) {
       return;
     }
   }
+  // No event comes for those that wait here and not in the kernel.
+  listener.accept_clients(clients_.accepts(listener.port), clients_.has_unclaimed(listener.port));
 }
 
 void Proxy::take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer) {

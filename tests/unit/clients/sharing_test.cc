@@ -80,15 +80,15 @@ struct Host {
     REQUIRE(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
     return fd;
   }
-  // It takes `entries` into its log, tells them, and waits for its end.
-  void start_leader(std::size_t entries) {
+  // It takes `entries` into its log, and so many clients; tells the entries, and waits for its end.
+  void start_leader(std::size_t entries, std::size_t clients = 1) {
     leader = ::fork();
     if (leader != 0) return;
     Node node(table(), listener.fd);
     if (!node.lead()) ::_exit(1);
     if (entries == 0) node.log.room = 0;
     (void)node.until(
-        [&] { return node.log.taken.size() >= entries && node.proxy->connections() > 0; });
+        [&] { return node.log.taken.size() >= entries && node.proxy->connections() >= clients; });
     for (const Taken& entry : node.log.taken) {
       const std::uint64_t head[] = {static_cast<std::uint64_t>(entry.type), entry.index,
                                     entry.body.size()};
@@ -163,6 +163,21 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   write(*node.proxy, node.log.taken[0].index, 0, "welcome");
   CHECK(hear(client) == "welcome");
   ::close(client);
+}
+
+TEST_CASE("clients that were accepted in vain need no other one to come after them", "[sharing]") {
+  constexpr std::size_t kMany = 2 * kAcceptsPerEvent;
+  Host host;
+  REQUIRE(::listen(host.listener.fd, kMany) == 0);
+  std::vector<int> clients;
+  while (clients.size() < kMany) clients.push_back(host.connect("x"));
+  host.start_leader(0, kMany);
+  REQUIRE(host.hear_log().empty());
+  Node node(host.table(), host.listener.fd);
+  host.end_leader();
+  REQUIRE(node.lead());
+  CHECK(node.until([&] { return node.log.taken.size() == 2 * kMany; }));
+  for (const int client : clients) ::close(client);
 }
 
 // As a replica that was brought back from a checkpoint behind the connection's end.
