@@ -239,13 +239,6 @@ void Proxy::on_client(int, short what, void* argument) {
   watch.proxy->run();
 }
 
-void Proxy::on_writable(int, short, void* argument) {
-  Watch& watch = *static_cast<Watch*>(argument);
-  watch.proxy->host_.woke();
-  watch.proxy->clients_.writable(*watch.client);
-  watch.proxy->run();
-}
-
 void Proxy::settle() {
   clients_.settle();
   run();
@@ -262,7 +255,7 @@ void Proxy::pause(bool paused) {
   run();
 }
 
-// --- the log and the server -> clients -----------------------------------------------------------
+// --- the log -------------------------------------------------------------------------------------
 
 void Proxy::committed(EntryType type, Index index, std::span<const std::byte> body) {
   if (type == EntryType::kResolved) {
@@ -270,21 +263,6 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
   }
   clients_.committed(type, index, body);
   run();
-}
-
-void Proxy::put_out(const OutputHeader& header, Pieces pieces, bool last) {
-  switch (header.type) {
-    case OutputType::kListen:
-      return set_listening(static_cast<std::uint16_t>(header.conn), true);
-    case OutputType::kUnlisten:
-      return set_listening(static_cast<std::uint16_t>(header.conn), false, header.argument == 1);
-    case OutputType::kConnect:
-    case OutputType::kResolve:
-      return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());
-    default:
-      clients_.output(header, pieces, last);
-      return run();
-  }
 }
 
 // --- leadership ----------------------------------------------------------------------------------
@@ -372,11 +350,6 @@ Outcome Proxy::move_clients_of(const std::string& address) {
   clients_.move(*moved_);
   for (const auto& listener : listeners_) moved_->add_port(listener->host_port());
   return Done{};
-}
-
-void Proxy::hold_output(bool on) {
-  clients_.hold_output(on);
-  run();
 }
 
 void Proxy::serve_moved(Client& client, ClientSocket socket, std::uint64_t put) {

@@ -13,7 +13,7 @@ bool LeadWatch::is_ahead(const Ahead& a, const Seen& seen) const noexcept {
 }
 
 LeadWatch::Next LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
-                                   std::int64_t now_ns) noexcept {
+                                std::int64_t now_ns) noexcept {
   if (!seen.leads || seen.applied != seen_.applied) moved_ns_ = now_ns;
   seen_ = seen;
   if (handed_over_ns_ != 0 && now_ns - handed_over_ns_ > kForgiveNs) power_ = 0;

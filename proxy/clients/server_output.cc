@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's output: to the clients' sockets, or what it asks of the outside.
+#include "proxy/clients/server.h"
+
+namespace crane::proxy {
+
+void Proxy::on_writable(int, short, void* argument) {
+  Watch& watch = *static_cast<Watch*>(argument);
+  watch.proxy->host_.woke();
+  watch.proxy->clients_.writable(*watch.client);
+  watch.proxy->run();
+}
+
+void Proxy::put_out(const OutputHeader& header, Pieces pieces, bool last) {
+  switch (header.type) {
+    case OutputType::kListen:
+      return set_listening(static_cast<std::uint16_t>(header.conn), true);
+    case OutputType::kUnlisten:
+      return set_listening(static_cast<std::uint16_t>(header.conn), false, header.argument == 1);
+    case OutputType::kConnect:
+    case OutputType::kResolve:
+      return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());
+    default:
+      clients_.output(header, pieces, last);
+      return run();
+  }
+}
+
+void Proxy::hold_output(bool on) {
+  clients_.hold_output(on);
+  run();
+}
+
+}  // namespace crane::proxy
