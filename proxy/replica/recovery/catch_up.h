@@ -13,9 +13,10 @@
 // its leader's (dmt/stall.h).  So the goal is what was committed when a leader answered, and from
 // there on it is enough that the server is near.
 //
-// INVARIANT CATCHUP-1  A replica has caught up when its server has run all that a leader had
-//                      committed when it answered, and all that the own log then knew to be
-//                      committed, and is near the end of the log; until then it says that it lags.
+// INVARIANT CATCHUP-1  A replica has caught up when its server is there and has run all that a
+//                      leader had committed when it answered, and all that the own log then knew to
+//                      be committed, and is near the end of the log; until then it says that it
+//                      lags.
 
 #include <algorithm>
 #include <cstdint>

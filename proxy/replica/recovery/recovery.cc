@@ -77,6 +77,7 @@ void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
 
 // One that does not begin at checkpoints would run the same again, and again.
 void Recovery::on(const ServerRuns& event, const Facts& facts) {
+  server_runs_ = true;
   if (!rules_.member || !catch_up_.active() || rules_.skips_checkpoints) return;
   missing_.server_runs(facts.applied, event.took_ns, facts.now_ns);
 }
@@ -295,14 +296,16 @@ void Recovery::on(const ServerBehind& event, const Facts& facts) {
   CatchUp::Seen seen;
   const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
   seen.leads = facts.leads;
-  seen.follows = led && facts.role == consensus::Role::kFollower;
+  // One that lost its memory comes back as a learner, and has a leader as well.
+  seen.follows =
+      led && (facts.role == consensus::Role::kFollower || facts.role == consensus::Role::kLearner);
   seen.applied = applied(facts);
   seen.committed = facts.committed;
   seen.behind_ns = event.behind_ns;
   if (const auto question = catch_up_.question(seen.follows, facts.now_ns)) {
     out_.push_back(Tell{facts.leader, *question});
   }
-  if (!catch_up_.step(seen, facts.now_ns)) return;
+  if (!server_runs_ || !catch_up_.step(seen, facts.now_ns)) return;
   out_.push_back(Say{Level::kInfo, fmt::format("caught up at entry {}", value(seen.applied))});
   out_.push_back(ReportCaughtUp{});
 }
