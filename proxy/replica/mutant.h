@@ -26,7 +26,12 @@ enum class Mutant : std::uint8_t {
   kOvertakeAlways,   // OVERTAKE-1: every newer checkpoint is worth a restart
   kKeepLead,         // LAG-1: a leader whose server lags goes on leading
   kLeadLacking,      // LAG-2: a voter that lacks entries is handed the lead
+  kGoalMoves,        // CATCHUP-1: what is committed meanwhile is to be run as well
+  kStoreIsReady,     // CATCHUP-1: a replica that runs its store's log again has caught up
+  kSayReady,         // VERDICT-2: one that recovers says that it could lead and serve
+  kTrustAll,         // START-3: a checkpoint behind which replicas differed is as good as another
+  kKeepRefusal,      // TIER-1: another replica's dump does not end a refusal
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kLeadLacking) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kKeepRefusal) + 1;
 
 }  // namespace crane::replica

@@ -76,6 +76,7 @@ class CatchUp {
       has_goal_ = true;
       goal_ = std::max(seen.committed, group_);
     }
+    if (mutant_ == Mutant::kGoalMoves) goal_ = std::max(goal_, seen.committed);
     if (!has_goal_ || seen.applied < goal_ || seen.behind_ns > kNearNs) return false;
     active_ = false;
     return true;

@@ -68,7 +68,7 @@ void Recovery::begin_without_server(const Opened& event) {
 
 void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
   if (event.restores || value(log_end_) > 0) meter_.recovers(begins_);
-  const bool has_log = rules_.on_disk && value(log_end_) > 0;
+  const bool has_log = rules_.on_disk && value(log_end_) > 0 && mutant() != Mutant::kStoreIsReady;
   const bool runs_all_again = event.restores && !event.at_checkpoint;
   if (!event.at_checkpoint && !runs_all_again && !has_log) return;
   catch_up_.begin(log_end_, facts.now_ns);
@@ -193,7 +193,8 @@ void Recovery::hear(const CheckpointNote& note, std::int64_t now_ns) {
   if (note.came == CheckpointNote::kTaken) {
     missing_.heard(Index{note.index}, now_ns);
     keeper_.heard();
-    tier_.taken(note, requests_.wanted_not().empty(), out_);
+    const bool able = requests_.wanted_not().empty() && mutant() != Mutant::kKeepRefusal;
+    tier_.taken(note, able, out_);
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }

@@ -35,7 +35,7 @@ Result run_small(std::vector<Fault> faults, Mutant mutant, std::FILE* trace) {
   settings.busy_ns = 900 * kMs;
   settings.mutant = mutant;
   settings.trace = trace;
-  return ReplicaWorld(1, settings, std::move(faults)).run();
+  return ReplicaWorld(settings, std::move(faults)).run();
 }
 
 std::string text_of(const std::vector<Fault>& faults) {
