@@ -39,6 +39,7 @@ struct Arguments {
   bool connections = false;
   bool replicas = false;
   bool search = false;
+  bool hosts = false;
   std::string scene;
   std::uint64_t stride = 1;
 };
@@ -90,6 +91,7 @@ std::vector<Word> words_of(Arguments& a) {
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks",
                      "--connections"}}},
       {"--search", Word::Flag{&a.search}, "with --replicas: every small world with two faults"},
+      {"--hosts", Word::Flag{&a.hosts}, "with --search: a host for each replica"},
       {"--scene", &a.scene, "with --replicas: the world with that name", {.choices = scenes}},
       {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
@@ -169,6 +171,7 @@ int run_replica_worlds(const Arguments& a) {
   if (a.search) {
     replicas::SearchOptions options;
     options.mutant = mutant;
+    options.hosts = a.hosts;
     options.first_stride = options.second_stride = std::max<std::uint64_t>(a.stride, 1);
     return replicas::search_all(options, a.soak.jobs);
   }

@@ -5,7 +5,8 @@
 //         random; of the small ones with two faults a part, all with crane-sim --replicas --search.
 //         Each mutant has one rule removed, and is noticed in the world that the table names.
 // CHECKS  The properties of proxy/sim/replicas/world.h, so LACK-1, LACK-2, ASK-1, ASK-2, VOTES-1,
-//         TAKE-1, TAKE-2, KEEP-1, SCHEDULE-1, CATCHUP-1, OVERTAKE-1, LAG-1, LAG-2, START-3, TIER-1.
+//         TAKE-1, TAKE-2, KEEP-1, SCHEDULE-1, CATCHUP-1, OVERTAKE-1, LAG-1, START-3, TIER-1,
+//         RESTART-1, RESTART-2, UPGRADE-1, UPGRADE-2.
 // REPLAY  crane-sim --replicas --seed N --trace; a mutant's: crane-sim --mutant NAME --seed N
 //         --trace; CRANE_SEED=first CRANE_SEEDS=count choose others.
 
@@ -64,23 +65,24 @@ TEST_CASE("replicas: faults while faults are repaired leave nothing stuck", "[si
 
 TEST_CASE("replicas: no small world with two faults is stuck", "[sim][LACK-2]") {
   SearchOptions options;
-  options.first_stride = quick() ? 31 : 11;
-  options.second_stride = quick() ? 29 : 7;
+  options.hosts = GENERATE(false, true);
+  options.first_stride = quick() ? 31 : 17;
+  options.second_stride = quick() ? 29 : 11;
   const SearchResult found = search(options);
   for (std::size_t i = 0; i < found.violations.size(); ++i) {
     UNSCOPED_INFO(text_of(found.violating[i]) << ": " << found.violations[i]);
   }
   CHECK(found.violations.empty());
-  CHECK(found.worlds > (quick() ? 3'000U : 30'000U));
+  CHECK(found.worlds > (quick() ? 3'000U : 20'000U));
 }
 
 TEST_CASE("replicas: each rule that is removed is noticed", "[sim]") {
   const std::pair<Mutant, std::uint64_t> noticed[] = {
-      {Mutant::kHoldForever, 6},      {Mutant::kDumpEarly, 10},      {Mutant::kRestartAnywhere, 10},
-      {Mutant::kRetryUnusable, 181},  {Mutant::kLackingServes, 431}, {Mutant::kAskAbsent, 431},
-      {Mutant::kForgetWaiting, 1545}, {Mutant::kNeverLook, 15},      {Mutant::kRestartAtOnce, 669},
-      {Mutant::kNeverVoteOnly, 87},   {Mutant::kKeepOldPlace, 4},    {Mutant::kCaughtUpAtOnce, 7},
-      {Mutant::kOvertakeAlways, 105}, {Mutant::kLeadLacking, 86550},
+      {Mutant::kHoldForever, 14},     {Mutant::kDumpEarly, 26},      {Mutant::kRestartAnywhere, 57},
+      {Mutant::kRetryUnusable, 739},  {Mutant::kLackingServes, 797}, {Mutant::kAskAbsent, 2034},
+      {Mutant::kForgetWaiting, 4979}, {Mutant::kNeverLook, 2},       {Mutant::kRestartAtOnce, 164},
+      {Mutant::kNeverVoteOnly, 797},  {Mutant::kKeepOldPlace, 12},   {Mutant::kCaughtUpAtOnce, 3},
+      {Mutant::kOvertakeAlways, 45},
   };
   std::set<Mutant> all;
   for (const Scene& scene : scenes()) all.insert(scene.without);
@@ -93,7 +95,7 @@ TEST_CASE("replicas: each rule that is removed is noticed", "[sim]") {
     settings.mutant = Mutant::kNone;
     CHECK(run_replicas(seed, settings).violation == "");
   }
-  CHECK(all.size() == kMutants - 1);
+  CHECK(all.size() == kMutants);  // kNone is there, too
 }
 
 // What use from outside found before the rules were there, and each kind of fault once.
@@ -102,6 +104,7 @@ TEST_CASE("replicas: a scene breaks a property without its rule, and none with i
   for (const Scene& scene : scenes()) {
     INFO("crane-sim --replicas --scene " << scene.name << " --trace: " << scene.what);
     CHECK(run_scene(scene, Mutant::kNone, nullptr).violation == "");
+    if (scene.without == Mutant::kNone) continue;
     CHECK(run_scene(scene, scene.without, nullptr).violation != "");
   }
 }

@@ -9,6 +9,7 @@
 namespace crane::replica::sim {
 namespace {
 
+constexpr std::int64_t kBeginNs = 20 * kMs;
 constexpr std::int64_t kPrepareNs = 30 * kMs, kDumpNs = 40 * kMs, kPackNs = 200 * kMs;
 
 ReplicaId id_of(unsigned id) { return ReplicaId{static_cast<std::uint8_t>(id)}; }
@@ -60,6 +61,7 @@ Facts ModelReplica::facts() {
   f.inputs = taken_;
   f.trusted = Index{verified_};
   f.applied = Index{applied()};
+  f.restarts = change_->busy();
   f.packs = work_.kind != Work::Kind::kIdle;
   return f;
 }
@@ -131,6 +133,10 @@ void ModelReplica::on(const FetchCheckpoint& action) {
   if (world_.hosts().several()) begin_fetch(value(action.behind));
 }
 
+void ModelReplica::on(const Say& action) {
+  world_.tell("replica %u: %s", id_, action.text.c_str());
+}
+
 void ModelReplica::on(const KeepLog& action) {
   if (world_.settings().on_disk || world_.hosts().several()) return;
   const auto from = action.from ? std::optional(value(action.from->at.index)) : std::nullopt;
@@ -143,7 +149,7 @@ void ModelReplica::on(const ReportLag& action) {
 }
 
 void ModelReplica::on(const ReportCaughtUp&) {
-  if (!server_.runs()) world_.violate("CAUGHT: the server of a replica does not run yet");
+  if (!server_ran_) world_.violate("CAUGHT: the server of a replica does not run yet");
   // Where none leads for a while, as all began together, it relies on its own log.
   if (began_ns_ > world_.unled_ns() && applied() < missed_)
     world_.violate("CAUGHT: a replica lacks what was committed when it began");
@@ -173,6 +179,37 @@ bool ModelReplica::spares() const {
   return !needed || others * 2 > voters || world_.now_ns() - began_ns_ >= kSpareNs;
 }
 
+// --- another server takes the place of this one -------------------------------------------------
+
+// As Recovery::step_restart() in proxy/host.
+change::Tick ModelReplica::change_tick() const {
+  const ModelLog& log = world_.log();
+  const Acceptor& a = log.acceptor(id_);
+  change::Tick t;
+  t.view = log.view();
+  t.serves = serves();
+  t.may_lead = log.leader() == id_ && start_ != 0 && applied() >= start_;
+  t.publishes = work_.kind == Work::Kind::kIdle && machine_->idle();
+  t.member = a.votes && !a.amnesiac;
+  t.refused = !machine_->refusal().empty();
+  t.runs = server_.runs();
+  t.missed = machine_->missed();
+  t.applied = Index{applied()};
+  t.inputs = taken_;
+  return t;
+}
+
+void ModelReplica::begin_server(std::uint64_t hash) {
+  server_.start_again(hash, world_.now_ns() + kBeginNs);
+}
+
+void ModelReplica::publish_files(std::uint64_t at) {
+  packed_at_ = at;
+  packed_hash_ = change_->noted();
+  packed_version_ = change_->version();
+  work_ = {Work::Kind::kPackFiles, world_.now_ns() + kPackNs};
+}
+
 // --- the own checkpoint -------------------------------------------------------------------------
 
 void ModelReplica::on(const Prepare&) {
@@ -182,7 +219,7 @@ void ModelReplica::on(const Prepare&) {
 
 void ModelReplica::on(const Look& action) {
   const bool admitted = Index{applied()} >= action.at;
-  const bool computes = world_.slow(id_) || world_.server_stopped(id_);
+  const bool computes = world_.slow(id_) || world_.server_stopped(id_) || server_.computes();
   feed(Looked{admitted, computes ? "a thread computes" : ""});
 }
 

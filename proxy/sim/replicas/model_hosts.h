@@ -17,8 +17,9 @@ namespace crane::replica::sim {
 struct StoredCheckpoint {
   std::uint64_t at = 0;
   unsigned by = 0;
-  std::uint64_t hash = 0;  // of what a server that begins there has run
-  bool damaged = false;    // it cannot be unpacked
+  std::uint64_t hash = 0;     // of what a server that begins there has run,
+  std::uint32_t version = 2;  // and which version of it
+  bool damaged = false;       // it cannot be unpacked
   // Replicas that began there differed at that entry, so often in a row.
   std::uint64_t differed_at = 0;
   unsigned differed = 0;

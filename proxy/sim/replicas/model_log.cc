@@ -155,6 +155,7 @@ bool ModelLog::transfer(unsigned to) {
 // One more entry would overwrite nothing that is kept, or not committed.
 bool ModelLog::has_room(const Acceptor& a) const {
   const std::uint64_t ring = options_.ring_entries;
+  if (full_) return false;
   return a.last < committed_ + ring && (!a.kept || a.last < *a.kept + ring);
 }
 

@@ -26,11 +26,11 @@ inline constexpr unsigned kNone = 0xff;            // no replica
 inline constexpr std::uint64_t kEntryBytes = 100;  // of each entry
 
 struct LogEntry {
-  enum class Kind : std::uint8_t { kStart, kInput, kCheckpoint, kPassed };
+  enum class Kind : std::uint8_t { kStart, kInput, kCheckpoint, kPassed, kRestart };
   Kind kind{};
   View view{};
   // kInput: the client's request; kCheckpoint: who takes it; kPassed: the entry up to which the
-  // leader's server has run, so that followers' servers may.
+  // leader's server has run, so that followers' servers may; kRestart: as ModelChange says.
   std::uint32_t number = 0;
 };
 
@@ -71,6 +71,7 @@ class ModelLog {
   void leave(unsigned id);
   void stop(unsigned id, bool stopped) { acceptors_[id].runs = !stopped; }
   void lose_power(unsigned id);
+  void set_full(bool full) { full_ = full; }  // no store has room
   void keep(unsigned id, std::optional<std::uint64_t> behind) { acceptors_[id].kept = behind; }
   // A replica holds a checkpoint of its own: stores may be cut there.
   void checkpointed(unsigned id, std::uint64_t at);
@@ -133,6 +134,7 @@ class ModelLog {
   std::uint64_t reign_ = 0;
   std::int64_t missed_ns_ = 0;  // since when there is no leader that runs
   bool lost_committed_ = false;
+  bool full_ = false;
 };
 
 }  // namespace crane::replica::sim

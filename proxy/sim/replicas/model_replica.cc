@@ -11,6 +11,8 @@ namespace crane::replica::sim {
 namespace {
 
 constexpr std::int64_t kRestoreNs = 80 * kMs, kBeginNs = 20 * kMs;
+constexpr std::uint32_t kFirstVersion = 2;
+constexpr std::int64_t kPassNs = 20 * kMs;
 constexpr std::int64_t kFetchNs = 150 * kMs, kFetchAgainNs = 1'000 * kMs;
 constexpr std::int64_t kFetchTimeoutNs = 90'000 * kMs;  // as FetchDeadline
 
@@ -24,6 +26,8 @@ const char* text_of(node::ExitStatus how) {
       return "restarts";
     case node::ExitStatus::kDiverged:
       return "differs from the others";
+    case node::ExitStatus::kNoRoom:
+      return "has no room";
     default:
       return "cannot begin";
   }
@@ -37,6 +41,10 @@ void ModelReplica::start(const BeginRules& rules) {
   if (life_ != Life::kDown) return;
   life_ = Life::kUp;
   const Settings& s = world_.settings();
+  if (world_.no_room()) {
+    return end(s.mutant == Mutant::kLeaveFull ? node::ExitStatus::kLeftGroup
+                                              : node::ExitStatus::kNoRoom);
+  }
   Recovery::Rules r;
   r.requests.self = id_of(id_);
   r.requests.wanted = true;
@@ -77,11 +85,13 @@ void ModelReplica::begin(const BeginRules& rules) {
     }
     world_.begins_at(*one, another && !gone);
     began_at_ = one->at;
+    change_ = std::make_unique<ModelChange>(world_, *this, id_, one->version);
     server_.start(one->at, one->hash, world_.now_ns() + kRestoreNs);
     if (!open_log(one->at, rules)) end(node::ExitStatus::kNoCheckpoint);
     return;
   }
   began_at_ = 0;
+  change_ = std::make_unique<ModelChange>(world_, *this, id_, kFirstVersion);
   server_.start(0, 0, world_.now_ns() + kBeginNs);
   const bool may = otherwise(rules) != Otherwise::kNowhere;
   if (!may || !open_log(0, rules)) end(node::ExitStatus::kNoCheckpoint);
@@ -96,6 +106,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   log.join(id_, gap ? std::nullopt : std::optional(behind));
   if (gap) server_.end();
   was_here_ = true;
+  server_ran_ = false;
   begins_ = behind;
   taken_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
   limit_ = passed_ = behind;
@@ -130,6 +141,11 @@ void ModelReplica::forget_life() {
   world_.log().leave(id_);
   server_.end();
   machine_.reset();
+  if (change_) {
+    change_->end();
+    past_.push_back(std::move(change_));
+  }
+  ++lives_;
   events_.clear();
   report_.reset();
   work_ = {};
@@ -145,6 +161,11 @@ void ModelReplica::lose_host() {
   life_ = Life::kDown;
   forget_life();
   world_.log().lose_power(id_);
+}
+
+void ModelReplica::leaves() {
+  life_ = Life::kDown;
+  forget_life();
 }
 
 // A node on a host of its own begins again by itself where a checkpoint helps (proxy/node/main.cc).
@@ -222,6 +243,7 @@ void ModelReplica::differed(std::uint64_t at) {
 // --- one moment ---------------------------------------------------------------------------------
 
 void ModelReplica::step() {
+  past_.clear();
   if (life_ == Life::kFetches) return look_for_checkpoint();
   if (!up()) return;
   step_role();
@@ -269,19 +291,31 @@ void ModelReplica::take_entries() {
 // The next entry, to the server.
 void ModelReplica::give() {
   const LogEntry& entry = world_.log().entry(++given_);
+  if (entry.kind == LogEntry::Kind::kRestart && has_server()) {
+    change_->committed(given_, entry.number);
+    if (up() && change_->holds_log()) held_ = given_;
+  }
   if (entry.kind != LogEntry::Kind::kCheckpoint) return;
   feed(CheckpointCommitted{Index{given_}, id_of(entry.number)});
 }
 
 void ModelReplica::run_server() {
   if (server_.came()) {
+    server_ran_ = true;
     world_.server_runs(id_);
     feed(ServerRuns{began_at_ != 0 ? kRestoreNs : 0});
+    if (up()) change_->server_came();
   }
+  if (up() && has_server() && change_->under_way() && !machine_->idle()) feed(ServerEnds{});
+  if (up() && has_server()) change_->tick();
   if (!up() || !server_.runs()) return;
   const std::uint64_t before = server_.applied();
+  const unsigned lives = lives_;
   const bool free = !world_.settings().limited || (world_.log().leader() == id_ && start_ != 0);
   server_.run(given_, free ? std::numeric_limits<std::uint64_t>::max() : limit_);
+  change_->admitted(before, applied());
+  if (lives_ != lives) return;
+  if (server_.crashed()) return world_.server_exited(id_);
   for (std::uint64_t at = before + 1; serves() && at <= applied(); ++at) {
     if (at >= start_) world_.answered(at);
   }
@@ -291,6 +325,8 @@ void ModelReplica::run_server() {
 // The leader lets followers' servers come as far as its own (dmt/stall.h).
 void ModelReplica::pass() {
   if (world_.log().leader() != id_ || start_ == 0 || ran() <= passed_ || ran() <= limit_) return;
+  if (world_.now_ns() < pass_ns_) return;
+  pass_ns_ = world_.now_ns() + kPassNs;
   const auto number = static_cast<std::uint32_t>(ran());
   if (world_.log().propose(id_, {LogEntry::Kind::kPassed, {}, number}) != 0) passed_ = ran();
 }
@@ -305,15 +341,25 @@ void ModelReplica::finish_work() {
   if (kind == Work::Kind::kDump) {
     packed_at_ = value(machine_->checkpoint().under_way);
     packed_hash_ = hash();
+    packed_version_ = change_->version();
     return feed(Dumped{"", "", true});
   }
   const bool full = world_.disk_full();
+  if (kind == Work::Kind::kPackFiles) {
+    if (!full) publish();
+    return change_->packed(packed_at_, full ? "the disk is full" : "");
+  }
   if (!full) {
-    own_.push_back(packed_at_);
-    world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_}, relied_);
+    publish();
   }
   feed(
       Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, full ? "the disk is full" : ""});
+}
+
+void ModelReplica::publish() {
+  own_.push_back(packed_at_);
+  world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_, .version = packed_version_},
+                   relied_);
 }
 
 // As Recovery::rely_on_checkpoints() in proxy/host: the newest own one that was compared (PACK-2).
@@ -344,7 +390,6 @@ void ModelReplica::hand_over_if_behind() {
     seen.behind_ns = behind_ns();
     seen.clock = ran();
   }
-  const Mutant mutant = world_.settings().mutant;
   std::vector<ReplicaId> voters;
   for (unsigned id = 0; id < world_.replicas(); ++id) {
     const Acceptor& a = log.acceptor(id);
@@ -352,7 +397,7 @@ void ModelReplica::hand_over_if_behind() {
         .id = id_of(id),
         .role = a.votes ? consensus::MemberRole::kVoter : consensus::MemberRole::kReturning,
         .connected = a.connected(),
-        .streaming = a.streaming || mutant == Mutant::kLeadLacking};
+        .streaming = a.streaming};
     if (LeadWatch::may_take_lead(m, id_of(id_))) voters.push_back(m.id);
   }
   const LeadWatch::Actions actions = lead_watch_.step(seen, voters, world_.now_ns());
@@ -378,12 +423,13 @@ void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
 
 bool ModelReplica::serves() const {
   return world_.log().leader() == id_ && up() && server_.runs() && start_ != 0 &&
-         applied() >= start_;
+         applied() >= start_ && change_->lets_clients_in();
 }
 
 bool ModelReplica::whole() const {
   const Acceptor& a = world_.log().acceptor(id_);
-  return up() && a.votes && !a.amnesiac && server_.runs() && !machine_->catches_up() &&
+  return up() && !change_->under_way() && a.votes && !a.amnesiac && server_.runs() &&
+         !machine_->catches_up() &&
          applied() + world_.settings().runs_at_once >= world_.log().committed();
 }
 
@@ -398,6 +444,7 @@ control::Readiness ModelReplica::readiness() const {
   r.needs_checkpoint = world_.log().acceptor(id_).lacks;
   r.paced = full_ns_ != 0 && world_.now_ns() - full_ns_ > control::kNearMs * kMs;
   r.held = world_.log().leader() != id_ && waits_at_limit();
+  r.no_room = world_.no_room();
   r.lag_ms = says_ready ? 0 : behind_ns() / kMs;
   return r;
 }

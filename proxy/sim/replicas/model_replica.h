@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "proxy/replica/recovery/beginning.h"
 #include "proxy/replica/recovery/recovery.h"
 #include "proxy/replica/role/lead_watch.h"
+#include "proxy/sim/replicas/model_change.h"
 #include "proxy/sim/replicas/model_hosts.h"
 #include "proxy/sim/replicas/model_log.h"
 #include "proxy/sim/replicas/model_server.h"
@@ -44,10 +46,23 @@ class ModelReplica {
   void kill();
   // With its host: no agent is there to hear of it.
   void lose_host();
+  // With its server, which ended by itself.
+  void leaves();
   void stop() { set_stopped(true); }
   void proceed() { set_stopped(false); }
   void packing_fails();
   void server_differs() { server_.differ(); }
+  // An operator wants another server, or the same anew (version 0).
+  void ask_change(std::uint32_t version) {
+    if (up() && change_) change_->ask(version);
+  }
+
+  // --- what its server's change does
+  change::Tick change_tick() const;
+  void end_server() { server_.end(); }
+  void begin_server(std::uint64_t hash);
+  void release_log() { held_.reset(); }
+  void publish_files(std::uint64_t at);
 
   // Time goes on: entries come, the server runs, what was begun ends.
   void step();
@@ -57,13 +72,18 @@ class ModelReplica {
 
   // --- what others see
   Life life() const { return life_; }
+  // How many have ended.
+  unsigned lives() const { return lives_; }
   bool up() const { return life_ == Life::kUp; }
   // Clients are taken: it leads, and its server has run its START.
   bool serves() const;
   bool has_server() const { return machine_ && !machine_->acceptor_only(); }
   bool server_runs() const { return up() && server_.runs(); }
+  // .. or has in this life, and another one takes its place.
+  bool server_ran() const { return up() && server_ran_; }
   // It has all that was committed, and its server has run it.
   bool whole() const;
+  bool changes() const { return change_ && change_->busy(); }
   // It counts for a loss.
   bool caught_up() const { return has_server() && !machine_->catches_up(); }
   std::uint64_t verified() const { return verified_; }
@@ -86,7 +106,7 @@ class ModelReplica {
 
  private:
   struct Work {  // what was begun outside of the node, and when it ends
-    enum class Kind : std::uint8_t { kIdle, kPrepare, kDump, kPack };
+    enum class Kind : std::uint8_t { kIdle, kPrepare, kDump, kPack, kPackFiles };
     Kind kind = Kind::kIdle;
     std::int64_t ends_ns = 0;
   };
@@ -107,6 +127,7 @@ class ModelReplica {
   void run_server();
   void pass();
   void finish_work();
+  void publish();
   void finish_fetch();
   void begin_fetch(std::uint64_t behind);
   void look_for_checkpoint();
@@ -122,6 +143,7 @@ class ModelReplica {
 
   template <typename Other>
   void on(const Other&) {}
+  void on(const Say& action);
   void on(const Tell& action);
   void on(const ProposeCheckpoint& action);
   void on(const Restart& action);
@@ -143,8 +165,12 @@ class ModelReplica {
   ReplicaWorld& world_;
   const unsigned id_;
   Life life_ = Life::kDown;
+  unsigned lives_ = 0;
   std::optional<Recovery> machine_;
   LeadWatch lead_watch_;
+  std::unique_ptr<ModelChange> change_;
+  std::vector<std::unique_ptr<ModelChange>>
+      past_;  // of lives that ended in the middle of an action
   ModelServer server_;
   std::deque<Event> events_;
   bool carries_out_ = false;
@@ -160,7 +186,8 @@ class ModelReplica {
   std::uint64_t for_server_ = 0;       // the last of those that a server gets,
   std::uint64_t given_ = 0;            // and that the server was given
   std::uint64_t limit_ = 0;            // no follower's server runs further (stall rule)
-  std::uint64_t passed_ = 0;           // what it asked for, as the leader
+  std::uint64_t passed_ = 0;           // what it asked for, as the leader,
+  std::int64_t pass_ns_ = 0;           // and when it asks again
   std::optional<std::uint64_t> held_;  // the log is, behind this entry
   std::uint64_t missed_ = 0;           // what was committed when it began
   std::uint64_t verified_ = 0;         // it was equal to the others up to here
@@ -172,7 +199,9 @@ class ModelReplica {
   View led_{};                // in which it leads
   Work work_;
   Fetch fetch_;
+  bool server_ran_ = false;
   std::uint64_t packed_at_ = 0, packed_hash_ = 0;
+  std::uint32_t packed_version_ = 0;
 };
 
 }  // namespace crane::replica::sim

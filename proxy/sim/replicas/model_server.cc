@@ -16,8 +16,16 @@ void ModelServer::start(std::uint64_t behind, std::uint64_t hash, std::int64_t a
   applied_ = ran_ = came_upto_ = behind;
   hash_ = hash;
   came_.clear();
-  waits_ = false;
+  waits_ = crashed_ = false;
 }
+
+void ModelServer::start_again(std::uint64_t hash, std::int64_t at_ns) {
+  state_ = State::kStarts;
+  runs_ns_ = at_ns;
+  hash_ = hash;
+}
+
+bool ModelServer::computes() const { return world_.now_ns() < runs_ns_; }
 
 bool ModelServer::came() {
   if (state_ != State::kStarts || world_.now_ns() < runs_ns_) return false;
@@ -37,7 +45,7 @@ void ModelServer::came_for_it(std::uint64_t upto) {
 }
 
 void ModelServer::run(std::uint64_t given, std::uint64_t limit) {
-  if (world_.server_stopped(id_)) return;
+  if (world_.server_stopped(id_) || computes()) return;
   waits_ = false;
   for (unsigned left = entries_now(); applied_ < given;) {
     const bool passed = world_.log().entry(applied_ + 1).kind == LogEntry::Kind::kPassed;
@@ -47,6 +55,14 @@ void ModelServer::run(std::uint64_t given, std::uint64_t limit) {
     if (passed) continue;
     --left;
     ran_ = applied_;
+    const LogEntry& e = world_.log().entry(applied_);
+    if (e.kind != LogEntry::Kind::kInput) continue;
+    const Settings& s = world_.settings();
+    crashed_ = e.number == s.crashes_by;
+    if (crashed_) return end();
+    if (s.compute_each == 0 || e.number % s.compute_each != 0) continue;
+    runs_ns_ = world_.now_ns() + s.compute_ns;
+    break;
   }
   while (!came_.empty() && came_.front().upto <= applied_) came_.pop_front();
 }

@@ -19,11 +19,16 @@ class ModelServer {
 
   // It comes, and runs from `at_ns` on; it holds what is up to `behind`.
   void start(std::uint64_t behind, std::uint64_t hash, std::int64_t at_ns);
+  // Another one takes its place; what came for it stays.
+  void start_again(std::uint64_t hash, std::int64_t at_ns);
   void end() { state_ = State::kGone; }
   // True once, when it runs.
   bool came();
   bool runs() const { return state_ == State::kRuns; }
-  bool gone() const { return state_ == State::kGone; }
+  // It crashed by what it ran.
+  bool crashed() const { return crashed_; }
+  // It is in the middle of a computation.
+  bool computes() const;
 
   // Entries up to there came for it; some may be held.
   void came_for_it(std::uint64_t upto);
@@ -57,6 +62,7 @@ class ModelServer {
   std::deque<Came> came_;  // that it has not run
   std::uint64_t came_upto_ = 0;
   bool waits_ = false;
+  bool crashed_ = false;
   unsigned moments_ = 0;
 };
 

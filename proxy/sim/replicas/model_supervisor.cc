@@ -2,6 +2,7 @@
 #include "proxy/sim/replicas/model_supervisor.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <utility>
 #include <variant>
@@ -11,7 +12,15 @@
 namespace crane::replica::sim {
 namespace {
 
-constexpr std::int64_t kUnitNs = 200 * kMs;  // RestartSec of the packaged units
+constexpr int kCrash = 128 + SIGSEGV;
+// RestartSec and RestartPreventExitStatus of the packaged unit of a host.
+constexpr std::int64_t kUnitNs = 200 * kMs;
+bool stays_dead(int code) {
+  using node::ExitStatus;
+  return code == node::code(ExitStatus::kBadConfiguration) ||
+         code == node::code(ExitStatus::kLeftGroup) || code == node::code(ExitStatus::kDisagrees) ||
+         code == node::code(ExitStatus::kNotHere);
+}
 
 supervise::Settings settings_for(const ReplicaWorld& world, std::optional<unsigned> host) {
   supervise::Settings s;
@@ -53,6 +62,13 @@ void ModelSupervisor::node_ended(unsigned id, node::ExitStatus how) {
 void ModelSupervisor::server_runs(unsigned id) {
   using supervise::Word;
   hear(supervise::Said{static_cast<int>(id), host_ ? Word::kServes : Word::kReady});
+}
+
+// An agent sees the end of its node, which ends with its server's status.
+void ModelSupervisor::server_exited(unsigned id) {
+  const int replica = static_cast<int>(id);
+  if (!host_) return hear(supervise::ServerExit{replica, kCrash, true});
+  hear(supervise::NodeEnded{.replica = replica, .wait = kCrash << 8});
 }
 
 void ModelSupervisor::step() {
@@ -116,16 +132,21 @@ void ModelSupervisor::carry_out(const supervise::Say& action) {
 }
 
 void ModelSupervisor::carry_out(const supervise::Stopping&) {
-  if (host_) return;
-  world_.violate("ENDED: crane-run ends the group: " + machine_->problem().error().text);
+  if (!host_) world_.group_ends(machine_->problem(), machine_->status());
 }
 
-// What the host's memory held of the group goes with the agent.
-void ModelSupervisor::carry_out(const supervise::Leave&) {
+void ModelSupervisor::carry_out(const supervise::EndNode& action) {
+  world_.replica(static_cast<unsigned>(action.replica)).kill();
+}
+
+// What the host held of a group in memory goes with the agent.
+void ModelSupervisor::carry_out(const supervise::Leave& action) {
   if (!host_) return;
   world_.tell("agent %u: its replica is over", *host_);
+  if (WEXITSTATUS(action.wait) == kCrash) return world_.replica_leaves(*host_);
   world_.log().lose_power(*host_);
-  left_ns_ = world_.now_ns();
+  if (!world_.settings().on_disk) world_.hosts().seen_by(*host_).clear();
+  left_ns_ = stays_dead(WEXITSTATUS(action.wait)) ? 0 : world_.now_ns();
 }
 
 }  // namespace crane::replica::sim

@@ -29,6 +29,7 @@ class ModelSupervisor {
   bool stopped() const;
   void node_ended(unsigned id, node::ExitStatus how);
   void server_runs(unsigned id);
+  void server_exited(unsigned id);
   void refused(const std::string& why) { hear(supervise::Refused{why}); }
   void step();
   // All have run: from here on a lost replica is brought back.
@@ -42,7 +43,8 @@ class ModelSupervisor {
   void carry_out(const supervise::LookForCheckpoint& action);
   void carry_out(const supervise::Say& action);
   void carry_out(const supervise::Stopping&);
-  void carry_out(const supervise::Leave&);
+  void carry_out(const supervise::EndNode& action);
+  void carry_out(const supervise::Leave& action);
   void carry_out(const supervise::GiveUp&) { carry_out(supervise::Leave{}); }
   template <typename Other>
   void carry_out(const Other&) {}

@@ -13,6 +13,8 @@ constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWhole
 // Two looks of crane-ctl, while the lead changes; what a loss may cost that status allowed, with an
 // election in it.
 constexpr std::int64_t kHonestNs = 500 * kMs, kLossNs = 500 * kMs, kStandsNs = 1'000 * kMs;
+// crane-run waits for the other servers' ends (kExitTimeoutMs); stopped hosts and nodes come back.
+constexpr std::int64_t kExitNs = 60'000 * kMs;
 constexpr std::int64_t kNearNs = 2'000 * kMs;
 // Servers are compared each so many entries.
 constexpr std::uint64_t kCutEntries = 16;
@@ -43,7 +45,8 @@ void ReplicaWorld::check() {
   check_status();
   check_waits();
   check_tier();
-  if (calm_ns_ != 0) check_calm();
+  check_exit();
+  if (exited_ns_ == 0 && calm_ns_ != 0) check_calm();
 }
 
 bool ReplicaWorld::supervised() const {
@@ -117,7 +120,7 @@ void ReplicaWorld::check_leader() {
     const ModelReplica& r = *replicas_[id];
     const bool could =
         log_.was_candidate(id) && r.caught_up() && r.server_runs() && r.behind_ns() == 0;
-    const bool worse = !chosen.server_runs() || chosen.applied() + kFarEntries < r.applied();
+    const bool worse = !chosen.server_ran() || chosen.applied() + kFarEntries < r.applied();
     if (could && worse) violate("LAST: " + describe());
   }
 }
@@ -127,7 +130,7 @@ void ReplicaWorld::check_near() {
   for (unsigned id = 0; id < replicas(); ++id) {
     const ModelReplica& r = *replicas_[id];
     const bool near = leader != kNone && id != leader && replicas_[leader]->serves() &&
-                      r.server_runs() && !r.caught_up() && !log_.acceptor(id).lacks &&
+                      r.server_runs() && !r.caught_up() && !log_.acceptor(id).lacks && !no_room() &&
                       r.applied() + 4 * settings_.runs_at_once >= replicas_[leader]->applied() &&
                       r.behind_ns() <= CatchUp::kNearNs;
     if (!near) near_[id] = 0;
@@ -185,8 +188,10 @@ void ReplicaWorld::check_waits() {
   const bool waits = now_ns_ < settings_.busy_ns && serving();
   const unsigned leader = log_.leader();
   const bool full = leader != kNone && replicas_[leader]->log_is_full();
-  if (!waits || full || answered_ns_ > lost_ns_) lost_ns_ = 0;
-  if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs) {
+  const bool changes =
+      std::any_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->changes(); });
+  if (!waits || full || changes || answered_ns_ > lost_ns_) lost_ns_ = 0;
+  if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs + 3 * settings_.compute_ns) {
     violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
   }
   if (!waits || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
@@ -206,6 +211,14 @@ void ReplicaWorld::check_tier() {
   }
 }
 
+// Each replica crashes at the same entry, however often it is started.
+void ReplicaWorld::check_exit() {
+  if (exited_ns_ == 0 || now_ns_ - exited_ns_ <= kExitNs) return;
+  // None can come to that entry.
+  result_.given_up = settings_.hosts && (!log_.has_majority() || beyond_repair());
+  if (!result_.given_up) violate("EXIT: " + describe());
+}
+
 // --- behind the last fault ----------------------------------------------------------------------
 
 // No server runs, and there is no place where one could begin: it was damaged, or of a replica that
@@ -215,8 +228,9 @@ bool ReplicaWorld::beyond_repair() const {
   if (log_.is_lost()) return true;
   bool damaged = false;
   std::vector<StoredCheckpoint> whole;
-  for (const auto& directory : hosts_.directories()) {
-    for (const StoredCheckpoint& c : directory) {
+  for (unsigned host = 0; host < hosts_.directories().size(); ++host) {
+    if (settings_.hosts && left_[host]) continue;
+    for (const StoredCheckpoint& c : hosts_.directories()[host]) {
       damaged = damaged || c.damaged;
       if (!c.damaged) whole.push_back(c);
     }

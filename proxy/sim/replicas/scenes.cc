@@ -39,6 +39,12 @@ Settings busy() {
   return s;
 }
 
+Settings crashes() {
+  Settings s = busy();
+  s.crashes_by = 200;
+  return s;
+}
+
 Settings with(Settings s, bool Settings::*what) {
   s.*what = true;
   return s;
@@ -102,14 +108,34 @@ std::vector<Scene> found_scenes() {
   };
 }
 
-// Each kind of fault once.
+// .. and each other kind of fault once.
 std::vector<Scene> more_scenes() {
   return {
+      {"G-full",
+       "a node is lost while the disks of all hosts are full",
+       with(with(busy(), &Settings::on_disk), &Settings::hosts),
+       {{200, FaultKind::kFullDisk, 0, 3 * kS}, kill(230, 1)},
+       Mutant::kLeaveFull},
+      {"crash",
+       "the server crashes by an input, while a follower is away",
+       crashes(),
+       {kill(100, 1)},
+       Mutant::kSurviveCrash},
       {"refused",
        "CRIU refuses the server for a while",
        busy(),
        {{150, FaultKind::kRefuses, 0, 2 * kS}},
        Mutant::kKeepRefusal},
+      {"upgrade",
+       "a follower is lost while a server that does not listen is on trial",
+       busy(),
+       {{200, FaultKind::kUpgrade, 0, 0}, kill(230, 1)},
+       Mutant::kNoRollback},
+      {"restart",
+       "the leader is lost while the servers are ended and begin again",
+       busy(),
+       {{200, FaultKind::kRestart, 0, 0}, kill(206, 0)},
+       Mutant::kNone},
       {"flaw",
        "a replica begins at a checkpoint that lacks something",
        busy(),

@@ -19,7 +19,7 @@ struct Scene {
   const char* what;
   Settings settings;
   std::vector<Fault> faults;
-  Mutant without;  // the rule that the scene needs
+  Mutant without;  // the rule that the scene needs; kNone: no mutant has it
 };
 std::span<const Scene> scenes();
 Result run_scene(const Scene& scene, Mutant mutant, std::FILE* trace);

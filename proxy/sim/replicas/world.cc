@@ -13,8 +13,8 @@ constexpr std::int64_t kEndNs = 400'000 * kMs;
 // A fault that is to cost clients nothing has no other so near.
 constexpr std::uint64_t kAlonePoints = 100;
 
-// Clients wait where the leader's server is so far behind.
-constexpr std::int64_t kPacedNs = 100 * kMs;
+// Clients wait where the leader's server has so much to run.
+constexpr std::uint64_t kPacedMoments = 10;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t next) {
   hash = (hash ^ next) * 0x9e3779b97f4a7c15U;
@@ -43,6 +43,10 @@ const char* name(FaultKind kind) {
       return "server stopped";
     case FaultKind::kTransfer:
       return "transfer";
+    case FaultKind::kRestart:
+      return "restart of the server";
+    case FaultKind::kUpgrade:
+      return "upgrade";
     case FaultKind::kNoSupervisor:
       return "supervisor stopped";
     case FaultKind::kHostLost:
@@ -65,8 +69,10 @@ ReplicaWorld::ReplicaWorld(const Settings& settings, std::vector<Fault> faults)
             .keeps = !settings.hosts && !settings.on_disk,
             .on_disk = settings.on_disk}),
       hosts_(settings.replicas, settings.hosts),
+      hindered_(!settings.paced || settings.compute_each != 0 || settings.runs_at_once == 1),
       has_run_(settings.replicas),
-      near_(settings.replicas) {
+      near_(settings.replicas),
+      left_(settings.replicas) {
   for (unsigned id = 0; id < settings.replicas; ++id) {
     replicas_.push_back(std::make_unique<ModelReplica>(*this, id));
     if (settings.hosts) supervisors_.push_back(std::make_unique<ModelSupervisor>(*this, id));
@@ -76,7 +82,7 @@ ReplicaWorld::ReplicaWorld(const Settings& settings, std::vector<Fault> faults)
 
 Result ReplicaWorld::run() {
   for (auto& s : supervisors_) s->begin();
-  while (result_.violation.empty() && !result_.given_up && now_ns_ < kEndNs) {
+  while (result_.violation.empty() && !result_.given_up && !result_.ended && now_ns_ < kEndNs) {
     step();
     if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_) {
       result_.whole_ns = now_ns_ - calm_ns_;
@@ -100,6 +106,7 @@ void ReplicaWorld::step() {
   for (unsigned id = 0; id < replicas(); ++id) {
     if (hosts_.comes_back(id, now_ns_)) supervisor_of(id).begin();
   }
+  log_.set_full(no_room());
   log_.step(now_ns_);
   check_leader();
   for (auto& s : supervisors_) s->step();
@@ -123,9 +130,9 @@ void ReplicaWorld::pass_point() {
 }
 
 bool ReplicaWorld::passes_point(unsigned id) {
+  const unsigned lives = replicas_[id]->lives();
   pass_point();
-  const auto life = replicas_[id]->life();
-  return life == ModelReplica::Life::kUp || life == ModelReplica::Life::kStopped;
+  return replicas_[id]->lives() == lives;
 }
 
 // --- faults -------------------------------------------------------------------------------------
@@ -135,12 +142,13 @@ void ReplicaWorld::note_cost(const Fault& fault) {
   const ModelReplica& r = *replicas_[fault.replica];
   const bool alone =
       next_fault_ >= faults_.size() || faults_[next_fault_].point > fault.point + kAlonePoints;
-  const bool calm =
-      proceeds_.empty() && now_ns_ >= slow_until_ns_ && now_ns_ >= stood_until_ns_ && !differed_;
-  // Where followers stop with a leader that is overloaded they take over what it did not run.
-  const bool overload = settings_.limited && !settings_.paced;
+  const bool changes = std::any_of(replicas_.begin(), replicas_.end(),
+                                   [](const auto& one) { return one->changes(); });
+  const bool calm = !changes && proceeds_.empty() && now_ns_ >= slow_until_ns_ &&
+                    now_ns_ >= stood_until_ns_ && !differed_;
   lost_ns_ = stands_ns_ = 0;
-  if (!alone || !calm || overload || !r.up()) return;
+  if (!alone || !calm || !r.up()) return;
+  if (!settings_.paced) return;  // the next leader has to run what this one did not
   const bool may_lose = status().may_lose.value_or(0) > 0;
   if (fault.kind == FaultKind::kKill || fault.kind == FaultKind::kHostLost) {
     lost_ns_ = may_lose ? now_ns_ : 0;
@@ -170,11 +178,9 @@ void ReplicaWorld::inject(const Fault& fault) {
       return r.stop();
     case FaultKind::kPackFails:
       return r.packing_fails();
-    case FaultKind::kDamage: {
-      auto& all = hosts_.seen_by(fault.replica);
-      if (!all.empty()) all.back().damaged = true;
-      return;
-    }
+    case FaultKind::kDamage:
+    case FaultKind::kFlaw:
+      return spoil_checkpoint(fault);
     case FaultKind::kFullDisk:
       disk_full_until_ns_ = until_ns;
       return;
@@ -189,6 +195,11 @@ void ReplicaWorld::inject(const Fault& fault) {
     case FaultKind::kTransfer:
       (void)log_.transfer(fault.replica);
       return;
+    case FaultKind::kRestart:
+    case FaultKind::kUpgrade:
+      if (log_.leader() == kNone) return;
+      return replicas_[log_.leader()]->ask_change(
+          fault.kind == FaultKind::kUpgrade ? next_version_++ : 0);
     case FaultKind::kNoSupervisor:
       unsupervised_until_ns_ = until_ns;
       return supervisor_of(fault.replica).stop_until(until_ns);
@@ -198,17 +209,21 @@ void ReplicaWorld::inject(const Fault& fault) {
       if (!r.server_runs()) return;
       differed_ = true;
       return r.server_differs();
-    case FaultKind::kFlaw: {
-      auto& all = hosts_.seen_by(fault.replica);
-      if (all.empty()) return;
-      differed_ = true;
-      all.back().hash ^= 1;
-      return;
-    }
     case FaultKind::kRefuses:
       refuses_for_good_ = fault.lasts_ns > 1'500 * kMs;
       refuses_until_ns_ = until_ns;
       return;
+  }
+}
+
+void ReplicaWorld::spoil_checkpoint(const Fault& fault) {
+  auto& all = hosts_.seen_by(fault.replica);
+  if (all.empty()) return;
+  if (fault.kind == FaultKind::kDamage) {
+    all.back().damaged = true;
+  } else {
+    differed_ = true;
+    all.back().hash ^= 1;
   }
 }
 
@@ -241,6 +256,36 @@ void ReplicaWorld::node_restarts() {
 void ReplicaWorld::server_runs(unsigned id) {
   has_run_[id] = true;
   supervisor_of(id).server_runs(id);
+}
+
+void ReplicaWorld::server_exited(unsigned id) {
+  tell("replica %u: its server crashed", id);
+  if (exited_ns_ == 0) exited_ns_ = now_ns_;
+  lost_ns_ = stands_ns_ = 0;
+  if (settings_.mutant == Mutant::kSurviveCrash) return replicas_[id]->kill();
+  if (settings_.hosts) replicas_[id]->leaves();
+  supervisor_of(id).server_exited(id);
+}
+
+void ReplicaWorld::version_begins(unsigned id, std::uint64_t at, std::uint32_t version) {
+  tell("replica %u: version %u of the server begins behind entry %llu", id, version,
+       static_cast<unsigned long long>(at));
+  const auto [known, first] = versions_.try_emplace(at, version);
+  if (known->second != version) violate("VERSION: " + describe());
+}
+
+void ReplicaWorld::group_ends(const Outcome& problem, int status) {
+  result_.ended = exited_ns_ != 0 && problem.ok() && status != 0;
+  if (result_.ended) return;
+  violate("ENDED: crane-run ends the group: " +
+          (problem.ok() ? "status " + std::to_string(status) : problem.error().text));
+}
+
+// Of a majority of hosts: what is left cannot go on.
+void ReplicaWorld::replica_leaves(unsigned id) {
+  left_[id] = true;
+  const auto left = std::count(left_.begin(), left_.end(), true);
+  result_.ended = static_cast<unsigned>(left) * 2 > replicas();
 }
 
 void ReplicaWorld::refusal_said(unsigned id, const std::string& why) {
@@ -285,8 +330,10 @@ void ReplicaWorld::client_sends() {
   const bool busy = now_ns_ < settings_.busy_ns;
   if (now_ns_ < next_input_ns_ || leader == kNone) return;
   const ModelReplica& r = *replicas_[leader];
-  if (!r.serves() || r.log_is_full()) return;  // KEEP-1
-  if (settings_.paced && r.behind_ns() > kPacedNs) return;
+  if (!r.serves() || r.log_is_full() || no_room()) return;  // KEEP-1
+  if (settings_.paced && log_.committed() > r.applied() + kPacedMoments * settings_.runs_at_once) {
+    return;
+  }
   const unsigned burst = busy ? 1 + settings_.inputs_per_s / 100 : 1;
   for (unsigned n = 0; n < burst; ++n) {
     (void)log_.propose(leader, {LogEntry::Kind::kInput, {}, next_request_++});
@@ -341,6 +388,12 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   settings.limited = draw.chance(300);
   settings.paced = draw.chance(600);
   if (settings.limited) settings.ring_entries *= 4;  // each input is followed by a PASSED
+  settings.runs_at_once = draw.chance(200) ? 1 : 4;
+  if (draw.chance(100)) {
+    settings.compute_each = static_cast<unsigned>(draw.between(10, 50));
+    settings.compute_ns = static_cast<std::int64_t>(draw.between(20, 200)) * kMs;
+  }
+  if (draw.chance(50)) settings.crashes_by = static_cast<std::uint32_t>(draw.between(20, 300));
   settings.every_ns = draw.chance(300) ? 500 * kMs : 0;
   settings.inputs_per_s = static_cast<unsigned>(20 << draw.below(6));
   std::vector<Fault> faults;

@@ -14,6 +14,8 @@
 //   TIER      none says that CRIU refuses the server after it has dumped it again
 //   LOOP      replicas do not restart over and over when no fault comes
 //   ENDED     crane-run never ends the group by itself
+//   VERSION   every replica has the same version of the server behind the same entry
+//   EXIT      a server that crashes by an input ends its group within kExitNs, and with its status
 //   STATUS    crane-ctl status does not say `serving` to a client that waits
 //   COSTLESS  a loss that status said the group may have costs its clients kLossNs at most
 //   STANDS    a leader's server that stands, or starves, costs its clients kStandsNs at most while
@@ -31,6 +33,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,10 +58,12 @@ enum class FaultKind : std::uint8_t {
   kStop,          // of a node's processes, for a while
   kPackFails,     // the process that packs is killed
   kDamage,        // of the newest checkpoint in a directory
-  kFullDisk,      // no checkpoint can be written for a while
+  kFullDisk,      // no checkpoint and no store can be written for a while
   kSlow,          // a server's processor is taken for a while
   kStopServer,    // a server is stopped for a while, and its node is not
   kTransfer,      // an operator wants another leader
+  kRestart,       // .. the server to be ended, and another one to begin on its files
+  kUpgrade,       // .. one of another version, which half of the time does not listen
   kNoSupervisor,  // crane-run, or a host's agent, is stopped for a while
   kHostLost,      // with node, server, agent and directory, for a while
   kDiffers,       // a server does something else than the others
@@ -83,6 +88,9 @@ struct Settings {
   bool limited = false;                  // the stall rule limits followers' servers
   bool paced = true;                     // clients wait while the leader's server is late (FLOW-1)
   unsigned runs_at_once = 4;             // entries that a server runs per moment
+  unsigned compute_each = 0;             // every so many requests take longer; 0: none does,
+  std::int64_t compute_ns = 0;           // so much
+  std::uint32_t crashes_by = 0;          // the server crashes by this request
   std::int64_t every_ns = 0;             // checkpoints by the clock; 0: for the log's length alone
   unsigned inputs_per_s = 20;            // of clients
   std::int64_t busy_ns = 1'500'000'000;  // so long there are inputs; then a few only
@@ -93,6 +101,7 @@ struct Settings {
 struct Result {
   std::string violation;  // empty: every property held
   bool given_up = false;  // what was damaged, or not kept, was all that there was
+  bool ended = false;     // with its server, which crashed
   std::uint64_t points = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
   std::uint64_t diverged = 0, fetched = 0;
@@ -116,6 +125,8 @@ class ReplicaWorld {
   const ModelReplica& replica(unsigned id) const { return *replicas_[id]; }
   unsigned replicas() const { return settings_.replicas; }
   bool disk_full() const { return now_ns_ < disk_full_until_ns_; }
+  // The log, too, is on that disk.
+  bool no_room() const { return settings_.on_disk && disk_full(); }
   bool slow(unsigned id) const { return id == slow_ && now_ns_ < slow_until_ns_; }
   bool server_stopped(unsigned id) const { return id == stood_ && now_ns_ < stood_until_ns_; }
   // Why; nullptr: CRIU dumps the server.
@@ -127,6 +138,10 @@ class ReplicaWorld {
   bool passes_point(unsigned id);
   void node_ended(unsigned id, node::ExitStatus how);
   void node_restarts();  // by itself
+  void server_exited(unsigned id);
+  // crane-run ends the group, or the agent of a host its replica.
+  void group_ends(const Outcome& problem, int status);
+  void replica_leaves(unsigned id);
   void server_runs(unsigned id);
   void refusal_said(unsigned id, const std::string& why);
   // How a node on a host of its own begins (choose_begin() in proxy/host).
@@ -134,6 +149,8 @@ class ReplicaWorld {
   // From another host; nullopt: none has any, and those that are there heard that it is lacked.
   std::optional<StoredCheckpoint> fetch_for(unsigned id, std::uint64_t behind);
   void fetched(unsigned id, StoredCheckpoint one);
+  // Another server begins behind that entry.
+  void version_begins(unsigned id, std::uint64_t at, std::uint32_t version);
   void begins_at(const StoredCheckpoint& one, bool another);
   // What a server that has run all up to this committed entry has seen.
   std::uint64_t hash_at(std::uint64_t index);
@@ -157,6 +174,7 @@ class ReplicaWorld {
   void pass_point();
   void inject(const Fault& fault);
   void note_cost(const Fault& fault);
+  void spoil_checkpoint(const Fault& fault);
   void lose_host(unsigned id, std::int64_t until_ns);
   void client_sends();
   bool serving() const;
@@ -171,6 +189,7 @@ class ReplicaWorld {
   void check_status();
   void check_waits();
   void check_tier();
+  void check_exit();
   bool faulty() const;
   bool all_whole() const;
   bool differs(const ModelReplica& r);
@@ -186,10 +205,13 @@ class ReplicaWorld {
   std::int64_t now_ns_ = 0;
   ModelLog log_;
   ModelHosts hosts_;
+  bool hindered_;  // a checkpoint may fail: by a fault, or as servers are far behind the log
   std::vector<std::unique_ptr<ModelReplica>> replicas_;
   std::vector<std::unique_ptr<ModelSupervisor>> supervisors_;
-  std::vector<bool> has_run_;             // a server, of each replica
-  std::vector<std::uint64_t> hashes_{0};  // by index
+  std::vector<bool> has_run_;                        // a server, of each replica
+  std::vector<std::uint64_t> hashes_{0};             // by index
+  std::map<std::uint64_t, std::uint32_t> versions_;  // of servers, by where they began
+  std::uint32_t next_version_ = 3;
   struct Proceeds {
     std::int64_t at_ns = 0;
     unsigned id = 0;
@@ -201,7 +223,6 @@ class ReplicaWorld {
   bool refuses_for_good_ = false;
   bool refused_alone_ = false;  // all were whole, and no fault came since
   bool log_given_up_ = false;
-  bool hindered_ = false;  // a fault came that a checkpoint may fail by
   bool differed_ = false;  // a server was made to differ
   std::uint32_t next_request_ = 1;
   std::int64_t next_input_ns_ = 0;
@@ -216,6 +237,8 @@ class ReplicaWorld {
   std::int64_t led_ns_ = 0;  // there was a leader, or no majority, last
   std::int64_t published_ns_ = 0;
   std::int64_t proceeded_ns_ = 0;  // a node that was stopped, last
+  std::int64_t exited_ns_ = 0;     // a server crashed by its input first; 0: none did
+  std::vector<bool> left_;         // with its server, on a host of its own
   View elected_{};                 // the last leader that was
   Result result_;
 };
