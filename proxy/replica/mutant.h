@@ -25,8 +25,15 @@ enum class Mutant : std::uint8_t {
   kCaughtUpAtOnce,   // CATCHUP-1: a replica has caught up as soon as it begins
   kOvertakeAlways,   // OVERTAKE-1: every newer checkpoint is worth a restart
   kKeepLead,         // LAG-1: a leader whose server lags goes on leading
-  kLeadLacking,      // LAG-2: a voter that lacks entries is handed the lead
+  kGoalMoves,        // CATCHUP-1: what is committed meanwhile is to be run as well
+  kStoreIsReady,     // CATCHUP-1: a replica that runs its store's log again has caught up
+  kSayReady,         // VERDICT-2: one that recovers says that it could lead and serve
+  kTrustAll,         // START-3: a checkpoint behind which replicas differed is as good as another
+  kKeepRefusal,      // TIER-1: another replica's dump does not end a refusal
+  kLeaveFull,        // a node that finds no room leaves its group
+  kSurviveCrash,     // a server that crashes by an input is taken for one that was killed
+  kNoRollback,       // UPGRADE-2: a server that does not listen in time stays
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kLeadLacking) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kNoRollback) + 1;
 
 }  // namespace crane::replica

@@ -39,6 +39,8 @@ struct Arguments {
   bool connections = false;
   bool replicas = false;
   bool search = false;
+  bool hosts = false;
+  std::string scene;
   std::uint64_t stride = 1;
 };
 
@@ -51,6 +53,8 @@ std::vector<Word> words_of(Arguments& a) {
   for (int i = 1; i < crane::replica::kMutants; ++i) {
     mutants.push_back(replicas::name(static_cast<crane::replica::Mutant>(i)));
   }
+  std::vector<std::string> scenes;
+  for (const replicas::Scene& scene : replicas::scenes()) scenes.emplace_back(scene.name);
   sim::Options& world = a.soak.world;
   return {
       {"--seed,--first", &a.soak.first, "the (first) seed"},
@@ -87,6 +91,8 @@ std::vector<Word> words_of(Arguments& a) {
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks",
                      "--connections"}}},
       {"--search", Word::Flag{&a.search}, "with --replicas: every small world with two faults"},
+      {"--hosts", Word::Flag{&a.hosts}, "with --search: a host for each replica"},
+      {"--scene", &a.scene, "with --replicas: the world with that name", {.choices = scenes}},
       {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
       {"--trace", Word::Flag{&a.trace}, "print the trace of the world"},
@@ -165,9 +171,11 @@ int run_replica_worlds(const Arguments& a) {
   if (a.search) {
     replicas::SearchOptions options;
     options.mutant = mutant;
+    options.hosts = a.hosts;
     options.first_stride = options.second_stride = std::max<std::uint64_t>(a.stride, 1);
     return replicas::search_all(options, a.soak.jobs);
   }
+  if (!a.scene.empty()) return replicas::play(a.scene, mutant, a.trace ? stdout : nullptr);
   if (a.trace) {
     replicas::Settings settings;
     settings.mutant = mutant;

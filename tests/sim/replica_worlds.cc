@@ -143,6 +143,17 @@ int search_all(const SearchOptions& options, unsigned jobs) {
   return parts.empty() || sum.violations != 0 ? 1 : 0;
 }
 
+int play(const std::string& name, Mutant mutant, std::FILE* trace) {
+  for (const Scene& scene : scenes()) {
+    if (scene.name != name) continue;
+    const Result r = run_scene(scene, mutant, trace);
+    std::printf("%s: %s\n", scene.name,
+                r.violation.empty() ? "every property held" : r.violation.c_str());
+    return r.violation.empty() ? 0 : 1;
+  }
+  return 2;
+}
+
 std::uint64_t hunt(Mutant mutant, std::uint64_t count, std::string& violation) {
   Settings settings;
   settings.mutant = mutant;
@@ -157,12 +168,19 @@ int list_mutants(std::uint64_t count) {
   int missed = 0;
   for (int i = 1; i < kMutants; ++i) {
     const auto mutant = static_cast<Mutant>(i);
-    std::string violation;
-    const std::uint64_t seed = hunt(mutant, count, violation);
-    missed += seed == 0 ? 1 : 0;
-    std::printf("| %s | %s | %llu | %s |\n", rule(mutant), name(mutant),
-                static_cast<unsigned long long>(seed),
-                seed == 0 ? "NOT NOTICED" : violation.substr(0, violation.find(':')).c_str());
+    const auto scene = std::find_if(scenes().begin(), scenes().end(),
+                                    [&](const Scene& one) { return one.without == mutant; });
+    std::string violation, where;
+    if (scene != scenes().end()) {
+      violation = run_scene(*scene, mutant, nullptr).violation;
+      where = scene->name;
+    } else {
+      where = std::to_string(hunt(mutant, count, violation));
+    }
+    missed += violation.empty() ? 1 : 0;
+    std::printf(
+        "| %s | %s | %s | %s |\n", rule(mutant), name(mutant), where.c_str(),
+        violation.empty() ? "NOT NOTICED" : violation.substr(0, violation.find(':')).c_str());
     std::fflush(stdout);
   }
   return missed == 0 ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "proxy/sim/replicas/scenes.h"
 #include "proxy/sim/replicas/search.h"
 #include "proxy/sim/replicas/world.h"
 
@@ -28,7 +29,9 @@ void print(const Totals& totals);
 // Every small world with two faults, or a part of them (SearchOptions); prints what is stuck.
 // Returns the exit status.
 int search_all(const SearchOptions& options, unsigned jobs);
-// The table of mutants: rule, name, the first seed that notices, the property.
+// The scene with that name; prints what became of it.  Returns the exit status.
+int play(const std::string& name, Mutant mutant, std::FILE* trace);
+// The table of mutants: rule, name, the scene or the first seed that notices, the property.
 int list_mutants(std::uint64_t count);
 // The first seed below `count` whose world notices; 0: none.
 std::uint64_t hunt(Mutant mutant, std::uint64_t count, std::string& violation);

@@ -13,9 +13,10 @@
 // its leader's (dmt/stall.h).  So the goal is what was committed when a leader answered, and from
 // there on it is enough that the server is near.
 //
-// INVARIANT CATCHUP-1  A replica has caught up when its server has run all that a leader had
-//                      committed when it answered, and all that the own log then knew to be
-//                      committed, and is near the end of the log; until then it says that it lags.
+// INVARIANT CATCHUP-1  A replica has caught up when its server is there and has run all that a
+//                      leader had committed when it answered, and all that the own log then knew to
+//                      be committed, and is near the end of the log; until then it says that it
+//                      lags.
 
 #include <algorithm>
 #include <cstdint>
@@ -75,6 +76,7 @@ class CatchUp {
       has_goal_ = true;
       goal_ = std::max(seen.committed, group_);
     }
+    if (mutant_ == Mutant::kGoalMoves) goal_ = std::max(goal_, seen.committed);
     if (!has_goal_ || seen.applied < goal_ || seen.behind_ns > kNearNs) return false;
     active_ = false;
     return true;

@@ -68,7 +68,7 @@ void Recovery::begin_without_server(const Opened& event) {
 
 void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
   if (event.restores || value(log_end_) > 0) meter_.recovers(begins_);
-  const bool has_log = rules_.on_disk && value(log_end_) > 0;
+  const bool has_log = rules_.on_disk && value(log_end_) > 0 && mutant() != Mutant::kStoreIsReady;
   const bool runs_all_again = event.restores && !event.at_checkpoint;
   if (!event.at_checkpoint && !runs_all_again && !has_log) return;
   catch_up_.begin(log_end_, facts.now_ns);
@@ -77,6 +77,7 @@ void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
 
 // One that does not begin at checkpoints would run the same again, and again.
 void Recovery::on(const ServerRuns& event, const Facts& facts) {
+  server_runs_ = true;
   if (!rules_.member || !catch_up_.active() || rules_.skips_checkpoints) return;
   missing_.server_runs(facts.applied, event.took_ns, facts.now_ns);
 }
@@ -192,7 +193,8 @@ void Recovery::hear(const CheckpointNote& note, std::int64_t now_ns) {
   if (note.came == CheckpointNote::kTaken) {
     missing_.heard(Index{note.index}, now_ns);
     keeper_.heard();
-    tier_.taken(note, requests_.wanted_not().empty(), out_);
+    const bool able = requests_.wanted_not().empty() && mutant() != Mutant::kKeepRefusal;
+    tier_.taken(note, able, out_);
   } else if (note.came != CheckpointNote::kBusy) {
     ++given_up_;
   }
@@ -295,14 +297,16 @@ void Recovery::on(const ServerBehind& event, const Facts& facts) {
   CatchUp::Seen seen;
   const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
   seen.leads = facts.leads;
-  seen.follows = led && facts.role == consensus::Role::kFollower;
+  // One that lost its memory comes back as a learner, and has a leader as well.
+  seen.follows =
+      led && (facts.role == consensus::Role::kFollower || facts.role == consensus::Role::kLearner);
   seen.applied = applied(facts);
   seen.committed = facts.committed;
   seen.behind_ns = event.behind_ns;
   if (const auto question = catch_up_.question(seen.follows, facts.now_ns)) {
     out_.push_back(Tell{facts.leader, *question});
   }
-  if (!catch_up_.step(seen, facts.now_ns)) return;
+  if (!server_runs_ || !catch_up_.step(seen, facts.now_ns)) return;
   out_.push_back(Say{Level::kInfo, fmt::format("caught up at entry {}", value(seen.applied))});
   out_.push_back(ReportCaughtUp{});
 }

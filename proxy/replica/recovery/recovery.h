@@ -128,6 +128,7 @@ class Recovery {
   CatchUp catch_up_;
   RunMeter meter_;
   bool acceptor_only_ = false;
+  bool server_runs_ = false;
   bool stopping_ = false;
   Index begins_{};                        // the server began behind this entry
   Index log_end_{};                       // of the own log, when the node began

@@ -23,8 +23,8 @@ void ModelLog::join(unsigned id, std::optional<std::uint64_t> behind) {
   Acceptor& a = acceptors_[id];
   a.process = a.runs = true;
   a.streaming = a.lacks = false;
-  a.kept = behind ? *behind : a.first - 1;  // until the node says what it keeps
-  if (behind && *behind > a.last) {         // what it held is older than the checkpoint
+  if (options_.keeps) a.kept = behind ? *behind : a.first - 1;  // until the node says what it keeps
+  if (behind && *behind > a.last) {  // what it held is older than the checkpoint
     a.first = *behind + 1;
     a.last = *behind;
   }
@@ -38,15 +38,65 @@ void ModelLog::leave(unsigned id) {
   if (leader_ == id) depose();
 }
 
-void ModelLog::depose() { leader_ = kNone; }
+// The replica comes back under another incarnation, and as a voter when it has the log (C5).
+void ModelLog::lose_power(unsigned id) {
+  if (options_.on_disk) return;
+  Acceptor& a = acceptors_[id];
+  a.first = 1;
+  a.last = 0;
+  a.kept.reset();
+  a.amnesiac = true;
+}
+
+void ModelLog::checkpointed(unsigned id, std::uint64_t at) {
+  acceptors_[id].checkpoint = std::max(acceptors_[id].checkpoint, at);
+}
+
+// A majority holds a checkpoint there: each can begin again without what is before.
+void ModelLog::cut() {
+  if (!options_.on_disk) return;
+  std::array<std::uint64_t, kReplicasMost> held{};
+  for (unsigned id = 0; id < replicas(); ++id) held[id] = acceptors_[id].checkpoint;
+  std::sort(held.begin(), held.begin() + replicas(), std::greater<>());
+  const std::uint64_t at = held[replicas() / 2];
+  for (Acceptor& a : acceptors_) {
+    if (a.streaming && a.last >= at) a.first = std::max(a.first, at + 1);
+  }
+}
+
+std::uint64_t ModelLog::last_for_servers() const {
+  std::uint64_t at = committed_;
+  while (at > 0 && entry(at).kind == LogEntry::Kind::kPassed) --at;
+  return at;
+}
 
 unsigned ModelLog::running() const {
+  return static_cast<unsigned>(
+      std::count_if(acceptors_.begin(), acceptors_.end(),
+                    [](const Acceptor& a) { return a.runs && a.votes && !a.amnesiac; }));
+}
+
+unsigned ModelLog::voters() const {
   return static_cast<unsigned>(std::count_if(acceptors_.begin(), acceptors_.end(),
-                                             [](const Acceptor& a) { return a.runs; }));
+                                             [](const Acceptor& a) { return a.votes; }));
+}
+
+bool ModelLog::is_lost() const {
+  const auto forgot = std::count_if(acceptors_.begin(), acceptors_.end(),
+                                    [](const Acceptor& a) { return a.votes && a.amnesiac; });
+  return static_cast<unsigned>(forgot) * 2 >= voters();
+}
+
+bool ModelLog::cannot_commit() const {
+  if (options_.keeps || options_.on_disk || leader_ == kNone) return false;
+  const auto gets = std::count_if(acceptors_.begin(), acceptors_.end(), [](const Acceptor& a) {
+    return a.votes && !a.amnesiac && !a.lacks;
+  });
+  return static_cast<unsigned>(gets) * 2 <= voters();
 }
 
 // Who holds all that was committed, servers that are further first (consensus/DESIGN.md, C6).
-unsigned ModelLog::best_candidate() const {
+unsigned ModelLog::best_candidate() {
   unsigned best = kNone;
   const auto rank = [this](unsigned id) {
     const Acceptor& a = acceptors_[id];
@@ -54,7 +104,8 @@ unsigned ModelLog::best_candidate() const {
   };
   for (unsigned id = 0; id < replicas(); ++id) {
     const Acceptor& a = acceptors_[id];
-    if (!a.runs || a.last < committed_) continue;
+    candidates_[id] = a.runs && a.votes && !a.amnesiac && a.last >= committed_;
+    if (!candidates_[id]) continue;
     if (best == kNone || rank(id) > rank(best)) best = id;
   }
   return best;
@@ -75,39 +126,43 @@ void ModelLog::lead(unsigned id) {
 }
 
 void ModelLog::step(std::int64_t now_ns) {
-  const bool led = leader_ != kNone && acceptors_[leader_].runs && running() * 2 > replicas();
+  const bool led = leader_ != kNone && acceptors_[leader_].runs && has_majority();
   if (led) {
     missed_ns_ = now_ns;
-  } else if (running() * 2 > replicas() && now_ns - missed_ns_ >= kElectNs) {
+  } else if (has_majority() && now_ns - missed_ns_ >= kElectNs) {
     if (const unsigned next = best_candidate(); next != kNone) {
       lead(next);
+      elected_ = view_;
       missed_ns_ = now_ns;
     }
-  } else if (leader_ != kNone && running() * 2 <= replicas()) {
+  } else if (leader_ != kNone && !has_majority()) {
     depose();  // it sees no majority's processes
   }
   if (leader_ == kNone) return;
   stream();
   commit();
+  cut();
 }
 
 bool ModelLog::transfer(unsigned to) {
-  if (leader_ == kNone || to == leader_ || !acceptors_[to].runs || !acceptors_[to].streaming ||
-      acceptors_[to].last < acceptors_[leader_].last) {
-    return false;
-  }
+  if (leader_ == kNone || to == leader_) return false;
+  const Acceptor& a = acceptors_[to];
+  if (!a.runs || !a.streaming || !a.votes || a.last < acceptors_[leader_].last) return false;
   lead(to);
   return true;
 }
 
 // One more entry would overwrite nothing that is kept, or not committed.
 bool ModelLog::has_room(const Acceptor& a) const {
-  return a.last < committed_ + ring_ && (!a.kept || a.last < *a.kept + ring_);
+  const std::uint64_t ring = options_.ring_entries;
+  if (full_) return false;
+  return a.last < committed_ + ring && (!a.kept || a.last < *a.kept + ring);
 }
 
 void ModelLog::write(Acceptor& a, std::uint64_t upto) {
+  const std::uint64_t ring = options_.ring_entries;
   while (a.last < upto && has_room(a)) ++a.last;
-  if (a.last >= ring_) a.first = std::max(a.first, a.last - ring_ + 1);
+  if (!options_.on_disk && a.last >= ring) a.first = std::max(a.first, a.last - ring + 1);
 }
 
 // A process that is stopped keeps the permission that it gave.
@@ -123,17 +178,25 @@ void ModelLog::stream() {
       to.streaming = true;
     }
     write(to, from.last);
+    admit(to, from.last);
   }
+}
+
+// The leader proposes a CONFIG without the old vote, and one with the new when it has the log.
+void ModelLog::admit(Acceptor& a, std::uint64_t last) {
+  if (!a.amnesiac) return;
+  a.votes = a.last == last;
+  a.amnesiac = !a.votes;
 }
 
 void ModelLog::commit() {
   std::array<std::uint64_t, kReplicasMost> held{};
-  for (unsigned id = 0; id < replicas(); ++id) {
-    const Acceptor& a = acceptors_[id];
-    held[id] = a.process && a.streaming ? a.last : 0;
+  unsigned count = 0;
+  for (const Acceptor& a : acceptors_) {
+    if (a.votes) held[count++] = a.process && a.streaming && !a.amnesiac ? a.last : 0;
   }
-  std::sort(held.begin(), held.begin() + replicas(), std::greater<>());
-  committed_ = std::max(committed_, held[replicas() / 2]);
+  std::sort(held.begin(), held.begin() + count, std::greater<>());
+  committed_ = std::max(committed_, held[count / 2]);
 }
 
 std::uint64_t ModelLog::propose(unsigned id, LogEntry entry) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A replica's life, its entries and its server; model_actions.cc has what its machine asks for.
 #include "proxy/sim/replicas/model_replica.h"
 
 #include <algorithm>
@@ -10,10 +11,27 @@ namespace crane::replica::sim {
 namespace {
 
 constexpr std::int64_t kRestoreNs = 80 * kMs, kBeginNs = 20 * kMs;
-constexpr std::int64_t kPrepareNs = 30 * kMs, kDumpNs = 40 * kMs, kPackNs = 200 * kMs;
-constexpr unsigned kRunsAtOnce = 4;  // entries that a server runs per moment
+constexpr std::uint32_t kFirstVersion = 2;
+constexpr std::int64_t kPassNs = 20 * kMs;
+constexpr std::int64_t kFetchNs = 150 * kMs, kFetchAgainNs = 1'000 * kMs;
+constexpr std::int64_t kFetchTimeoutNs = 90'000 * kMs;  // as FetchDeadline
 
 ReplicaId id_of(unsigned id) { return ReplicaId{static_cast<std::uint8_t>(id)}; }
+
+const char* text_of(node::ExitStatus how) {
+  switch (how) {
+    case node::ExitStatus::kServerDied:
+      return "killed";
+    case node::ExitStatus::kTooFarBehind:
+      return "restarts";
+    case node::ExitStatus::kDiverged:
+      return "differs from the others";
+    case node::ExitStatus::kNoRoom:
+      return "has no room";
+    default:
+      return "cannot begin";
+  }
+}
 
 }  // namespace
 
@@ -22,22 +40,28 @@ ReplicaId id_of(unsigned id) { return ReplicaId{static_cast<std::uint8_t>(id)}; 
 void ModelReplica::start(const BeginRules& rules) {
   if (life_ != Life::kDown) return;
   life_ = Life::kUp;
+  const Settings& s = world_.settings();
+  if (world_.no_room()) {
+    return end(s.mutant == Mutant::kLeaveFull ? node::ExitStatus::kLeftGroup
+                                              : node::ExitStatus::kNoRoom);
+  }
   Recovery::Rules r;
   r.requests.self = id_of(id_);
   r.requests.wanted = true;
-  r.requests.limits.every_ns = world_.settings().every_ns;
+  r.requests.limits.every_ns = s.every_ns;
   r.requests.limits.log_bytes = world_.log().ring_bytes() / 4;
-  r.requests.limits.ring_bytes = r.ring_bytes = world_.log().ring_bytes();
+  r.requests.limits.ring_bytes = s.on_disk ? 0 : world_.log().ring_bytes();
+  r.ring_bytes = s.on_disk || s.hosts ? 0 : world_.log().ring_bytes();  // keeps_whole_log()
+  r.on_disk = s.on_disk;
   r.skips_checkpoints = rules.skips;
   r.needs_dumps = true;
-  r.requests.test_only_mutant = world_.settings().mutant;
+  r.requests.test_only_mutant = s.mutant;
   machine_.emplace(r);
-  lead_watch_ = LeadWatch(world_.settings().mutant);
+  lead_watch_ = LeadWatch(s.mutant);
   members_.clear();
   for (unsigned id = 0; id < world_.replicas(); ++id) {
     MemberSeen m;
     m.id = id_of(id);
-    m.role = consensus::MemberRole::kVoter;
     members_.push_back(m);
   }
   begin(rules);
@@ -47,77 +71,159 @@ void ModelReplica::start(const BeginRules& rules) {
 void ModelReplica::begin(const BeginRules& rules) {
   unusable_.clear();
   const std::optional<Index> gone = std::exchange(gone_, std::nullopt);
-  auto& all = world_.checkpoints();
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    if (try_checkpoint(rules, Index{one->at}, false, gone) != Try::kYes) continue;
+  const bool trusts = world_.settings().mutant == Mutant::kTrustAll;
+  const Acceptor& a = world_.log().acceptor(id_);
+  bool another = a.first <= 1 && a.last > 0;  // or the log's beginning
+  for (const StoredCheckpoint* one : world_.hosts().to_try(id_)) {
+    const bool distrusted = one->distrusted() && !trusts;
+    another = another || (!one->distrusted() && !one->damaged);
+    const Try tries = try_checkpoint(rules, Index{one->at}, distrusted, gone);
+    if (tries == Try::kNo || tries == Try::kLeftOut) continue;
     if (one->damaged) {
       unusable_.push_back(Index{one->at});
       continue;
     }
-    if (one->hash != world_.hash_at(one->at))
-      world_.violate("HONEST: a checkpoint holds another state");
-    hash_ = one->hash;
-    if (!open_log(one->at, true, rules)) end(End::kCannotBegin);
+    world_.begins_at(*one, another && !gone);
+    began_at_ = one->at;
+    change_ = std::make_unique<ModelChange>(world_, *this, id_, one->version);
+    server_.start(one->at, one->hash, world_.now_ns() + kRestoreNs);
+    if (!open_log(one->at, rules)) end(node::ExitStatus::kNoCheckpoint);
     return;
   }
-  hash_ = 0;
+  began_at_ = 0;
+  change_ = std::make_unique<ModelChange>(world_, *this, id_, kFirstVersion);
+  server_.start(0, 0, world_.now_ns() + kBeginNs);
   const bool may = otherwise(rules) != Otherwise::kNowhere;
-  if (!may || !open_log(0, false, rules)) end(End::kCannotBegin);
+  if (!may || !open_log(0, rules)) end(node::ExitStatus::kNoCheckpoint);
 }
 
-bool ModelReplica::open_log(std::uint64_t behind, bool at_checkpoint, const BeginRules& rules) {
+bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   ModelLog& log = world_.log();
   const bool gap = log.gap_behind(id_, behind) != 0;
   const bool votes = may_only_vote(rules, world_.replicas(), true) &&
                      world_.settings().mutant != Mutant::kNeverVoteOnly;
   if (gap && !votes) return false;
   log.join(id_, gap ? std::nullopt : std::optional(behind));
-  begins_ = applied_ = behind;
-  taken_ = given_ = gap ? log.acceptor(id_).last : behind;
+  if (gap) server_.end();
+  was_here_ = true;
+  server_ran_ = false;
+  begins_ = behind;
+  taken_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
+  limit_ = passed_ = behind;
   held_.reset();
   start_ = 0;
   led_ = View{};
   work_ = {};
-  server_ = gap ? Server::kGone : Server::kStarts;
-  server_at_ns_ = world_.now_ns() + (at_checkpoint ? kRestoreNs : kBeginNs);
-  applied_ns_ = began_ns_ = world_.now_ns();
-  missed_ = log.committed();
+  fetch_ = {};
+  own_.clear();
+  verified_ = behind;
+  began_ns_ = world_.now_ns();
+  missed_ = log.last_for_servers();
   if (gap) world_.began_without_server();
+  world_.tell("replica %u begins %s %llu, its log is %llu..%llu", id_,
+              gap              ? "without a server; the log lacks what is behind"
+              : began_at_ != 0 ? "at checkpoint"
+                               : "behind entry",
+              static_cast<unsigned long long>(behind),
+              static_cast<unsigned long long>(log.acceptor(id_).first),
+              static_cast<unsigned long long>(log.acceptor(id_).last));
   Opened event;
   event.acceptor_only = gap;
   event.last = Index{log.acceptor(id_).last};
   event.begins = {{View{1}, Index{behind}}, behind * kEntryBytes};
-  event.at_checkpoint = at_checkpoint;
+  event.at_checkpoint = began_at_ != 0;
   event.restores = rules.restores;
-  world_.tell("replica %u begins %s %llu, its log is %llu..%llu", id_,
-              gap             ? "without a server; the log lacks what is behind"
-              : at_checkpoint ? "at checkpoint"
-                              : "behind entry",
-              static_cast<unsigned long long>(behind),
-              static_cast<unsigned long long>(log.acceptor(id_).first),
-              static_cast<unsigned long long>(log.acceptor(id_).last));
   feed(event);
   return true;
 }
 
-void ModelReplica::end(End how) {
-  if (life_ == Life::kDown) return;
-  world_.tell("replica %u: its node ends (%s)", id_,
-              how == End::kKilled     ? "killed"
-              : how == End::kRestarts ? "restarts"
-                                      : "cannot begin");
-  life_ = Life::kDown;
+void ModelReplica::forget_life() {
   world_.log().leave(id_);
-  server_ = Server::kGone;
+  server_.end();
   machine_.reset();
+  if (change_) {
+    change_->end();
+    past_.push_back(std::move(change_));
+  }
+  ++lives_;
   events_.clear();
   report_.reset();
   work_ = {};
+  fetch_ = {};
+}
+
+void ModelReplica::kill() {
+  if (life_ == Life::kDown) return;
+  end(node::ExitStatus::kServerDied);
+}
+
+void ModelReplica::lose_host() {
+  life_ = Life::kDown;
+  forget_life();
+  world_.log().lose_power(id_);
+}
+
+void ModelReplica::leaves() {
+  life_ = Life::kDown;
+  forget_life();
+}
+
+// A node on a host of its own begins again by itself where a checkpoint helps (proxy/node/main.cc).
+void ModelReplica::end(node::ExitStatus how) {
+  if (life_ == Life::kDown) return;
+  world_.tell("replica %u: its node ends (%s)", id_, text_of(how));
+  const bool looks =
+      life_ != Life::kFetches && world_.hosts().several() &&
+      (how == node::ExitStatus::kTooFarBehind || how == node::ExitStatus::kNoCheckpoint);
+  forget_life();
+  if (looks) {
+    life_ = Life::kFetches;
+    fetch_.until_ns = world_.now_ns() + kFetchTimeoutNs;
+    if (how == node::ExitStatus::kTooFarBehind) fetch_.ends_ns = world_.now_ns();
+    return world_.node_restarts();
+  }
+  life_ = Life::kDown;
   world_.node_ended(id_, how);
 }
 
+void ModelReplica::begin_again() {
+  life_ = Life::kDown;
+  fetch_ = {};
+  start(world_.rules_on_host(id_));
+}
+
+// As fetch_after(): what other hosts have, behind the newest that is here.
+void ModelReplica::look_for_checkpoint() {
+  const std::int64_t now = world_.now_ns();
+  if (fetch_.ends_ns != 0) {
+    if (now < fetch_.ends_ns) return;
+    if (fetch_.what) world_.fetched(id_, *fetch_.what);
+    return begin_again();
+  }
+  if (now >= fetch_.until_ns) return end(node::ExitStatus::kNoCheckpoint);
+  std::uint64_t newest = 0;
+  for (const StoredCheckpoint& c : world_.hosts().seen_by(id_)) {
+    if (!c.damaged) newest = std::max(newest, c.at);
+  }
+  begin_fetch(newest);
+}
+
+void ModelReplica::begin_fetch(std::uint64_t behind) {
+  const std::int64_t now = world_.now_ns();
+  if (fetch_.ends_ns != 0 || now < fetch_.again_ns) return;
+  fetch_.again_ns = now + kFetchAgainNs;
+  fetch_.what = world_.fetch_for(id_, behind);
+  if (fetch_.what) fetch_.ends_ns = now + kFetchNs;
+}
+
+void ModelReplica::finish_fetch() {
+  if (fetch_.ends_ns == 0 || world_.now_ns() < fetch_.ends_ns) return;
+  world_.fetched(id_, *std::exchange(fetch_.what, std::nullopt));
+  fetch_.ends_ns = 0;
+}
+
 void ModelReplica::set_stopped(bool stopped) {
-  if (life_ == Life::kDown) return;
+  if (life_ != (stopped ? Life::kUp : Life::kStopped)) return;
   life_ = stopped ? Life::kStopped : Life::kUp;
   world_.log().stop(id_, stopped);
 }
@@ -128,17 +234,29 @@ void ModelReplica::packing_fails() {
   feed(Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, "its process was killed"});
 }
 
+// What it took since it was last equal to the others is not relied on (START-3).
+void ModelReplica::differed(std::uint64_t at) {
+  world_.hosts().differed(id_, began_at_, at, verified_);
+  end(node::ExitStatus::kDiverged);
+}
+
 // --- one moment ---------------------------------------------------------------------------------
 
 void ModelReplica::step() {
+  past_.clear();
+  if (life_ == Life::kFetches) return look_for_checkpoint();
   if (!up()) return;
   step_role();
   take_entries();
   if (!up()) return;
   run_server();
+  if (!up()) return;
   finish_work();
   if (!up()) return;
+  finish_fetch();
+  rely_on_checkpoints();
   look_at_members();
+  report_lag();
   if (machine_->catches_up()) feed(ServerBehind{behind_ns()});
   if (!up()) return;
   feed(Tick{});
@@ -156,32 +274,61 @@ void ModelReplica::step_role() {
 void ModelReplica::take_entries() {
   ModelLog& log = world_.log();
   const std::uint64_t upto = std::min(log.committed(), log.acceptor(id_).last);
-  while (up() && taken_ < upto) {
-    const LogEntry& entry = log.entry(++taken_);
-    if (!held_) given_ = taken_;
-    if (entry.kind != LogEntry::Kind::kCheckpoint) continue;
-    feed(CheckpointCommitted{Index{taken_}, id_of(entry.number)});
+  for (; taken_ < upto; ++taken_) {
+    const LogEntry& entry = log.entry(taken_ + 1);
+    if (entry.kind != LogEntry::Kind::kPassed) {
+      for_server_ = taken_ + 1;
+    } else {
+      limit_ = std::max<std::uint64_t>(limit_, entry.number);
+    }
   }
-  if (!held_ && up()) given_ = taken_;
+  while (up() && !held_ && given_ < taken_) give();
+  server_.came_for_it(for_server_);
   const bool may_start = log.leader() == id_ && start_ == 0 && up();
   if (may_start) start_ = log.propose(id_, {LogEntry::Kind::kStart, {}, 0});
 }
 
+// The next entry, to the server.
+void ModelReplica::give() {
+  const LogEntry& entry = world_.log().entry(++given_);
+  if (entry.kind == LogEntry::Kind::kRestart && has_server()) {
+    change_->committed(given_, entry.number);
+    if (up() && change_->holds_log()) held_ = given_;
+  }
+  if (entry.kind != LogEntry::Kind::kCheckpoint) return;
+  feed(CheckpointCommitted{Index{given_}, id_of(entry.number)});
+}
+
 void ModelReplica::run_server() {
-  const std::int64_t now = world_.now_ns();
-  if (server_ == Server::kStarts && now >= server_at_ns_) {
-    server_ = Server::kRuns;
+  if (server_.came()) {
+    server_ran_ = true;
     world_.server_runs(id_);
-    feed(ServerRuns{begins_ != 0 ? kRestoreNs : 0});
+    feed(ServerRuns{began_at_ != 0 ? kRestoreNs : 0});
+    if (up()) change_->server_came();
   }
-  if (!up() || server_ != Server::kRuns || now < server_at_ns_) return;
-  for (unsigned n = 0; n < kRunsAtOnce && applied_ < given_; ++n) {
-    if (world_.slow(id_) && n != 0) break;
-    ++applied_;
-    hash_ = world_.hash_at(applied_);
-    if (serves()) world_.answered(applied_);
+  if (up() && has_server() && change_->under_way() && !machine_->idle()) feed(ServerEnds{});
+  if (up() && has_server()) change_->tick();
+  if (!up() || !server_.runs()) return;
+  const std::uint64_t before = server_.applied();
+  const unsigned lives = lives_;
+  const bool free = !world_.settings().limited || (world_.log().leader() == id_ && start_ != 0);
+  server_.run(given_, free ? std::numeric_limits<std::uint64_t>::max() : limit_);
+  change_->admitted(before, applied());
+  if (lives_ != lives) return;
+  if (server_.crashed()) return world_.server_exited(id_);
+  for (std::uint64_t at = before + 1; serves() && at <= applied(); ++at) {
+    if (at >= start_) world_.answered(at);
   }
-  if (applied_ >= given_) applied_ns_ = now;
+  if (world_.settings().limited) pass();
+}
+
+// The leader lets followers' servers come as far as its own (dmt/stall.h).
+void ModelReplica::pass() {
+  if (world_.log().leader() != id_ || start_ == 0 || ran() <= passed_ || ran() <= limit_) return;
+  if (world_.now_ns() < pass_ns_) return;
+  pass_ns_ = world_.now_ns() + kPassNs;
+  const auto number = static_cast<std::uint32_t>(ran());
+  if (world_.log().propose(id_, {LogEntry::Kind::kPassed, {}, number}) != 0) passed_ = ran();
 }
 
 void ModelReplica::finish_work() {
@@ -193,252 +340,113 @@ void ModelReplica::finish_work() {
   }
   if (kind == Work::Kind::kDump) {
     packed_at_ = value(machine_->checkpoint().under_way);
-    packed_hash_ = hash_;
+    packed_hash_ = hash();
+    packed_version_ = change_->version();
     return feed(Dumped{"", "", true});
   }
   const bool full = world_.disk_full();
-  if (!full) world_.published({packed_at_, id_, packed_hash_, false});
+  if (kind == Work::Kind::kPackFiles) {
+    if (!full) publish();
+    return change_->packed(packed_at_, full ? "the disk is full" : "");
+  }
+  if (!full) {
+    publish();
+  }
   feed(
       Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, full ? "the disk is full" : ""});
 }
 
-std::int64_t ModelReplica::behind_ns() const {
-  return applied_ >= given_ ? 0 : world_.now_ns() - applied_ns_;
+void ModelReplica::publish() {
+  own_.push_back(packed_at_);
+  world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_, .version = packed_version_},
+                   relied_);
+}
+
+// As Recovery::rely_on_checkpoints() in proxy/host: the newest own one that was compared (PACK-2).
+void ModelReplica::rely_on_checkpoints() {
+  if (!world_.settings().on_disk || work_.kind == Work::Kind::kPack) return;
+  for (const std::uint64_t at : own_) {
+    if (at <= verified_) relied_ = std::max(relied_, at);
+  }
+  std::erase_if(own_, [this](std::uint64_t at) { return at <= verified_; });
+  if (relied_ != 0) world_.log().checkpointed(id_, relied_);
+}
+
+// As ProgressReporter::new_lag().
+void ModelReplica::report_lag() {
+  constexpr std::int64_t kLateNs = 20 * kMs;
+  if (machine_->acceptor_only()) return;
+  const std::int64_t late = behind_ns() < kLateNs ? 0 : behind_ns();
+  const bool recovers = machine_->catches_up();
+  world_.log().report_lag(id_, recovers ? std::max(late, kRecoversLagNs) : late, applied());
 }
 
 // As Node::watch_lead().
 void ModelReplica::hand_over_if_behind() {
   ModelLog& log = world_.log();
   const bool no_server = machine_->acceptor_only();
-  LeadWatch::Seen seen{log.leader() == id_, Index{applied_}, 0, 0, !no_server};
-  if (seen.leads && !no_server) seen.behind_ns = behind_ns();
-  const Mutant mutant = world_.settings().mutant;
+  LeadWatch::Seen seen{log.leader() == id_, Index{applied()}, 0, 0, !no_server};
+  if (seen.leads && !no_server) {
+    seen.behind_ns = behind_ns();
+    seen.clock = ran();
+  }
   std::vector<ReplicaId> voters;
   for (unsigned id = 0; id < world_.replicas(); ++id) {
     const Acceptor& a = log.acceptor(id);
-    const consensus::MemberStatus m{.id = id_of(id),
-                                    .role = consensus::MemberRole::kVoter,
-                                    .connected = a.process,
-                                    .streaming = a.streaming || mutant == Mutant::kLeadLacking};
+    const consensus::MemberStatus m{
+        .id = id_of(id),
+        .role = a.votes ? consensus::MemberRole::kVoter : consensus::MemberRole::kReturning,
+        .connected = a.connected(),
+        .streaming = a.streaming};
     if (LeadWatch::may_take_lead(m, id_of(id_))) voters.push_back(m.id);
   }
   const LeadWatch::Next actions = lead_watch_.step(seen, voters, world_.now_ns());
-  if (actions.asks) {
-    for (const ReplicaId to : voters) {
-      const ModelReplica& other = world_.replica(value(to));
-      if (!other.up() || !other.has_server()) continue;
-      StandingMessage answer;
-      answer.answers = 1;
-      answer.applied = other.applied();
-      lead_watch_.heard(to, answer, world_.now_ns());
-    }
-  }
+  if (actions.asks) ask_standing(voters);
   if (actions.successor && log.transfer(value(*actions.successor))) {
     world_.tell("replica %u hands the lead to replica %u", id_, value(*actions.successor));
     lead_watch_.handed_over(world_.now_ns());
   }
 }
 
-// --- the machine --------------------------------------------------------------------------------
-
-void ModelReplica::hear(const Event& event) {
-  if (up()) feed(event);
+void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
+  for (const ReplicaId to : voters) {
+    const ModelReplica& other = world_.replica(value(to));
+    if (!other.up() || !other.has_server()) continue;
+    StandingMessage answer;
+    answer.answers = 1;
+    answer.applied = other.applied();
+    answer.clock = other.ran();
+    answer.waits = other.waits_at_limit() ? 1 : 0;
+    lead_watch_.heard(to, answer, world_.now_ns());
+  }
 }
 
 bool ModelReplica::serves() const {
-  return world_.log().leader() == id_ && up() && server_ == Server::kRuns && start_ != 0 &&
-         applied_ >= start_;
+  return world_.log().leader() == id_ && up() && server_.runs() && start_ != 0 &&
+         applied() >= start_ && change_->lets_clients_in();
 }
 
 bool ModelReplica::whole() const {
-  return up() && server_ == Server::kRuns && !machine_->catches_up() &&
-         applied_ + kRunsAtOnce >= world_.log().committed();
+  const Acceptor& a = world_.log().acceptor(id_);
+  return up() && !change_->under_way() && a.votes && !a.amnesiac && server_.runs() &&
+         !machine_->catches_up() &&
+         applied() + world_.settings().runs_at_once >= world_.log().committed();
 }
 
 control::Readiness ModelReplica::readiness() const {
+  const bool says_ready = world_.settings().mutant == Mutant::kSayReady;
   control::Readiness r;
-  r.runs = server_ == Server::kRuns;
+  r.runs = server_.runs();
   r.acceptor_only = machine_->acceptor_only();
-  r.starts = !r.acceptor_only && !r.runs;
-  r.takes_clients = serves();
-  r.recovers = machine_->meter().recovering() || machine_->catches_up();
+  r.starts = !r.acceptor_only && !r.runs && !says_ready;
+  r.takes_clients = serves() || (says_ready && world_.log().leader() == id_);
+  r.recovers = !says_ready && (machine_->meter().recovering() || machine_->catches_up());
   r.needs_checkpoint = world_.log().acceptor(id_).lacks;
   r.paced = full_ns_ != 0 && world_.now_ns() - full_ns_ > control::kNearMs * kMs;
-  r.lag_ms = behind_ns() / kMs;
+  r.held = world_.log().leader() != id_ && waits_at_limit();
+  r.no_room = world_.no_room();
+  r.lag_ms = says_ready ? 0 : behind_ns() / kMs;
   return r;
-}
-
-void ModelReplica::look_at_members() {
-  full_ns_ = !serves() || !log_is_full() ? 0 : full_ns_ != 0 ? full_ns_ : world_.now_ns();
-  const ModelLog& log = world_.log();
-  report_.emplace();
-  report_->acceptor_only = machine_->acceptor_only();
-  report_->waits_behind = machine_->held();
-  report_->lacks = log.acceptor(id_).lacks;
-  report_->recovers = machine_->catches_up();
-  report_->lag_ms = behind_ns() / kMs;
-  for (unsigned id = 0; id < world_.replicas(); ++id) {
-    const Acceptor& a = log.acceptor(id);
-    MemberSeen& m = members_[id];
-    const bool leads = log.leader() == id_;
-    m.connected = a.process;
-    m.streaming = leads && a.streaming;
-    m.needs_checkpoint = leads && a.lacks;
-    m.report = a.process ? world_.replica(id).report() : std::nullopt;
-    m.lag_ns = leads && m.report ? m.report->lag_ms * kMs : 0;
-  }
-}
-
-Facts ModelReplica::facts() {
-  const ModelLog& log = world_.log();
-  Facts f;
-  f.now_ns = world_.now_ns();
-  f.leads = log.leader() == id_;
-  f.role = f.leads ? consensus::Role::kLeader : consensus::Role::kFollower;
-  f.view = log.view();
-  f.leader = id_of(log.leader());
-  f.started = f.leads && start_ != 0;
-  f.admitted = f.serves = serves();
-  f.members = members_;
-  f.committed = Index{std::min(log.committed(), std::max(taken_, log.acceptor(id_).last))};
-  f.needs_checkpoint = log.acceptor(id_).lacks;
-  f.taken = f.for_server = Index{taken_};
-  f.log_end = taken_ * kEntryBytes;
-  f.inputs = taken_;
-  f.trusted = Index{std::numeric_limits<std::uint64_t>::max()};
-  f.applied = Index{applied_};
-  f.packs = work_.kind != Work::Kind::kIdle;
-  return f;
-}
-
-void ModelReplica::feed(const Event& event) {
-  events_.push_back(event);
-  if (carries_out_) return;
-  carries_out_ = true;
-  while (!events_.empty() && machine_) {
-    const Event next = std::move(events_.front());
-    events_.pop_front();
-    machine_->step(next, facts());
-    for (const Action& action : machine_->take_actions()) {
-      const bool counts =
-          !std::holds_alternative<Say>(action) && !std::holds_alternative<Look>(action);
-      if (counts && !world_.passes_point(id_)) break;
-      std::visit([this](const auto& a) { on(a); }, action);
-      if (!machine_) break;
-    }
-  }
-  carries_out_ = false;
-}
-
-void ModelReplica::on(const Tell& action) {
-  const unsigned to = value(action.to);
-  if (to >= world_.replicas() || to == id_) return;
-  const ReplicaId from{static_cast<std::uint8_t>(id_)};
-  ModelReplica& other = world_.replica(to);
-  if (const auto* m = std::get_if<CommittedMessage>(&action.message)) {
-    other.hear(HeardCommitted{from, *m});
-  } else if (const auto* n = std::get_if<CheckpointNote>(&action.message)) {
-    other.hear(HeardCheckpoint{*n});
-  } else {
-    other.hear(HeardRefusal{std::get<RefusalMessage>(action.message)});
-  }
-}
-
-void ModelReplica::on(const ProposeCheckpoint& action) {
-  const std::uint64_t at =
-      world_.log().propose(id_, {LogEntry::Kind::kCheckpoint, {}, value(action.taker)});
-  world_.tell("replica %u asks replica %u for a checkpoint at entry %llu", id_, value(action.taker),
-              static_cast<unsigned long long>(at));
-  feed(at != 0 ? Proposed{Index{at}, ""} : Proposed{Index{}, "busy"});
-}
-
-void ModelReplica::on(const Restart& action) {
-  if (!spares()) world_.violate("SPARE: a restart takes the majority away");
-  world_.tell("replica %u: %s", id_, action.why.c_str());
-  end(End::kRestarts);
-}
-
-void ModelReplica::on(const FindCheckpoints& action) {
-  Found found;
-  found.purpose = action.purpose;
-  const auto& all = world_.checkpoints();
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    found.checkpoints.push_back(
-        {{{View{1}, Index{one->at}}, one->at * kEntryBytes}, one->by == id_, false});
-  }
-  found.unusable = unusable_;
-  feed(found);
-}
-
-void ModelReplica::on(const KeepLog& action) {
-  const auto from = action.from ? std::optional(value(action.from->at.index)) : std::nullopt;
-  world_.log().keep(id_, from);
-  if (!from && !machine_->acceptor_only()) world_.log_given_up();
-}
-
-void ModelReplica::on(const ReportLag& action) {
-  world_.log().report_lag(id_, action.ns, value(action.ran));
-}
-
-void ModelReplica::on(const ReportCaughtUp&) {
-  // Where none leads for a while, as all began together, it relies on its own log.
-  if (began_ns_ > world_.unled_ns() && applied_ < missed_)
-    world_.violate("CAUGHT: a replica lacks what was committed when it began");
-  world_.log().report_lag(id_, 0, applied_);
-}
-
-// As far as it could see a moment ago, the group serves without this replica if it did with it;
-// where no other replica comes it may go after a while.
-bool ModelReplica::spares() const {
-  const ModelLog& log = world_.log();
-  const unsigned leader = log.leader();
-  if (leader == kNone || leader == id_ || !world_.replica(leader).serves()) return true;
-  unsigned others = 0;
-  for (unsigned id = 0; id < world_.replicas(); ++id) {
-    const MemberSeen& m = members_[id];
-    others += id != id_ && m.connected && m.report && !m.report->lacks ? 1 : 0;
-  }
-  const bool needed = log.acceptor(id_).streaming && (others + 1) * 2 > world_.replicas();
-  return !needed || others * 2 > world_.replicas() || world_.now_ns() - began_ns_ >= kSpareNs;
-}
-
-void ModelReplica::on(const Prepare&) {
-  if (server_ != Server::kRuns) return feed(Dumped{"no server runs", "", false});
-  work_ = {Work::Kind::kPrepare, world_.now_ns() + kPrepareNs};
-}
-
-void ModelReplica::on(const Look& action) {
-  const bool admitted = Index{applied_} >= action.at;
-  const bool computes = world_.slow(id_);
-  feed(Looked{admitted, computes ? "a thread computes" : ""});
-}
-
-void ModelReplica::on(const Slide&) {
-  if (given_ >= taken_) return feed(Slid{});
-  ++given_;
-  held_ = given_;
-  feed(Slid{Index{given_}});
-}
-
-void ModelReplica::on(const Dump&) { work_ = {Work::Kind::kDump, world_.now_ns() + kDumpNs}; }
-
-void ModelReplica::on(const Pack&) {
-  if (world_.disk_full()) {
-    return feed(Packed{Index{}, 0, true, 0, "the disk is full"});
-  }
-  work_ = {Work::Kind::kPack, world_.now_ns() + kPackNs};
-}
-
-std::string ModelReplica::describe() const {
-  const Acceptor& a = world_.log().acceptor(id_);
-  std::string text = "r" + std::to_string(id_) + ": ";
-  text += life_ == Life::kDown ? "down" : life_ == Life::kStopped ? "stopped" : "up";
-  if (machine_ && machine_->acceptor_only()) text += ", votes only";
-  if (machine_ && machine_->catches_up()) text += ", catches up";
-  if (a.lacks) text += ", lacks entries";
-  if (log_is_full()) text += ", its log is full";
-  return text + ", log " + std::to_string(a.first) + ".." + std::to_string(a.last) + ", applied " +
-         std::to_string(applied_);
 }
 
 }  // namespace crane::replica::sim

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,77 +17,125 @@
 #include "proxy/replica/recovery/beginning.h"
 #include "proxy/replica/recovery/recovery.h"
 #include "proxy/replica/role/lead_watch.h"
+#include "proxy/sim/replicas/model_change.h"
+#include "proxy/sim/replicas/model_hosts.h"
 #include "proxy/sim/replicas/model_log.h"
+#include "proxy/sim/replicas/model_server.h"
 #include "runtime/control/verdict.h"
+#include "runtime/setup/exit_status.h"
 
 namespace crane::replica::sim {
 
 class ReplicaWorld;
 
-// A checkpoint in a directory of the machine: any replica can begin there.
-struct StoredCheckpoint {
-  std::uint64_t at = 0;
-  unsigned by = 0;
-  std::uint64_t hash = 0;  // of what a server that begins there has run
-  bool damaged = false;    // it cannot be unpacked
-};
-
 class ModelReplica {
  public:
-  enum class Life : std::uint8_t { kDown, kStopped, kUp };
-  // Why a node ended, as crane-run sees it.
-  enum class End : std::uint8_t { kKilled, kRestarts, kCannotBegin };
+  enum class Life : std::uint8_t {
+    kDown,
+    kFetches,  // on a host of its own: the process looks for a checkpoint, and begins again
+    kStopped,
+    kUp
+  };
 
-  ModelReplica(ReplicaWorld& world, unsigned id) : world_(world), id_(id) {}
+  ModelReplica(ReplicaWorld& world, unsigned id) : world_(world), id_(id), server_(world, id) {}
 
-  // --- what crane-run does
+  // --- what crane-run or its host's agent does
   void start(const BeginRules& rules);
 
   // --- faults
-  void kill() { end(End::kKilled); }
+  void kill();
+  // With its host: no agent is there to hear of it.
+  void lose_host();
+  // With its server, which ended by itself.
+  void leaves();
   void stop() { set_stopped(true); }
   void proceed() { set_stopped(false); }
   void packing_fails();
+  void server_differs() { server_.differ(); }
+  // An operator wants another server, or the same anew (version 0).
+  void ask_change(std::uint32_t version) {
+    if (up() && change_) change_->ask(version);
+  }
+
+  // --- what its server's change does
+  change::Tick change_tick() const;
+  void end_server() { server_.end(); }
+  void begin_server(std::uint64_t hash);
+  void release_log() { held_.reset(); }
+  void publish_files(std::uint64_t at);
 
   // Time goes on: entries come, the server runs, what was begun ends.
   void step();
+  // A comparison with the others found it equal up to `verified`, or different at `at`.
+  void compared(std::uint64_t verified) { verified_ = std::max(verified_, verified); }
+  void differed(std::uint64_t at);
 
   // --- what others see
   Life life() const { return life_; }
+  // How many have ended.
+  unsigned lives() const { return lives_; }
   bool up() const { return life_ == Life::kUp; }
   // Clients are taken: it leads, and its server has run its START.
   bool serves() const;
-  bool has_server() const { return life_ != Life::kDown && machine_ && !machine_->acceptor_only(); }
+  bool has_server() const { return machine_ && !machine_->acceptor_only(); }
+  bool server_runs() const { return up() && server_.runs(); }
+  // .. or has in this life, and another one takes its place.
+  bool server_ran() const { return up() && server_ran_; }
   // It has all that was committed, and its server has run it.
   bool whole() const;
-  std::uint64_t applied() const { return applied_; }
-  std::uint64_t hash() const { return hash_; }
+  bool changes() const { return change_ && change_->busy(); }
+  // It counts for a loss.
+  bool caught_up() const { return has_server() && !machine_->catches_up(); }
+  std::uint64_t verified() const { return verified_; }
+  std::uint64_t applied() const { return server_.applied(); }
+  std::uint64_t ran() const { return server_.ran(); }
+  std::uint64_t hash() const { return server_.hash(); }
+  std::int64_t behind_ns() const { return server_.behind_ns(); }
+  bool waits_at_limit() const { return server_.waits_at_limit(); }
   const std::optional<ServerReport>& report() const { return report_; }
   // What its status says of it (StatusReporter::readiness in proxy/host).
   control::Readiness readiness() const;
-  const Recovery* machine() const { return machine_ ? &*machine_ : nullptr; }
   bool log_is_full() const { return machine_ && machine_->log_is_full(); }
-  void hear(const Event& event);
+  const std::string& refusal() const { return machine_->refusal(); }
+  // Its host has files of the group: it was here before.
+  bool was_here() const { return was_here_; }
+  void hear(const Event& event) {
+    if (up()) feed(event);
+  }
   std::string describe() const;
 
  private:
-  enum class Server : std::uint8_t { kGone, kStarts, kRuns };
   struct Work {  // what was begun outside of the node, and when it ends
-    enum class Kind : std::uint8_t { kIdle, kPrepare, kDump, kPack };
+    enum class Kind : std::uint8_t { kIdle, kPrepare, kDump, kPack, kPackFiles };
     Kind kind = Kind::kIdle;
     std::int64_t ends_ns = 0;
   };
+  struct Fetch {  // from another host
+    std::int64_t ends_ns = 0, again_ns = 0, until_ns = 0;
+    std::uint64_t behind = 0;
+    std::optional<StoredCheckpoint> what;
+  };
 
   void begin(const BeginRules& rules);
-  bool open_log(std::uint64_t behind, bool at_checkpoint, const BeginRules& rules);
-  void end(End how);
+  void begin_again();
+  bool open_log(std::uint64_t behind, const BeginRules& rules);
+  void forget_life();
+  void end(node::ExitStatus how);
   void set_stopped(bool stopped);
   void take_entries();
+  void give();
   void run_server();
+  void pass();
   void finish_work();
+  void publish();
+  void finish_fetch();
+  void begin_fetch(std::uint64_t behind);
+  void look_for_checkpoint();
+  void rely_on_checkpoints();
   void step_role();
+  void report_lag();
   void hand_over_if_behind();
-  std::int64_t behind_ns() const;
+  void ask_standing(std::span<const ReplicaId> voters);
   bool spares() const;
   void look_at_members();
   Facts facts();
@@ -94,14 +143,17 @@ class ModelReplica {
 
   template <typename Other>
   void on(const Other&) {}
+  void on(const Say& action);
   void on(const Tell& action);
   void on(const ProposeCheckpoint& action);
   void on(const Restart& action);
   void on(const FindCheckpoints& action);
+  void on(const FetchCheckpoint& action);
   void on(const NoteLogGone&) { gone_ = Index{begins_}; }
   void on(const KeepLog& action);
   void on(const ReportLag& action);
   void on(const ReportCaughtUp&);
+  void on(const ReportRefusal& action);
   void on(const Prepare&);
   void on(const Look& action);
   void on(const Slide&);
@@ -113,30 +165,43 @@ class ModelReplica {
   ReplicaWorld& world_;
   const unsigned id_;
   Life life_ = Life::kDown;
+  unsigned lives_ = 0;
   std::optional<Recovery> machine_;
   LeadWatch lead_watch_;
+  std::unique_ptr<ModelChange> change_;
+  std::vector<std::unique_ptr<ModelChange>>
+      past_;  // of lives that ended in the middle of an action
+  ModelServer server_;
   std::deque<Event> events_;
   bool carries_out_ = false;
   std::vector<MemberSeen> members_;
   std::optional<ServerReport> report_;
 
+  bool was_here_ = false;
   std::uint64_t begins_ = 0;           // the server began behind this entry
+  std::uint64_t began_at_ = 0;         // and at this checkpoint; 0: at none
   std::vector<Index> unusable_;        // checkpoints that could not be unpacked
   std::optional<Index> gone_;          // NoteLogGone of the life before
   std::uint64_t taken_ = 0;            // entries that came here,
+  std::uint64_t for_server_ = 0;       // the last of those that a server gets,
   std::uint64_t given_ = 0;            // and that the server was given
+  std::uint64_t limit_ = 0;            // no follower's server runs further (stall rule)
+  std::uint64_t passed_ = 0;           // what it asked for, as the leader,
+  std::int64_t pass_ns_ = 0;           // and when it asks again
   std::optional<std::uint64_t> held_;  // the log is, behind this entry
-  Server server_ = Server::kGone;
-  std::int64_t server_at_ns_ = 0;  // when it runs, or goes on after a computation
-  std::uint64_t applied_ = 0, hash_ = 0;
-  std::uint64_t missed_ = 0;  // what was committed when it began
+  std::uint64_t missed_ = 0;           // what was committed when it began
+  std::uint64_t verified_ = 0;         // it was equal to the others up to here
+  std::uint64_t relied_ = 0;           // stores may be cut at this own checkpoint
+  std::vector<std::uint64_t> own_;     // checkpoints that they may be cut at once they are trusted
   std::int64_t began_ns_ = 0;
-  std::int64_t full_ns_ = 0;     // since when inputs wait for a checkpoint; 0: they do not
-  std::int64_t applied_ns_ = 0;  // when it last ran all that there was
-  std::uint64_t start_ = 0;      // of the own reign; 0: not proposed
-  View led_{};                   // in which it leads
+  std::int64_t full_ns_ = 0;  // since when inputs wait for a checkpoint; 0: they do not
+  std::uint64_t start_ = 0;   // of the own reign; 0: not proposed
+  View led_{};                // in which it leads
   Work work_;
+  Fetch fetch_;
+  bool server_ran_ = false;
   std::uint64_t packed_at_ = 0, packed_hash_ = 0;
+  std::uint32_t packed_version_ = 0;
 };
 
 }  // namespace crane::replica::sim

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-run in a world of replicas: the production's supervise::Supervisor, in a shell that starts
-// model nodes.  While it is stopped, what happens waits for it.
+// crane-run in a world of replicas, or the agent of one host: the production's
+// supervise::Supervisor, in a shell that starts model nodes.  While it is stopped, what happens
+// waits for it.  An agent whose replica is over is started again as systemd does.
 //
 // Threads: one.
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "proxy/sim/replicas/model_replica.h"
@@ -16,14 +19,21 @@ namespace crane::replica::sim {
 
 class ModelSupervisor {
  public:
-  explicit ModelSupervisor(ReplicaWorld& world);
+  // `host`: of which it is the agent.
+  explicit ModelSupervisor(ReplicaWorld& world, std::optional<unsigned> host = {});
 
-  void begin() { hear(supervise::Start{}); }
-  void node_ended(unsigned id, ModelReplica::End how);
+  void begin();
+  // Its host is lost, and it with it; until begin().
+  void lose_host();
+  void stop_until(std::int64_t ns) { stopped_until_ns_ = ns; }
+  bool stopped() const;
+  void node_ended(unsigned id, node::ExitStatus how);
   void server_runs(unsigned id);
+  void server_exited(unsigned id);
+  void refused(const std::string& why) { hear(supervise::Refused{why}); }
   void step();
   // All have run: from here on a lost replica is brought back.
-  bool serving() const { return machine_.serving(); }
+  bool serving() const { return machine_->serving(); }
 
  private:
   void hear(supervise::Event event);
@@ -33,14 +43,21 @@ class ModelSupervisor {
   void carry_out(const supervise::LookForCheckpoint& action);
   void carry_out(const supervise::Say& action);
   void carry_out(const supervise::Stopping&);
+  void carry_out(const supervise::EndNode& action);
+  void carry_out(const supervise::Leave& action);
+  void carry_out(const supervise::GiveUp&) { carry_out(supervise::Leave{}); }
   template <typename Other>
   void carry_out(const Other&) {}
 
   ReplicaWorld& world_;
-  supervise::Supervisor machine_;
+  const std::optional<unsigned> host_;
+  std::optional<supervise::Supervisor> machine_;
   std::deque<supervise::Event> events_;
   bool runs_ = false;
-  View view_{};  // whose leader it knows
+  bool lost_ = false;
+  std::int64_t stopped_until_ns_ = 0;
+  std::int64_t left_ns_ = 0;  // its replica was over then; 0: it is not
+  View view_{};               // whose leader it knows
 };
 
 }  // namespace crane::replica::sim

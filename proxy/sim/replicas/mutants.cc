@@ -26,7 +26,14 @@ constexpr std::array<std::pair<const char*, const char*>, kMutants> kNames{{
     {"caught-up-at-once", "CATCHUP-1: a replica has caught up as soon as it begins"},
     {"overtake-always", "OVERTAKE-1: every newer checkpoint is worth a restart"},
     {"keep-lead", "LAG-1: a leader whose server lags goes on leading"},
-    {"lead-lacking", "LAG-2: a voter that lacks entries is handed the lead"},
+    {"goal-moves", "CATCHUP-1: what is committed meanwhile is to be run as well"},
+    {"store-is-ready", "CATCHUP-1: a replica that runs its store's log again has caught up"},
+    {"say-ready", "VERDICT-2: one that recovers says that it could lead and serve"},
+    {"trust-all", "START-3: a checkpoint behind which replicas differed is as good as another"},
+    {"keep-refusal", "TIER-1: another replica's dump does not end a refusal"},
+    {"leave-full", "a node that finds no room on its disk ends for good"},
+    {"survive-crash", "D18: a server that crashes by an input is taken for one that was killed"},
+    {"no-rollback", "UPGRADE-2: a server that does not listen in time stays"},
 }};
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kViolationsMost = 5;
 
 // One of each kind per replica that it makes a difference for.
-std::vector<Fault> small_faults() {
+std::vector<Fault> small_faults(bool hosts) {
   std::vector<Fault> faults;
   for (unsigned r = 0; r < 3; ++r) {
     faults.push_back({0, FaultKind::kKill, r, 0});
@@ -18,7 +18,10 @@ std::vector<Fault> small_faults() {
     faults.push_back({0, FaultKind::kPackFails, r, 0});
     faults.push_back({0, FaultKind::kSlow, r, 300 * kMs});
     faults.push_back({0, FaultKind::kTransfer, r, 0});
+    if (hosts) faults.push_back({0, FaultKind::kHostLost, r, 300 * kMs});
   }
+  faults.push_back({0, FaultKind::kRestart, 0, 0});
+  faults.push_back({0, FaultKind::kUpgrade, 0, 0});
   faults.push_back({0, FaultKind::kKillAll, 0, 0});
   faults.push_back({0, FaultKind::kDamage, 0, 0});
   faults.push_back({0, FaultKind::kFullDisk, 0, 500 * kMs});
@@ -28,14 +31,15 @@ std::vector<Fault> small_faults() {
 
 }  // namespace
 
-Result run_small(std::vector<Fault> faults, Mutant mutant, std::FILE* trace) {
+Result run_small(std::vector<Fault> faults, const SearchOptions& options, std::FILE* trace) {
   Settings settings;
   settings.ring_entries = 64;
   settings.inputs_per_s = 640;
   settings.busy_ns = 900 * kMs;
-  settings.mutant = mutant;
+  settings.mutant = options.mutant;
+  settings.hosts = options.hosts;
   settings.trace = trace;
-  return ReplicaWorld(1, settings, std::move(faults)).run();
+  return ReplicaWorld(settings, std::move(faults)).run();
 }
 
 std::string text_of(const std::vector<Fault>& faults) {
@@ -48,10 +52,10 @@ std::string text_of(const std::vector<Fault>& faults) {
 }
 
 SearchResult search(const SearchOptions& options) {
-  const std::vector<Fault> kinds = small_faults();
+  const std::vector<Fault> kinds = small_faults(options.hosts);
   SearchResult found;
   const auto run = [&](const std::vector<Fault>& faults) {
-    const Result r = run_small(faults, options.mutant, nullptr);
+    const Result r = run_small(faults, options, nullptr);
     ++found.worlds;
     found.given_up += r.given_up ? 1 : 0;
     if (!r.violation.empty() && found.violations.size() < kViolationsMost) {
@@ -60,7 +64,7 @@ SearchResult search(const SearchOptions& options) {
     }
     return r.points;
   };
-  found.points = run_small({}, options.mutant, nullptr).points;
+  found.points = run_small({}, options, nullptr).points;
   for (std::uint64_t at = 1; at <= found.points; at += options.first_stride) {
     if (at / options.first_stride % options.parts != options.part) continue;
     for (Fault first : kinds) {

@@ -16,6 +16,7 @@ namespace crane::replica::sim {
 
 struct SearchOptions {
   Mutant mutant = Mutant::kNone;
+  bool hosts = false;  // each replica has a host of its own
   // Every so many moments of the first fault, and of the second; 1: all.
   std::uint64_t first_stride = 1, second_stride = 1;
   unsigned part = 0, parts = 1;  // of the first fault's moments
@@ -29,7 +30,7 @@ struct SearchResult {
 SearchResult search(const SearchOptions& options);
 
 // The world that search() runs, with these faults.
-Result run_small(std::vector<Fault> faults, Mutant mutant, std::FILE* trace);
+Result run_small(std::vector<Fault> faults, const SearchOptions& options, std::FILE* trace);
 // "kill r1 at 120, stop r0 at 131": as run_small() takes them.
 std::string text_of(const std::vector<Fault>& faults);
 

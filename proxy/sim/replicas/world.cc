@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Time, faults, and what happens in a world; properties.cc has what must hold.
 #include "proxy/sim/replicas/world.h"
 
 #include <algorithm>
@@ -8,13 +9,12 @@ namespace crane::replica::sim {
 namespace {
 
 constexpr std::int64_t kMomentNs = 10 * kMs, kCalmMomentNs = 20 * kMs;
-// Behind the last fault: what the rules of recovery allow, with their own pauses (kSpareNs, the
-// schedule's, crane-run's).
-constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWholeNs = 180'000 * kMs;
-constexpr unsigned kRestartsMost = 30;
-// Two looks of crane-ctl; what a loss may cost that status allowed, with an election in it.
-constexpr std::int64_t kHonestNs = 300 * kMs, kLossNs = 500 * kMs;
 constexpr std::int64_t kEndNs = 400'000 * kMs;
+// A fault that is to cost clients nothing has no other so near.
+constexpr std::uint64_t kAlonePoints = 100;
+
+// Clients wait where the leader's server has so much to run.
+constexpr std::uint64_t kPacedMoments = 10;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t next) {
   hash = (hash ^ next) * 0x9e3779b97f4a7c15U;
@@ -39,28 +39,50 @@ const char* name(FaultKind kind) {
       return "disk full";
     case FaultKind::kSlow:
       return "slow server";
+    case FaultKind::kStopServer:
+      return "server stopped";
     case FaultKind::kTransfer:
       return "transfer";
+    case FaultKind::kRestart:
+      return "restart of the server";
+    case FaultKind::kUpgrade:
+      return "upgrade";
     case FaultKind::kNoSupervisor:
-      return "crane-run stopped";
+      return "supervisor stopped";
+    case FaultKind::kHostLost:
+      return "host lost";
+    case FaultKind::kDiffers:
+      return "server differs";
+    case FaultKind::kFlaw:
+      return "newest checkpoint lacks something";
+    case FaultKind::kRefuses:
+      return "CRIU refuses";
   }
   return "";
 }
 
-ReplicaWorld::ReplicaWorld(std::uint64_t seed, const Settings& settings, std::vector<Fault> faults)
+ReplicaWorld::ReplicaWorld(const Settings& settings, std::vector<Fault> faults)
     : settings_(settings),
-      random_(seed),
       faults_(std::move(faults)),
-      log_(settings.replicas, settings.ring_entries),
-      supervisor_(*this) {
+      log_({.replicas = settings.replicas,
+            .ring_entries = settings.ring_entries,
+            .keeps = !settings.hosts && !settings.on_disk,
+            .on_disk = settings.on_disk}),
+      hosts_(settings.replicas, settings.hosts),
+      hindered_(!settings.paced || settings.compute_each != 0 || settings.runs_at_once == 1),
+      has_run_(settings.replicas),
+      near_(settings.replicas),
+      left_(settings.replicas) {
   for (unsigned id = 0; id < settings.replicas; ++id) {
     replicas_.push_back(std::make_unique<ModelReplica>(*this, id));
+    if (settings.hosts) supervisors_.push_back(std::make_unique<ModelSupervisor>(*this, id));
   }
+  if (!settings.hosts) supervisors_.push_back(std::make_unique<ModelSupervisor>(*this));
 }
 
 Result ReplicaWorld::run() {
-  supervisor_.begin();
-  while (result_.violation.empty() && !result_.given_up && now_ns_ < kEndNs) {
+  for (auto& s : supervisors_) s->begin();
+  while (result_.violation.empty() && !result_.given_up && !result_.ended && now_ns_ < kEndNs) {
     step();
     if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_) {
       result_.whole_ns = now_ns_ - calm_ns_;
@@ -68,7 +90,6 @@ Result ReplicaWorld::run() {
     }
   }
   result_.points = points_;
-  result_.checkpoints = checkpoints_.size();
   result_.views = value(log_.view()) / 256;
   return result_;
 }
@@ -77,19 +98,31 @@ void ReplicaWorld::step() {
   now_ns_ += calm_ns_ != 0 ? kCalmMomentNs : kMomentNs;
   pass_point();
   for (const Proceeds& p : proceeds_) {
-    if (p.at_ns <= now_ns_ && !replicas_[p.id]->up()) replicas_[p.id]->proceed();
+    if (p.at_ns > now_ns_) continue;
+    replicas_[p.id]->proceed();
+    proceeded_ns_ = now_ns_;
   }
   std::erase_if(proceeds_, [this](const Proceeds& p) { return p.at_ns <= now_ns_; });
+  for (unsigned id = 0; id < replicas(); ++id) {
+    if (hosts_.comes_back(id, now_ns_)) supervisor_of(id).begin();
+  }
+  log_.set_full(no_room());
   log_.step(now_ns_);
-  supervisor_.step();
+  check_leader();
+  for (auto& s : supervisors_) s->step();
   client_sends();
   for (auto& replica : replicas_) replica->step();
   check();
 }
 
 // A group in which not all have run yet ends when it loses a node: faults come later.
+bool ReplicaWorld::serving() const {
+  if (!settings_.hosts) return supervisors_.front()->serving();
+  return std::all_of(has_run_.begin(), has_run_.end(), [](bool one) { return one; });
+}
+
 void ReplicaWorld::pass_point() {
-  if (!supervisor_.serving()) return;
+  if (!serving()) return;
   ++points_;
   while (next_fault_ < faults_.size() && faults_[next_fault_].point <= points_) {
     inject(faults_[next_fault_++]);
@@ -97,21 +130,41 @@ void ReplicaWorld::pass_point() {
 }
 
 bool ReplicaWorld::passes_point(unsigned id) {
+  const unsigned lives = replicas_[id]->lives();
   pass_point();
-  return replicas_[id]->life() != ModelReplica::Life::kDown;
+  return replicas_[id]->lives() == lives;
+}
+
+// --- faults -------------------------------------------------------------------------------------
+
+// What the fault may not cost clients.
+void ReplicaWorld::note_cost(const Fault& fault) {
+  const ModelReplica& r = *replicas_[fault.replica];
+  const bool alone =
+      next_fault_ >= faults_.size() || faults_[next_fault_].point > fault.point + kAlonePoints;
+  const bool changes = std::any_of(replicas_.begin(), replicas_.end(),
+                                   [](const auto& one) { return one->changes(); });
+  const bool calm = !changes && proceeds_.empty() && now_ns_ >= slow_until_ns_ &&
+                    now_ns_ >= stood_until_ns_ && !differed_;
+  lost_ns_ = stands_ns_ = 0;
+  if (!alone || !calm || !r.up()) return;
+  if (!settings_.paced) return;  // the next leader has to run what this one did not
+  const bool may_lose = status().may_lose.value_or(0) > 0;
+  if (fault.kind == FaultKind::kKill || fault.kind == FaultKind::kHostLost) {
+    lost_ns_ = may_lose ? now_ns_ : 0;
+  }
+  // Under the stall rule no other server can show that it would run faster than a slow leader's.
+  const bool stands = fault.kind == FaultKind::kStopServer ||
+                      (fault.kind == FaultKind::kSlow && !settings_.limited);
+  if (stands && may_lose && log_.leader() == fault.replica && all_whole()) stands_ns_ = now_ns_;
 }
 
 void ReplicaWorld::inject(const Fault& fault) {
   ModelReplica& r = *replicas_[fault.replica];
+  const std::int64_t until_ns = now_ns_ + fault.lasts_ns;
   hindered_ = hindered_ || fault.kind != FaultKind::kNoSupervisor;
-  const bool alone = next_fault_ >= faults_.size() ||
-                     faults_[next_fault_].point > fault.point + kLossNs / kMomentNs * 2;
-  const bool calm = proceeds_.empty() && now_ns_ >= slow_until_ns_;
-  lost_ns_ = 0;
-  if (fault.kind == FaultKind::kKill && alone && calm && r.up() &&
-      status().may_lose.value_or(0) > 0) {
-    lost_ns_ = now_ns_;
-  }
+  note_cost(fault);
+  refused_alone_ = fault.kind == FaultKind::kRefuses && all_whole();
   tell("FAULT %s, replica %u", name(fault.kind), fault.replica);
   switch (fault.kind) {
     case FaultKind::kKill:
@@ -121,36 +174,155 @@ void ReplicaWorld::inject(const Fault& fault) {
       return;
     case FaultKind::kStop:
       if (!r.up()) return;
-      proceeds_.push_back({now_ns_ + fault.lasts_ns, fault.replica});
+      proceeds_.push_back({until_ns, fault.replica});
       return r.stop();
     case FaultKind::kPackFails:
       return r.packing_fails();
     case FaultKind::kDamage:
-      if (!checkpoints_.empty()) checkpoints_.back().damaged = true;
-      return;
+    case FaultKind::kFlaw:
+      return spoil_checkpoint(fault);
     case FaultKind::kFullDisk:
-      disk_full_until_ns_ = now_ns_ + fault.lasts_ns;
+      disk_full_until_ns_ = until_ns;
       return;
     case FaultKind::kSlow:
       slow_ = fault.replica;
-      slow_until_ns_ = now_ns_ + fault.lasts_ns;
+      slow_until_ns_ = until_ns;
+      return;
+    case FaultKind::kStopServer:
+      stood_ = fault.replica;
+      stood_until_ns_ = until_ns;
       return;
     case FaultKind::kTransfer:
       (void)log_.transfer(fault.replica);
       return;
+    case FaultKind::kRestart:
+    case FaultKind::kUpgrade:
+      if (log_.leader() == kNone) return;
+      return replicas_[log_.leader()]->ask_change(
+          fault.kind == FaultKind::kUpgrade ? next_version_++ : 0);
     case FaultKind::kNoSupervisor:
-      unsupervised_until_ns_ = now_ns_ + fault.lasts_ns;
+      unsupervised_until_ns_ = until_ns;
+      return supervisor_of(fault.replica).stop_until(until_ns);
+    case FaultKind::kHostLost:
+      return lose_host(fault.replica, until_ns);
+    case FaultKind::kDiffers:
+      if (!r.server_runs()) return;
+      differed_ = true;
+      return r.server_differs();
+    case FaultKind::kRefuses:
+      refuses_for_good_ = fault.lasts_ns > 1'500 * kMs;
+      refuses_until_ns_ = until_ns;
       return;
   }
 }
 
-void ReplicaWorld::node_ended(unsigned id, ModelReplica::End how) {
-  ++result_.restarts;
-  if (calm_ns_ != 0 && how == ModelReplica::End::kRestarts && ++calm_restarts_ > kRestartsMost) {
-    violate("LOOP: " + describe());
+void ReplicaWorld::spoil_checkpoint(const Fault& fault) {
+  auto& all = hosts_.seen_by(fault.replica);
+  if (all.empty()) return;
+  if (fault.kind == FaultKind::kDamage) {
+    all.back().damaged = true;
+  } else {
+    differed_ = true;
+    all.back().hash ^= 1;
+  }
+}
+
+void ReplicaWorld::lose_host(unsigned id, std::int64_t until_ns) {
+  if (!settings_.hosts) return;
+  supervisor_of(id).lose_host();
+  replicas_[id]->lose_host();
+  hosts_.lose(id, until_ns);
+  std::erase_if(proceeds_, [id](const Proceeds& p) { return p.id == id; });
+}
+
+// --- what replicas do ---------------------------------------------------------------------------
+
+void ReplicaWorld::node_ended(unsigned id, node::ExitStatus how) {
+  if (how == node::ExitStatus::kServerDied) {
+    ++result_.restarts;
+  } else {
+    node_restarts();
   }
   std::erase_if(proceeds_, [id](const Proceeds& p) { return p.id == id; });
-  supervisor_.node_ended(id, how);
+  supervisor_of(id).node_ended(id, how);
+}
+
+void ReplicaWorld::node_restarts() {
+  ++result_.restarts;
+  constexpr unsigned kRestartsMost = 30;
+  if (calm_ns_ != 0 && ++calm_restarts_ > kRestartsMost) violate("LOOP: " + describe());
+}
+
+void ReplicaWorld::server_runs(unsigned id) {
+  has_run_[id] = true;
+  supervisor_of(id).server_runs(id);
+}
+
+void ReplicaWorld::server_exited(unsigned id) {
+  tell("replica %u: its server crashed", id);
+  if (exited_ns_ == 0) exited_ns_ = now_ns_;
+  lost_ns_ = stands_ns_ = 0;
+  if (settings_.mutant == Mutant::kSurviveCrash) return replicas_[id]->kill();
+  if (settings_.hosts) replicas_[id]->leaves();
+  supervisor_of(id).server_exited(id);
+}
+
+void ReplicaWorld::version_begins(unsigned id, std::uint64_t at, std::uint32_t version) {
+  tell("replica %u: version %u of the server begins behind entry %llu", id, version,
+       static_cast<unsigned long long>(at));
+  const auto [known, first] = versions_.try_emplace(at, version);
+  if (known->second != version) violate("VERSION: " + describe());
+}
+
+void ReplicaWorld::group_ends(const Outcome& problem, int status) {
+  result_.ended = exited_ns_ != 0 && problem.ok() && status != 0;
+  if (result_.ended) return;
+  violate("ENDED: crane-run ends the group: " +
+          (problem.ok() ? "status " + std::to_string(status) : problem.error().text));
+}
+
+// Of a majority of hosts: what is left cannot go on.
+void ReplicaWorld::replica_leaves(unsigned id) {
+  left_[id] = true;
+  const auto left = std::count(left_.begin(), left_.end(), true);
+  result_.ended = static_cast<unsigned>(left) * 2 > replicas();
+}
+
+void ReplicaWorld::refusal_said(unsigned id, const std::string& why) {
+  supervisor_of(id).refused(why);
+}
+
+BeginRules ReplicaWorld::rules_on_host(unsigned id) const {
+  BeginRules rules;
+  if (settings_.on_disk) return rules;
+  rules.restores = rules.may_begin = replicas_[id]->was_here() || !hosts_.seen_by(id).empty();
+  return rules;
+}
+
+std::optional<StoredCheckpoint> ReplicaWorld::fetch_for(unsigned id, std::uint64_t behind) {
+  const auto gives = [this](unsigned from) { return replicas_[from]->up(); };
+  auto found = hosts_.fetch(id, behind, gives);
+  for (unsigned from = 0; !found && from < replicas(); ++from) {
+    const Lacked lacked{ReplicaId{static_cast<std::uint8_t>(id)}, Index{behind}};
+    if (from != id) replicas_[from]->hear(lacked);
+  }
+  return found;
+}
+
+void ReplicaWorld::fetched(unsigned id, StoredCheckpoint one) {
+  ++result_.fetched;
+  tell("replica %u has fetched the checkpoint at entry %llu of replica %u", id,
+       static_cast<unsigned long long>(one.at), one.by);
+  one.by = id;
+  hosts_.publish(one, 0);
+}
+
+void ReplicaWorld::published(const StoredCheckpoint& one, std::uint64_t relied) {
+  tell("replica %u has a checkpoint at entry %llu", one.by,
+       static_cast<unsigned long long>(one.at));
+  ++result_.checkpoints;
+  published_ns_ = now_ns_;
+  hosts_.publish(one, relied);
 }
 
 void ReplicaWorld::client_sends() {
@@ -158,7 +330,10 @@ void ReplicaWorld::client_sends() {
   const bool busy = now_ns_ < settings_.busy_ns;
   if (now_ns_ < next_input_ns_ || leader == kNone) return;
   const ModelReplica& r = *replicas_[leader];
-  if (!r.serves() || r.log_is_full()) return;  // KEEP-1
+  if (!r.serves() || r.log_is_full() || no_room()) return;  // KEEP-1
+  if (settings_.paced && log_.committed() > r.applied() + kPacedMoments * settings_.runs_at_once) {
+    return;
+  }
   const unsigned burst = busy ? 1 + settings_.inputs_per_s / 100 : 1;
   for (unsigned n = 0; n < burst; ++n) {
     (void)log_.propose(leader, {LogEntry::Kind::kInput, {}, next_request_++});
@@ -177,138 +352,14 @@ void ReplicaWorld::answered(std::uint64_t index) {
   ++result_.answered;
 }
 
-void ReplicaWorld::published(const StoredCheckpoint& one) {
-  tell("replica %u has a checkpoint at entry %llu", one.by,
-       static_cast<unsigned long long>(one.at));
-  const auto place =
-      std::upper_bound(checkpoints_.begin(), checkpoints_.end(), one.at,
-                       [](std::uint64_t at, const StoredCheckpoint& c) { return at < c.at; });
-  checkpoints_.insert(place, one);
-  // Each replica keeps two.
-  const auto own = std::count_if(checkpoints_.begin(), checkpoints_.end(),
-                                 [&](const StoredCheckpoint& c) { return c.by == one.by; });
-  if (own > 2) {
-    checkpoints_.erase(std::find_if(checkpoints_.begin(), checkpoints_.end(),
-                                    [&](const StoredCheckpoint& c) { return c.by == one.by; }));
-  }
+std::uint64_t ReplicaWorld::next_hash(std::uint64_t before, std::uint64_t index) const {
+  const LogEntry& e = log_.entry(index);
+  return mix(before, e.kind == LogEntry::Kind::kInput ? e.number : 0);
 }
 
 std::uint64_t ReplicaWorld::hash_at(std::uint64_t index) {
-  while (hashes_.size() <= index) {
-    const LogEntry& e = log_.entry(hashes_.size());
-    hashes_.push_back(mix(hashes_.back(), e.kind == LogEntry::Kind::kInput ? e.number : 0));
-  }
+  while (hashes_.size() <= index) hashes_.push_back(next_hash(hashes_.back(), hashes_.size()));
   return hashes_[index];
-}
-
-// --- properties ---------------------------------------------------------------------------------
-
-void ReplicaWorld::check() {
-  if (log_.lost_committed()) violate("KEPT: a leader lacks what was committed");
-  for (const auto& r : replicas_) {
-    if (r->applied() > log_.committed()) violate("KEPT: a server has run what was not committed");
-    if (r->up() && r->has_server() && r->hash() != hash_at(r->applied())) {
-      violate("KEPT: a server has run other inputs");
-    }
-  }
-  const auto up =
-      std::count_if(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->up(); });
-  const bool majority = static_cast<unsigned>(up) * 2 > settings_.replicas;
-  if (log_.leader() == kNone) unled_ns_ = now_ns_;
-  if (log_.leader() != kNone || !majority) led_ns_ = now_ns_;
-  const bool faults = now_ns_ < settings_.busy_ns || next_fault_ < faults_.size() ||
-                      !proceeds_.empty() || disk_full() || now_ns_ < slow_until_ns_ ||
-                      !supervised();
-  if (faults) {
-    calm_ns_ = 0;
-    calm_restarts_ = 0;
-  } else if (calm_ns_ == 0) {
-    calm_ns_ = now_ns_;
-  }
-  check_status();
-  if (calm_ns_ != 0) check_calm();
-}
-
-bool ReplicaWorld::all_whole() const {
-  return std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->whole(); });
-}
-
-// As crane-ctl finds it: it asks every node.
-control::Verdict ReplicaWorld::status() const {
-  control::GroupSeen group;
-  for (unsigned id = 0; id < replicas(); ++id) {
-    const ModelReplica& r = *replicas_[id];
-    control::ReplicaSeen seen;
-    seen.replica = static_cast<int>(id);
-    seen.seen = r.up()                                  ? control::ReplicaSeen::Seen::kTold
-                : r.life() == ModelReplica::Life::kDown ? control::ReplicaSeen::Seen::kGone
-                                                        : control::ReplicaSeen::Seen::kSilent;
-    seen.connected = log_.acceptor(id).process;
-    seen.gets_log = log_.acceptor(id).streaming;
-    if (r.up()) seen.told = r.readiness();
-    group.replicas.push_back(seen);
-  }
-  if (log_.leader() != kNone) group.leader = static_cast<int>(log_.leader());
-  group.unsupervised = !supervised();
-  return control::verdict_of(group);
-}
-
-void ReplicaWorld::check_status() {
-  const bool waits = now_ns_ < settings_.busy_ns && supervisor_.serving();
-  if (!waits || now_ns_ - answered_ns_ < control::kNearMs * kMs || !status().serving) {
-    said_ns_ = now_ns_;
-  } else if (now_ns_ - said_ns_ > kHonestNs) {
-    violate("STATUS: serving, and a client waits; " + describe());
-  }
-  // That inputs wait for a checkpoint is no cost of the loss.
-  const unsigned leader = log_.leader();
-  const bool full = leader != kNone && replicas_[leader]->log_is_full();
-  if (!waits || full || answered_ns_ > lost_ns_) lost_ns_ = 0;
-  if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs) {
-    violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
-  }
-}
-
-// No server runs, and there is no place where one could begin: it was damaged, or the log was given
-// up, which node.log said.
-bool ReplicaWorld::beyond_repair() const {
-  const bool damaged = std::any_of(checkpoints_.begin(), checkpoints_.end(),
-                                   [](const StoredCheckpoint& c) { return c.damaged; });
-  const auto can_begin = [this](const Acceptor& a) {
-    if (a.last < log_.committed()) return false;
-    return a.first <= 1 ||
-           std::any_of(checkpoints_.begin(), checkpoints_.end(),
-                       [&](const auto& c) { return !c.damaged && c.at + 1 >= a.first; });
-  };
-  for (unsigned id = 0; id < replicas(); ++id) {
-    const bool lives = replicas_[id]->has_server() && !log_.acceptor(id).lacks;
-    if (lives || can_begin(log_.acceptor(id))) return false;
-  }
-  return damaged || log_given_up_;
-}
-
-void ReplicaWorld::check_calm() {
-  const std::int64_t calm = now_ns_ - calm_ns_;
-  if (calm >= kLeaderNs && beyond_repair()) {
-    result_.given_up = true;
-    return;
-  }
-  if (now_ns_ - std::max(led_ns_, calm_ns_) >= kLeaderNs) return violate("LEADER: " + describe());
-  if (now_ns_ - std::max(answered_ns_, calm_ns_) >= kServedNs) {
-    return violate("SERVED: no client is answered; " + describe());
-  }
-  if (calm >= kWholeNs && !all_whole()) violate("WHOLE: " + describe());
-}
-
-std::string ReplicaWorld::describe() const {
-  std::string text = "leader " + (log_.leader() == kNone ? "none" : std::to_string(log_.leader())) +
-                     ", committed " + std::to_string(log_.committed());
-  for (const auto& r : replicas_) text += "; " + r->describe();
-  text += "; checkpoints:";
-  for (const StoredCheckpoint& c : checkpoints_) {
-    text += " " + std::to_string(c.at) + "/r" + std::to_string(c.by) + (c.damaged ? "!" : "");
-  }
-  return text;
 }
 
 void ReplicaWorld::violate(const std::string& what) {
@@ -332,6 +383,17 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   consensus::sim::Random draw(seed * 2 + 1);
   settings.replicas = draw.chance(800) ? 3 : draw.chance(700) ? 5 : 7;
   settings.ring_entries = 64 << draw.below(3);
+  settings.hosts = draw.chance(500);
+  settings.on_disk = draw.chance(400);
+  settings.limited = draw.chance(300);
+  settings.paced = draw.chance(600);
+  if (settings.limited) settings.ring_entries *= 4;  // each input is followed by a PASSED
+  settings.runs_at_once = draw.chance(200) ? 1 : 4;
+  if (draw.chance(100)) {
+    settings.compute_each = static_cast<unsigned>(draw.between(10, 50));
+    settings.compute_ns = static_cast<std::int64_t>(draw.between(20, 200)) * kMs;
+  }
+  if (draw.chance(50)) settings.crashes_by = static_cast<std::uint32_t>(draw.between(20, 300));
   settings.every_ns = draw.chance(300) ? 500 * kMs : 0;
   settings.inputs_per_s = static_cast<unsigned>(20 << draw.below(6));
   std::vector<Fault> faults;
@@ -347,11 +409,12 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   std::sort(faults.begin(), faults.end(),
             [](const Fault& a, const Fault& b) { return a.point < b.point; });
   if (settings.trace != nullptr) {
-    std::fprintf(settings.trace, "%u replicas, ring of %llu entries, %u inputs/s\n",
-                 settings.replicas, static_cast<unsigned long long>(settings.ring_entries),
-                 settings.inputs_per_s);
+    std::fprintf(settings.trace, "%u replicas%s%s%s, ring of %llu entries, %u inputs/s\n",
+                 settings.replicas, settings.hosts ? " on hosts" : "",
+                 settings.on_disk ? ", stores" : "", settings.limited ? ", stall rule" : "",
+                 static_cast<unsigned long long>(settings.ring_entries), settings.inputs_per_s);
   }
-  return ReplicaWorld(seed, settings, faults).run();
+  return ReplicaWorld(settings, faults).run();
 }
 
 }  // namespace crane::replica::sim

@@ -3,7 +3,7 @@
 // METHOD  A shell that carries out each action as crane-node does, or lets it fail; events in
 // random
 //         order (the seed is printed, and taken from CRANE_SEED), also such as are stale.
-// CHECKS  REPLICA-S1 to REPLICA-S5, RECOVERY-1, TAKE-1, VOTES-1.
+// CHECKS  REPLICA-S1 to REPLICA-S5, RECOVERY-1, TAKE-1, VOTES-1, CATCHUP-1.
 #include "proxy/replica/recovery/recovery.h"
 
 #include <algorithm>
@@ -260,4 +260,73 @@ TEST_CASE("recovery: every event is legal in every state, and what is begun ends
     REQUIRE_FALSE(shell.packs());
     CHECK((n % 4 == 0) == shell.machine().acceptor_only());
   }
+}
+
+namespace {
+
+// A replica whose host lost its memory, and its log with it: it begins at the log's beginning.
+struct Returning {
+  Returning() {
+    facts.now_ns = 1'000 * kMs;
+    facts.role = consensus::Role::kLearner;
+    facts.view = View{256};
+    facts.leader = ReplicaId{0};
+    Opened opened;
+    opened.restores = true;
+    step(opened);
+  }
+  ActionList step(const Event& event) {
+    machine.step(event, facts);
+    return machine.take_actions();
+  }
+  // Whether it said to have caught up within that time.
+  bool catches_up_within(std::int64_t ns) {
+    for (const std::int64_t until = facts.now_ns + ns; facts.now_ns < until;) {
+      facts.now_ns += 10 * kMs;
+      for (const Action& action : step(ServerBehind{0})) {
+        const auto* tell = std::get_if<Tell>(&action);
+        if (tell != nullptr) question = std::get<CommittedMessage>(tell->message);
+        if (std::holds_alternative<ReportCaughtUp>(action)) return true;
+      }
+    }
+    return false;
+  }
+  void answer(std::uint64_t committed) {
+    question.answers = 1;
+    question.committed = committed;
+    step(HeardCommitted{ReplicaId{0}, question});
+  }
+
+  static Recovery::Rules rules() {
+    Recovery::Rules r;
+    r.requests.self = ReplicaId{1};
+    return r;
+  }
+  Facts facts;
+  Recovery machine{rules()};
+  CommittedMessage question;
+};
+
+}  // namespace
+
+TEST_CASE("recovery: a replica that lost its memory asks its leader how much it missed",
+          "[replica][CATCHUP-1]") {
+  Returning r;
+  r.step(ServerRuns{});
+  CHECK_FALSE(r.catches_up_within(5'000 * kMs));
+  REQUIRE(r.question.life != 0);
+  r.answer(100);
+  CHECK_FALSE(r.catches_up_within(1'000 * kMs));
+  r.facts.taken = r.facts.for_server = r.facts.committed = r.facts.applied = Index{100};
+  CHECK(r.catches_up_within(100 * kMs));
+}
+
+TEST_CASE("recovery: a replica whose server is not there yet has not caught up",
+          "[replica][CATCHUP-1]") {
+  Returning r;
+  CHECK_FALSE(r.catches_up_within(100 * kMs));
+  r.answer(0);
+  CHECK_FALSE(r.catches_up_within(1'000 * kMs));
+  r.step(ServerRuns{});
+  CHECK(r.catches_up_within(100 * kMs));
 }

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold in a world at each moment.
+#include <algorithm>
+
+#include "proxy/sim/replicas/world.h"
+
+namespace crane::replica::sim {
+namespace {
+
+// Behind the last fault: what the rules of recovery allow, with their own pauses (kSpareNs, the
+// schedule's, crane-run's).
+constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWholeNs = 180'000 * kMs;
+// Two looks of crane-ctl, while the lead changes; what a loss may cost that status allowed, with an
+// election in it.
+constexpr std::int64_t kHonestNs = 500 * kMs, kLossNs = 500 * kMs, kStandsNs = 1'000 * kMs;
+// crane-run waits for the other servers' ends (kExitTimeoutMs); stopped hosts and nodes come back.
+constexpr std::int64_t kExitNs = 60'000 * kMs;
+constexpr std::int64_t kNearNs = 2'000 * kMs;
+// Servers are compared each so many entries.
+constexpr std::uint64_t kCutEntries = 16;
+constexpr std::int64_t kProceedsNs = 50 * kMs;
+// So far behind a server takes a while.
+constexpr std::uint64_t kFarEntries = 100;
+
+}  // namespace
+
+void ReplicaWorld::check() {
+  if (log_.lost_committed()) violate("KEPT: a leader lacks what was committed");
+  for (const auto& r : replicas_) {
+    if (r->applied() > log_.committed()) violate("KEPT: a server has run what was not committed");
+    if (!differed_ && r->up() && r->has_server() && differs(*r)) {
+      violate("KEPT: a server has run other inputs");
+    }
+  }
+  compare();
+  if (log_.leader() == kNone) unled_ns_ = now_ns_;
+  if (log_.leader() != kNone || !log_.has_majority()) led_ns_ = now_ns_;
+  if (faulty()) {
+    calm_ns_ = 0;
+    calm_restarts_ = 0;
+  } else if (calm_ns_ == 0) {
+    calm_ns_ = now_ns_;
+  }
+  check_near();
+  check_status();
+  check_waits();
+  check_tier();
+  check_exit();
+  if (exited_ns_ == 0 && calm_ns_ != 0) check_calm();
+}
+
+bool ReplicaWorld::supervised() const {
+  return std::none_of(supervisors_.begin(), supervisors_.end(),
+                      [](const auto& s) { return s->stopped(); });
+}
+
+bool ReplicaWorld::faulty() const {
+  bool lost = false;
+  for (unsigned id = 0; id < replicas(); ++id) lost = lost || hosts_.lost(id);
+  return lost || now_ns_ < settings_.busy_ns || next_fault_ < faults_.size() ||
+         !proceeds_.empty() || disk_full() || !supervised() ||
+         now_ns_ < std::max({slow_until_ns_, stood_until_ns_, refuses_until_ns_});
+}
+
+bool ReplicaWorld::all_whole() const {
+  return std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->whole(); });
+}
+
+// --- comparisons (proxy/replica/check/cuts.h) ---------------------------------------------------
+
+bool ReplicaWorld::differs(const ModelReplica& r) { return r.hash() != hash_at(r.applied()); }
+
+void ReplicaWorld::begins_at(const StoredCheckpoint& one, bool another) {
+  if (!differed_ && one.hash != hash_at(one.at)) {
+    violate("HONEST: a checkpoint holds another state");
+  }
+  if (one.distrusted() && another) violate("TRUST: " + describe());
+}
+
+// The one that differs from a majority ends.  Where those that differ are the majority, the group
+// has gone on with what they did.
+void ReplicaWorld::compare() {
+  std::vector<std::uint64_t> equal;
+  unsigned others = 0;
+  for (const auto& r : replicas_) {
+    if (!r->server_runs()) continue;
+    differed_&& differs(*r) ? void(++others) : equal.push_back(r->applied());
+  }
+  const unsigned majority = replicas() / 2 + 1;
+  if (others >= majority) {
+    result_.given_up = true;
+    return;
+  }
+  if (equal.size() < majority) return;
+  std::nth_element(equal.begin(), equal.begin() + majority - 1, equal.end(), std::greater<>());
+  const std::uint64_t cut = equal[majority - 1] / kCutEntries * kCutEntries;
+  for (const auto& r : replicas_) {
+    if (!r->server_runs()) continue;
+    const std::uint64_t upto = std::min(cut, r->applied() / kCutEntries * kCutEntries);
+    if (!differed_ || !differs(*r)) {
+      r->compared(upto);
+    } else if (const std::uint64_t at = (r->verified() / kCutEntries + 1) * kCutEntries;
+               at <= upto) {
+      ++result_.diverged;
+      r->differed(at);
+    }
+  }
+}
+
+// --- while inputs come --------------------------------------------------------------------------
+
+// One whose server is not there, or far behind, is the last choice (consensus/DESIGN.md, C6); one
+// that was stopped until now does not know yet how far it is.
+void ReplicaWorld::check_leader() {
+  if (log_.leader() == kNone || log_.elected() == elected_) return;
+  elected_ = log_.elected();
+  if (now_ns_ - proceeded_ns_ <= kProceedsNs) return;
+  const ModelReplica& chosen = *replicas_[log_.leader()];
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const ModelReplica& r = *replicas_[id];
+    const bool could =
+        log_.was_candidate(id) && r.caught_up() && r.server_runs() && r.behind_ns() == 0;
+    const bool worse = !chosen.server_ran() || chosen.applied() + kFarEntries < r.applied();
+    if (could && worse) violate("LAST: " + describe());
+  }
+}
+
+void ReplicaWorld::check_near() {
+  const unsigned leader = log_.leader();
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const ModelReplica& r = *replicas_[id];
+    const bool near = leader != kNone && id != leader && replicas_[leader]->serves() &&
+                      r.server_runs() && !r.caught_up() && !log_.acceptor(id).lacks && !no_room() &&
+                      r.applied() + 4 * settings_.runs_at_once >= replicas_[leader]->applied() &&
+                      r.behind_ns() <= CatchUp::kNearNs;
+    if (!near) near_[id] = 0;
+    if (near && near_[id] == 0) near_[id] = now_ns_;
+    if (near && now_ns_ - near_[id] > kNearNs) violate("NEAR: " + describe());
+  }
+}
+
+// As crane-ctl finds it: it asks every node.
+control::Verdict ReplicaWorld::status() const {
+  using Life = ModelReplica::Life;
+  control::GroupSeen group;
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const ModelReplica& r = *replicas_[id];
+    const Acceptor& a = log_.acceptor(id);
+    control::ReplicaSeen seen;
+    seen.replica = static_cast<int>(id);
+    seen.member =
+        a.votes ? control::ReplicaSeen::Member::kVoter : control::ReplicaSeen::Member::kReturning;
+    seen.seen = r.up()                       ? control::ReplicaSeen::Seen::kTold
+                : r.life() == Life::kStopped ? control::ReplicaSeen::Seen::kSilent
+                                             : control::ReplicaSeen::Seen::kGone;
+    seen.connected = a.connected();
+    seen.gets_log = a.streaming;
+    if (r.up()) seen.told = r.readiness();
+    group.replicas.push_back(seen);
+  }
+  if (log_.leader() != kNone) group.leader = static_cast<int>(log_.leader());
+  group.unsupervised = !supervised();
+  return control::verdict_of(group);
+}
+
+// Whether another server is near: one that stands where none is cannot be told from one that
+// computes.
+bool ReplicaWorld::another_is_near() const {
+  return std::any_of(replicas_.begin(), replicas_.end(), [this](const auto& r) {
+    return r.get() != replicas_[log_.leader()].get() && r->caught_up() && r->server_runs() &&
+           r->behind_ns() <= control::kNearMs * kMs;
+  });
+}
+
+void ReplicaWorld::check_status() {
+  const unsigned leader = log_.leader();
+  const bool waits = now_ns_ < settings_.busy_ns && serving() &&
+                     (leader == kNone || !server_stopped(leader) || another_is_near());
+  if (!waits || now_ns_ - answered_ns_ < control::kNearMs * kMs || !status().serving) {
+    said_ns_ = now_ns_;
+  } else if (now_ns_ - said_ns_ > kHonestNs) {
+    violate("STATUS: serving, and a client waits; " + describe());
+  }
+}
+
+// What a loss, or a server that stands, costs.  That inputs wait for a checkpoint is no such cost.
+void ReplicaWorld::check_waits() {
+  const bool waits = now_ns_ < settings_.busy_ns && serving();
+  const unsigned leader = log_.leader();
+  const bool full = leader != kNone && replicas_[leader]->log_is_full();
+  const bool changes =
+      std::any_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->changes(); });
+  if (!waits || full || changes || answered_ns_ > lost_ns_) lost_ns_ = 0;
+  if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs + 3 * settings_.compute_ns) {
+    violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
+  }
+  if (!waits || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
+  if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStandsNs) return;
+  const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
+  if (late_ns > kStandsNs || now_ns_ - answered_ns_ > kStandsNs) {
+    violate("STANDS: a leader's server that stands costs clients too long; " + describe());
+  }
+}
+
+// All have heard of the checkpoint that was taken since (TIER-1).
+void ReplicaWorld::check_tier() {
+  const bool since = refused_alone_ && published_ns_ > refuses_until_ns_;
+  if (!since || now_ns_ - published_ns_ < kHonestNs) return;
+  for (const auto& r : replicas_) {
+    if (r->up() && !r->refusal().empty()) violate("TIER: " + describe());
+  }
+}
+
+// Each replica crashes at the same entry, however often it is started.
+void ReplicaWorld::check_exit() {
+  if (exited_ns_ == 0 || now_ns_ - exited_ns_ <= kExitNs) return;
+  // None can come to that entry.
+  result_.given_up = settings_.hosts && (!log_.has_majority() || beyond_repair());
+  if (!result_.given_up) violate("EXIT: " + describe());
+}
+
+// --- behind the last fault ----------------------------------------------------------------------
+
+// No server runs, and there is no place where one could begin: it was damaged, or of a replica that
+// differed, or the log was given up, which node.log said; or hosts lost what only their memory
+// held.
+bool ReplicaWorld::beyond_repair() const {
+  if (log_.is_lost()) return true;
+  bool damaged = false;
+  std::vector<StoredCheckpoint> whole;
+  for (unsigned host = 0; host < hosts_.directories().size(); ++host) {
+    if (settings_.hosts && left_[host]) continue;
+    for (const StoredCheckpoint& c : hosts_.directories()[host]) {
+      damaged = damaged || c.damaged;
+      if (!c.damaged) whole.push_back(c);
+    }
+  }
+  const auto can_begin = [&](const Acceptor& a) {
+    if (a.last < log_.committed()) return false;
+    return a.first <= 1 || std::any_of(whole.begin(), whole.end(),
+                                       [&](const auto& c) { return c.at + 1 >= a.first; });
+  };
+  for (unsigned id = 0; id < replicas(); ++id) {
+    const bool lives = replicas_[id]->has_server() && !log_.acceptor(id).lacks;
+    if (lives || can_begin(log_.acceptor(id))) return false;
+  }
+  return damaged || log_given_up_ || differed_ || (settings_.hosts && !settings_.on_disk);
+}
+
+void ReplicaWorld::check_calm() {
+  const std::int64_t calm = now_ns_ - calm_ns_;
+  if (calm >= kLeaderNs && beyond_repair()) {
+    result_.given_up = true;
+    return;
+  }
+  if (now_ns_ - std::max(led_ns_, calm_ns_) >= kLeaderNs) return violate("LEADER: " + describe());
+  if (now_ns_ - std::max(answered_ns_, calm_ns_) >= kServedNs) {
+    result_.given_up = log_.cannot_commit();
+    if (result_.given_up) return;
+    return violate("SERVED: no client is answered; " + describe());
+  }
+  if (calm >= kWholeNs && !all_whole()) return violate("WHOLE: " + describe());
+}
+
+std::string ReplicaWorld::describe() const {
+  std::string text = "leader " + (log_.leader() == kNone ? "none" : std::to_string(log_.leader())) +
+                     ", committed " + std::to_string(log_.committed());
+  for (const auto& r : replicas_) text += "; " + r->describe();
+  text += "; checkpoints:";
+  for (const auto& directory : hosts_.directories()) {
+    for (const StoredCheckpoint& c : directory) {
+      text += " " + std::to_string(c.at) + "/r" + std::to_string(c.by) + (c.damaged ? "!" : "") +
+              (c.distrusted() ? "?" : "");
+    }
+  }
+  return text;
+}
+
+}  // namespace crane::replica::sim
