@@ -88,6 +88,24 @@ ExitStatus Node::run() {
   return end_.result();
 }
 
+replica::Life Node::life() const noexcept {
+  replica::Life l;
+  const Index start = intake_->first_start();
+  l.member = mode_.member();
+  l.stopping = end_.stopping();
+  l.acceptor_only = recovery_->acceptor_only();
+  l.begun = server_->begun();
+  l.ended = server_->exit().exited();
+  l.given_away = recovery_->handed_over();
+  l.reached_start = value(start) != 0 && server_->applied() >= start;
+  l.leads = leadership_.leads();
+  l.leads_on = consensus_->leads_on();
+  l.started = leadership_.started();
+  l.takes_clients = proxy_->leading();
+  l.hands_over = requests_->hands_over();
+  return l;
+}
+
 // --- one iteration ------------------------------------------------------------------------------
 
 // True when another round has something to do.
@@ -105,38 +123,30 @@ bool Node::round() {
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
   // Also when the lead is gone and the proxy has not heard of it.
-  proxy_->hold_output(requests_->hands_over() || !consensus_->leads_on());
+  proxy_->hold_output(life().holds_output());
   const bool output = server_->drain() > 0;
   look_for_memory();
   end_.observe(output, server_->applied(), now_ns_);
-  service_->follow_role(server_->applied(), goes_on(), end_.stopping(), now_ns_);
+  service_->follow_role(server_->applied(), life().goes_on(), end_.stopping(), now_ns_);
   if (proxy_->waits_for_room()) proxy_->look_for_room();
   propose_inputs();
-  if (leadership_.started() && goes_on()) {
-    proposals_->propose_grants(server_->applied(), now_ns_);
-  }
+  if (life().may_propose()) proposals_->propose_grants(server_->applied(), now_ns_);
   if (mode_.watches_stalls()) look_for_stalls();
   const bool admitted = leadership_.admitted(server_->applied());
   listeners_->step(admitted && !exit.exited(), now_ns_);
   const ServerProgress progress{server_->applied(), exit.exited(), exit.reported(),
                                 !intake_->empty(), server_.get()};
   if (!end_.done() && mode_.step(now_ns_, layout, progress)) end_.leave_now();
-  const bool serves = leadership_.leads() && goes_on() && proxy_->leading();
-  due_.check = live_check_->step(serves, intake_->counts(), now_ns_);
+  due_.check = live_check_->step(life().serves(), intake_->counts(), now_ns_);
   recovery_->step({proxy_->leading(), admitted, end_.stopping(), end_.done()}, now_ns_);
   due_.consensus = soonest(consensus_->poll(static_cast<std::uint64_t>(now_ns_)));
-  if (mode_.member() && !end_.stopping()) {
-    service_->look_at_quorum(consensus_->quorum(), now_ns_);
-  }
+  if (life().watches_quorum()) service_->look_at_quorum(consensus_->quorum(), now_ns_);
   if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
   if (end_.done()) return false;  // fenced: nothing is admitted any more
   server_->slot0().pump();
   server_->slot0().admit();
   proxy_->settle();
-  const Index start = intake_->first_start();
-  const bool reached = value(start) != 0 && server_->applied() >= start;
-  const bool may_run = reached && !recovery_->handed_over() && !recovery_->acceptor_only();
-  if (may_run && !server_->begun() && !exit.exited()) {
+  if (life().may_start_server()) {
     const Outcome begun = server_->start([this] { return recovery_->start_server(); });
     if (!begun.ok()) {
       fail(ExitStatus::kServerNotStarted,
@@ -185,7 +195,7 @@ bool Node::work_waiting() const noexcept {
   if (server_->slot0().outputs_waiting() || stalls || leadership_.has_change() || inputs) {
     return true;
   }
-  if (!leadership_.leads() || leadership_.busy() || !goes_on()) return false;
+  if (!leadership_.leads() || leadership_.busy() || !life().goes_on()) return false;
   return !leadership_.started() || proposals_->has_news(server_->applied());
 }
 
@@ -220,7 +230,7 @@ void Node::sleep_until_event() {
 
 // To the leader, which may wait for it; when to do so again.
 std::int64_t Node::report_progress() {
-  if (!mode_.member() || recovery_->acceptor_only()) return proxy::kNever;
+  if (!life().reports_progress()) return proxy::kNever;
   const Index applied = server_->applied();
   progress_.committed(intake_->last_for_server(), now_ns_);
   if (recovery_->catches_up()) {
@@ -241,8 +251,7 @@ std::int64_t Node::report_progress() {
 // Another replica's server may be further than the own one while this replica leads.
 std::int64_t Node::watch_lead() {
   const bool no_server = recovery_->acceptor_only();
-  const bool leads = leadership_.leads() && (goes_on() || no_server) && mode_.member() &&
-                     !end_.stopping() && !requests_->hands_over() && consensus_->leads_on();
+  const bool leads = life().may_give_lead_away();
   const Index applied = server_->applied();
   replica::LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;

@@ -44,6 +44,7 @@
 #include "proxy/host/stall_watch.h"
 #include "proxy/host/status_reporter.h"
 #include "proxy/host/supervisor.h"
+#include "proxy/replica/replica.h"
 #include "proxy/replica/role/lead_watch.h"
 #include "proxy/replica/role/leadership.h"
 #include "proxy/replica/role/pacing.h"
@@ -93,10 +94,7 @@ class Node final : public EventLoop::Owner,
   void propose_inputs();
   std::int64_t report_progress();
   std::int64_t watch_lead();
-  // Nothing stops this replica, and it has a server, which has not ended at a turn.
-  bool goes_on() const noexcept {
-    return !end_.stopping() && !server_->exit().exited() && !recovery_->acceptor_only();
-  }
+  replica::Life life() const noexcept;
   bool work_waiting() const noexcept;
   void sleep_until_event();
   void shut_down();

@@ -3,20 +3,7 @@
 // All that lets a replica recover, as one machine: the checkpoints that it takes, asks for and
 // restarts at, how far the log stays whole, and what it missed.
 //
-// What holds in each state of a replica's life (`as acceptor`: it votes, and what it acknowledged
-// counts; `for a loss`: another replica may be lost because this one is there):
-//
-//   state        | as acceptor | server           | may lead     | for a loss | left by
-//   no server    | yes         | none             | last choice, | no         | Restart, at a
-//   (VOTES-1)    |             |                  | hands it on  |            | checkpoint
-//   catching up  | yes         | runs what it     | last choice, | no         | CATCHUP-1, or a
-//                |             | missed           | furthest 1st |            | Restart
-//                (OVERTAKE-1)
-//   lacking      | yes         | cannot go on     | no           | no         | Restart (LACK-1)
-//   holding      | yes         | at rest, for ms  | yes: the dump| yes        | ReleaseLog (TAKE-1)
-//                |             |                  | is given up  |            |
-//   packing      | yes         | runs             | yes          | yes        | Packed
-//   following    | yes         | runs             | yes          | yes        | -
+// What holds in each state of a replica is in proxy/replica/replica.h.
 //
 // The order in which step() runs its parts: first the checkpoint that holds the log, because all
 // else waits for it; then what is known (notes, requests), then what this replica lacks, at last

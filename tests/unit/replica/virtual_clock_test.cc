@@ -143,6 +143,15 @@ TEST_CASE_METHOD(Leader, "a process that was stopped stamps what waited as of th
   CHECK(stamp() == before + 10 * kMs + kOutageNs + 11 * kMs);
 }
 
+TEST_CASE_METHOD(Leader, "stamps stop where nothing was committed, before the next round sees it",
+                 "[clock][CLOCK-3]") {
+  clock.runs(mono, kNotBefore);
+  clock.proposed(mono);
+  const std::int64_t before = real();
+  mono += 7 * kS;
+  CHECK(stamp() == before + kOutageNs);
+}
+
 TEST_CASE_METHOD(Leader, "time stops while nothing is committed, until an entry is",
                  "[clock][CLOCK-3]") {
   clock.proposed(mono);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a replica may do follows from where it is in its life.
+// METHOD  All combinations of the states, against the rules in words.
+// CHECKS  LIFE-1; who serves, proposes, hands over, reports.
+#include "proxy/replica/replica.h"
+
+#include <catch2/catch.hpp>
+
+using crane::replica::Life;
+
+namespace {
+
+constexpr bool Life::*kStates[] = {&Life::member,        &Life::stopping,      &Life::acceptor_only,
+                                   &Life::begun,         &Life::ended,         &Life::given_away,
+                                   &Life::reached_start, &Life::leads,         &Life::leads_on,
+                                   &Life::started,       &Life::takes_clients, &Life::hands_over};
+
+template <typename Each>
+void for_each_life(const Each& each) {
+  for (unsigned bits = 0; bits < 1U << std::size(kStates); ++bits) {
+    Life life;
+    for (std::size_t i = 0; i < std::size(kStates); ++i) life.*kStates[i] = (bits >> i & 1) != 0;
+    each(life);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a server is started once, and only where one may run", "[life][LIFE-1]") {
+  unsigned may = 0;
+  for_each_life([&may](const Life& life) {
+    const bool out = life.begun || life.ended || life.acceptor_only || life.given_away;
+    REQUIRE(life.may_start_server() == (life.reached_start && !out));
+    may += life.may_start_server() ? 1 : 0;
+  });
+  CHECK(may == 1U << (std::size(kStates) - 5));
+}
+
+TEST_CASE("a replica without a running server proposes and serves nothing", "[life]") {
+  for_each_life([](const Life& life) {
+    if (!life.stopping && !life.ended && !life.acceptor_only) return;
+    REQUIRE_FALSE(life.goes_on());
+    REQUIRE_FALSE(life.may_propose());
+    REQUIRE_FALSE(life.serves());
+  });
+  Life life;
+  life.leads = life.leads_on = life.started = true;
+  CHECK(life.may_propose());
+  CHECK_FALSE(life.serves());
+  life.takes_clients = true;
+  CHECK(life.serves());
+  CHECK_FALSE(life.holds_output());
+  life.leads_on = false;  // the lead is gone, unseen
+  CHECK(life.holds_output());
+}
+
+TEST_CASE("the lead is given away by a leader that has it, also by one without a server",
+          "[life][VOTES-1]") {
+  Life life;
+  CHECK_FALSE(life.may_give_lead_away());
+  life.leads = life.leads_on = true;
+  CHECK(life.may_give_lead_away());
+  life.acceptor_only = true;
+  CHECK(life.may_give_lead_away());
+  life.acceptor_only = false;
+  life.ended = true;  // the servers' end is to be learnt by the others, who follow
+  CHECK_FALSE(life.may_give_lead_away());
+  life.ended = false;
+  for (auto state : {&Life::stopping, &Life::hands_over}) {
+    Life other = life;
+    other.*state = true;
+    CHECK_FALSE(other.may_give_lead_away());
+  }
+  life.member = false;
+  CHECK_FALSE(life.may_give_lead_away());
+}
+
+TEST_CASE("a follower reports how far its server is, if it has one", "[life]") {
+  Life life;
+  CHECK(life.reports_progress());
+  CHECK(life.watches_quorum());
+  life.acceptor_only = life.stopping = true;
+  CHECK_FALSE(life.reports_progress());
+  CHECK_FALSE(life.watches_quorum());
+}
