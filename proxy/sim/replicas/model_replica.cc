@@ -346,20 +346,18 @@ void ModelReplica::finish_work() {
   }
   const bool full = world_.disk_full();
   if (kind == Work::Kind::kPackFiles) {
-    if (!full) publish();
+    if (!full) publish(false);
     return change_->packed(packed_at_, full ? "the disk is full" : "");
   }
-  if (!full) {
-    publish();
-  }
+  if (!full) publish(true);
   feed(
       Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, full ? "the disk is full" : ""});
 }
 
-void ModelReplica::publish() {
+void ModelReplica::publish(bool dumped) {
   own_.push_back(packed_at_);
   world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_, .version = packed_version_},
-                   relied_);
+                   relied_, dumped);
 }
 
 // As Recovery::rely_on_checkpoints() in proxy/host: the newest own one that was compared (PACK-2).

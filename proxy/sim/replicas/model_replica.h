@@ -127,7 +127,7 @@ class ModelReplica {
   void run_server();
   void pass();
   void finish_work();
-  void publish();
+  void publish(bool dumped);
   void finish_fetch();
   void begin_fetch(std::uint64_t behind);
   void look_for_checkpoint();

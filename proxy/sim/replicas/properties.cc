@@ -202,10 +202,10 @@ void ReplicaWorld::check_waits() {
   }
 }
 
-// All have heard of the checkpoint that was taken since (TIER-1).
+// All have heard of the dump that was published since (TIER-1).
 void ReplicaWorld::check_tier() {
-  const bool since = refused_alone_ && published_ns_ > refuses_until_ns_;
-  if (!since || now_ns_ - published_ns_ < kHonestNs) return;
+  const bool since = refused_alone_ && dumped_ns_ > refuses_until_ns_;
+  if (!since || now_ns_ - dumped_ns_ < kHonestNs) return;
   for (const auto& r : replicas_) {
     if (r->up() && !r->refusal().empty()) violate("TIER: " + describe());
   }
