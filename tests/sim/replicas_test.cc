@@ -68,6 +68,7 @@ TEST_CASE("replicas: faults while faults are repaired leave nothing stuck", "[si
 TEST_CASE("replicas: no small world with two faults is stuck", "[sim][LACK-2]") {
   SearchOptions options;
   options.hosts = GENERATE(false, true);
+  options.all_kinds = true;
   options.first_stride = quick() ? 31 : 17;
   options.second_stride = quick() ? 29 : 11;
   const SearchResult found = search(options);
