@@ -40,6 +40,7 @@ struct Arguments {
   bool replicas = false;
   bool search = false;
   bool hosts = false;
+  bool all_kinds = false;
   std::string scene;
   std::uint64_t stride = 1;
 };
@@ -92,6 +93,8 @@ std::vector<Word> words_of(Arguments& a) {
                      "--connections"}}},
       {"--search", Word::Flag{&a.search}, "with --replicas: every small world with two faults"},
       {"--hosts", Word::Flag{&a.hosts}, "with --search: a host for each replica"},
+      {"--all-kinds", Word::Flag{&a.all_kinds},
+       "with --search: also lost hosts, restarts and upgrades"},
       {"--scene", &a.scene, "with --replicas: the world with that name", {.choices = scenes}},
       {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
@@ -172,6 +175,7 @@ int run_replica_worlds(const Arguments& a) {
     replicas::SearchOptions options;
     options.mutant = mutant;
     options.hosts = a.hosts;
+    options.all_kinds = a.all_kinds;
     options.first_stride = options.second_stride = std::max<std::uint64_t>(a.stride, 1);
     return replicas::search_all(options, a.soak.jobs);
   }

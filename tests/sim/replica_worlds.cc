@@ -50,8 +50,11 @@ struct Many {
   Mutant mutant{};
 };
 struct ManyPart : Counts {
-  std::uint64_t first_seed = 0;
-  char first[400] = {};
+  struct {
+    std::uint64_t seed;
+    char text[800];
+  } broken[kBrokenMost] = {};
+  std::size_t listed = 0;
 };
 
 void run_part(unsigned job, unsigned jobs, ManyPart& part, const void* with) {
@@ -62,9 +65,10 @@ void run_part(unsigned job, unsigned jobs, ManyPart& part, const void* with) {
     const Result r = run_replicas(many.first + n, settings);
     part.add({1, r.violation.empty() ? 0U : 1U, r.given_up ? 1U : 0U, r.answered, r.restarts,
               r.checkpoints, r.acceptors, r.views, r.whole_ns});
-    if (r.violation.empty() || part.first[0] != 0) continue;
-    part.first_seed = many.first + n;
-    std::strncpy(part.first, r.violation.c_str(), sizeof part.first - 1);
+    if (r.violation.empty() || part.listed == kBrokenMost) continue;
+    auto& one = part.broken[part.listed++];
+    one.seed = many.first + n;
+    std::strncpy(one.text, r.violation.c_str(), sizeof one.text - 1);
   }
 }
 
@@ -104,20 +108,23 @@ Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigne
   const auto parts = in_processes<ManyPart>(jobs, run_part, &many);
   if (parts.empty()) {
     t.violations = 1;
-    t.first = "a process of the run died; --jobs 1 shows where";
+    t.broken.push_back({first, "a process of the run died; --jobs 1 shows where"});
   }
   for (const ManyPart& p : parts) {
     t.add(p);
-    if (p.first[0] == 0 || (!t.first.empty() && t.first_seed <= p.first_seed)) continue;
-    t.first_seed = p.first_seed;
-    t.first = p.first;
+    for (std::size_t i = 0; i < p.listed; ++i) {
+      t.broken.push_back({p.broken[i].seed, p.broken[i].text});
+    }
   }
+  std::sort(t.broken.begin(), t.broken.end(),
+            [](const Broken& a, const Broken& b) { return a.seed < b.seed; });
+  t.broken.resize(std::min(t.broken.size(), kBrokenMost));
   return t;
 }
 
 void print(const Totals& t) {
   const auto n = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
-  if (t.violations != 0) std::printf("seed %llu: %s\n", n(t.first_seed), t.first.c_str());
+  for (const Broken& one : t.broken) std::printf("seed %llu: %s\n", n(one.seed), one.text.c_str());
   std::printf(
       "%llu worlds, %llu violations, %llu given up; %llu inputs answered, %llu nodes lost or "
       "restarted, %llu checkpoints, %llu replicas without a server, %llu views; whole again after "

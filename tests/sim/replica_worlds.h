@@ -2,8 +2,10 @@
 #pragma once
 // crane-sim --replicas: worlds of whole replicas, many at random or every small one.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "proxy/sim/replicas/scenes.h"
 #include "proxy/sim/replicas/search.h"
@@ -19,9 +21,14 @@ struct Counts {
 
   void add(const Counts& more);
 };
+// A world that broke a property.
+struct Broken {
+  std::uint64_t seed = 0;
+  std::string text;
+};
+inline constexpr std::size_t kBrokenMost = 20;
 struct Totals : Counts {
-  std::uint64_t first_seed = 0;  // that broke a property
-  std::string first;             // and which
+  std::vector<Broken> broken;  // by seed; kBrokenMost at most
 };
 // In so many processes; 1: in this one.
 Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs);

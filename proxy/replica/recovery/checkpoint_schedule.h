@@ -22,7 +22,8 @@
 // INVARIANT SCHEDULE-2  When half of the ring is used behind the newest checkpoint, one has been
 //                       under way for less than kAnswerSoonNs, or the next request follows within
 //                       kAgainSoonNs; another replica is asked as well when inputs have waited
-//                       for kAnswerFullNs, as the first may have been stopped.
+//                       for kAnswerFullNs, as the first may have been stopped; and one is due
+//                       then where none is under way, as the newest may not be there any more.
 
 #include <algorithm>
 #include <cstdint>
@@ -72,8 +73,8 @@ class CheckpointSchedule {
   bool due(const Seen& seen) noexcept {
     if (limits_.every_ns == 0 && limits_.log_bytes == 0) return false;
     const bool urgent = is_urgent(seen.log_pos);
+    full_ns_ = !seen.full ? 0 : full_ns_ != 0 ? full_ns_ : seen.now_ns;
     if (asked_ns_ != 0) {
-      full_ns_ = !seen.full ? 0 : full_ns_ != 0 ? full_ns_ : seen.now_ns;
       const bool other =
           full_ns_ != 0 && seen.now_ns - std::max(full_ns_, asked_ns_) >= kAnswerFullNs;
       const bool late = seen.now_ns >= asked_ns_ + (urgent ? kAnswerSoonNs : kAnswerNs);
@@ -89,7 +90,8 @@ class CheckpointSchedule {
     const bool low = by_low(seen);
     const bool limit = by_limits(seen);
     const bool refused = seen.now_ns < refused_until_ns_;
-    return limit || (!refused && (urgent || low || by_replay(seen.now_ns)));
+    const bool waits = full_ns_ != 0 && seen.now_ns - full_ns_ >= kAnswerFullNs;
+    return limit || (!refused && (urgent || waits || low || by_replay(seen.now_ns)));
   }
   // An entry of the log asks a replica for one, for whatever reason.
   void asked(const Seen& seen) noexcept {
@@ -105,7 +107,7 @@ class CheckpointSchedule {
   void taken(std::uint64_t pos, std::int64_t now_ns) noexcept {
     newest_pos_ = std::max(newest_pos_, pos);
     failures_ = 0;
-    refused_until_ns_ = 0;
+    full_ns_ = refused_until_ns_ = 0;
     if (asked_ns_ == 0 || pos < under_way_pos_) return;
     took_ns_ = now_ns - asked_ns_;
     taken_ns_ = now_ns;
@@ -165,7 +167,7 @@ class CheckpointSchedule {
   std::int64_t took_ns_ = 0;      // the last one, from its request on,
   std::int64_t taken_ns_ = 0;     // until then
   std::int64_t asked_ns_ = 0;     // when the one under way was asked for; 0: none is
-  std::int64_t full_ns_ = 0;      // since when inputs wait for it; 0: they do not
+  std::int64_t full_ns_ = 0;      // since when inputs wait for one; 0: they do not
   std::int64_t refused_until_ns_ = 0;
   std::uint64_t under_way_pos_ = 0;  // where the log ended then
   int failures_ = 0;                 // in a row

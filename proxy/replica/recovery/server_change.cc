@@ -179,6 +179,7 @@ void ServerChange::end_committed(const Committed& entry) {
   if (upgrade_.on_trial() && !upgrade_.keeps()) {
     upgrade_.failed(fmt::format("it did not listen within {} s", upgrade_.patience_s()));
   }
+  stays_if_admitted(upgrade_.kept_at());  // UPGRADE-3
   next_build_.clear();
   begin_proposed_ = View{};
   if (entry.next && !upgrade_.open()) {
@@ -208,9 +209,12 @@ void ServerChange::begin_committed(const Committed& entry) {
 
 void ServerChange::on(const Admitted& entry) {
   restarter_.admitted(entry.at);
-  if (!upgrade_.admitted(entry.at)) return;
-  say(false,
-      fmt::format("entry {}: the upgraded server stays, clients are let in", value(entry.at)));
+  stays_if_admitted(entry.at);
+}
+
+void ServerChange::stays_if_admitted(Index at) {
+  if (!upgrade_.admitted(at)) return;
+  say(false, fmt::format("entry {}: the upgraded server stays, clients are let in", value(at)));
   if (options_.keeps_files) actions_.emplace_back(LeaveFiles{});
   CRANE_ASSERT(!upgrade_.undecided());  // UPGRADE-1
   for (const OutputHeader& header : std::exchange(kept_back_, {})) {

@@ -285,6 +285,7 @@ class ServerChange {
   void end_committed(const change::Committed& entry);
   void begin_committed(const change::Committed& entry);
   void trial_failed(const std::string& why, bool dead);
+  void stays_if_admitted(Index at);
   void over();
   void begin_if_gone();
   void hand_over();

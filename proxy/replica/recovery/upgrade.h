@@ -17,6 +17,9 @@
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT UPGRADE-1  While a server is on trial no port of it is opened to clients.
 // INVARIANT UPGRADE-2  What is rolled back has served no client.
+// INVARIANT UPGRADE-3  Where a restart or an upgrade is committed behind the word that a server
+//                      stays, it stays on every replica, also where it has not admitted that yet:
+//                      only a leader whose own has admitted it asks for the next one.
 
 #include <cstddef>
 #include <cstdint>
@@ -81,6 +84,7 @@ class Upgrade {
   bool undecided() const noexcept { return on_trial() || state_ == State::kFailed; }
   bool rolls_back() const noexcept { return state_ == State::kFailed; }
   bool keeps() const noexcept { return value(keep_at_) != 0; }
+  Index kept_at() const noexcept { return keep_at_; }
   // Another one cannot begin.
   bool open() const noexcept { return state_ == State::kAsked || undecided(); }
   bool dead() const noexcept { return dead_; }

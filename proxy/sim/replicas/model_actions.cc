@@ -226,7 +226,7 @@ void ModelReplica::on(const Look& action) {
 void ModelReplica::on(const Slide&) {
   if (given_ >= taken_) return feed(Slid{});
   give();
-  held_ = given_;
+  held_ = true;
   feed(Slid{Index{given_}});
 }
 

@@ -114,8 +114,6 @@ void ModelChange::on(const change::BeginServer& action) {
   step(change::Begun{});
 }
 
-void ModelChange::on(const change::ReleaseLog&) { replica_.release_log(); }
-
 void ModelChange::on(const change::Publish& action) { replica_.publish_files(value(action.at)); }
 
 void ModelChange::on(const change::Published& action) {

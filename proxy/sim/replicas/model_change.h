@@ -55,7 +55,6 @@ class ModelChange {
   void on(const change::LookWhetherOver&);
   void on(const change::NoteServer&);
   void on(const change::BeginServer& action);
-  void on(const change::ReleaseLog&);
   void on(const change::Publish& action);
   void on(const change::Published& action);
   void on(const change::NotPublished& action);

@@ -110,7 +110,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   begins_ = behind;
   taken_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
   limit_ = passed_ = behind;
-  held_.reset();
+  held_ = false;
   start_ = 0;
   led_ = View{};
   work_ = {};
@@ -282,7 +282,7 @@ void ModelReplica::take_entries() {
       limit_ = std::max<std::uint64_t>(limit_, entry.number);
     }
   }
-  while (up() && !held_ && given_ < taken_) give();
+  while (up() && !held_ && !change_->holds_log() && given_ < taken_) give();
   server_.came_for_it(for_server_);
   const bool may_start = log.leader() == id_ && start_ == 0 && up();
   if (may_start) start_ = log.propose(id_, {LogEntry::Kind::kStart, {}, 0});
@@ -293,7 +293,6 @@ void ModelReplica::give() {
   const LogEntry& entry = world_.log().entry(++given_);
   if (entry.kind == LogEntry::Kind::kRestart && has_server()) {
     change_->committed(given_, entry.number);
-    if (up() && change_->holds_log()) held_ = given_;
   }
   if (entry.kind != LogEntry::Kind::kCheckpoint) return;
   feed(CheckpointCommitted{Index{given_}, id_of(entry.number)});
@@ -335,7 +334,7 @@ void ModelReplica::finish_work() {
   if (work_.kind == Work::Kind::kIdle || world_.now_ns() < work_.ends_ns) return;
   const Work::Kind kind = std::exchange(work_, {}).kind;
   if (kind == Work::Kind::kPrepare) {
-    held_ = given_;
+    held_ = true;
     return feed(Prepared{Index{given_}});
   }
   if (kind == Work::Kind::kDump) {
@@ -346,20 +345,18 @@ void ModelReplica::finish_work() {
   }
   const bool full = world_.disk_full();
   if (kind == Work::Kind::kPackFiles) {
-    if (!full) publish();
+    if (!full) publish(false);
     return change_->packed(packed_at_, full ? "the disk is full" : "");
   }
-  if (!full) {
-    publish();
-  }
+  if (!full) publish(true);
   feed(
       Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, full ? "the disk is full" : ""});
 }
 
-void ModelReplica::publish() {
+void ModelReplica::publish(bool dumped) {
   own_.push_back(packed_at_);
   world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_, .version = packed_version_},
-                   relied_);
+                   relied_, dumped);
 }
 
 // As Recovery::rely_on_checkpoints() in proxy/host: the newest own one that was compared (PACK-2).

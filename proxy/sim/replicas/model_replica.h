@@ -61,7 +61,6 @@ class ModelReplica {
   change::Tick change_tick() const;
   void end_server() { server_.end(); }
   void begin_server(std::uint64_t hash);
-  void release_log() { held_.reset(); }
   void publish_files(std::uint64_t at);
 
   // Time goes on: entries come, the server runs, what was begun ends.
@@ -127,7 +126,7 @@ class ModelReplica {
   void run_server();
   void pass();
   void finish_work();
-  void publish();
+  void publish(bool dumped);
   void finish_fetch();
   void begin_fetch(std::uint64_t behind);
   void look_for_checkpoint();
@@ -158,7 +157,7 @@ class ModelReplica {
   void on(const Look& action);
   void on(const Slide&);
   void on(const Dump&);
-  void on(const ReleaseLog&) { held_.reset(); }
+  void on(const ReleaseLog&) { held_ = false; }
   void on(const Pack&);
   void on(const Discard&) { work_ = {}; }
 
@@ -178,21 +177,21 @@ class ModelReplica {
   std::optional<ServerReport> report_;
 
   bool was_here_ = false;
-  std::uint64_t begins_ = 0;           // the server began behind this entry
-  std::uint64_t began_at_ = 0;         // and at this checkpoint; 0: at none
-  std::vector<Index> unusable_;        // checkpoints that could not be unpacked
-  std::optional<Index> gone_;          // NoteLogGone of the life before
-  std::uint64_t taken_ = 0;            // entries that came here,
-  std::uint64_t for_server_ = 0;       // the last of those that a server gets,
-  std::uint64_t given_ = 0;            // and that the server was given
-  std::uint64_t limit_ = 0;            // no follower's server runs further (stall rule)
-  std::uint64_t passed_ = 0;           // what it asked for, as the leader,
-  std::int64_t pass_ns_ = 0;           // and when it asks again
-  std::optional<std::uint64_t> held_;  // the log is, behind this entry
-  std::uint64_t missed_ = 0;           // what was committed when it began
-  std::uint64_t verified_ = 0;         // it was equal to the others up to here
-  std::uint64_t relied_ = 0;           // stores may be cut at this own checkpoint
-  std::vector<std::uint64_t> own_;     // checkpoints that they may be cut at once they are trusted
+  std::uint64_t begins_ = 0;        // the server began behind this entry
+  std::uint64_t began_at_ = 0;      // and at this checkpoint; 0: at none
+  std::vector<Index> unusable_;     // checkpoints that could not be unpacked
+  std::optional<Index> gone_;       // NoteLogGone of the life before
+  std::uint64_t taken_ = 0;         // entries that came here,
+  std::uint64_t for_server_ = 0;    // the last of those that a server gets,
+  std::uint64_t given_ = 0;         // and that the server was given
+  std::uint64_t limit_ = 0;         // no follower's server runs further (stall rule)
+  std::uint64_t passed_ = 0;        // what it asked for, as the leader,
+  std::int64_t pass_ns_ = 0;        // and when it asks again
+  bool held_ = false;               // the log is, for a dump
+  std::uint64_t missed_ = 0;        // what was committed when it began
+  std::uint64_t verified_ = 0;      // it was equal to the others up to here
+  std::uint64_t relied_ = 0;        // stores may be cut at this own checkpoint
+  std::vector<std::uint64_t> own_;  // checkpoints that they may be cut at once they are trusted
   std::int64_t began_ns_ = 0;
   std::int64_t full_ns_ = 0;  // since when inputs wait for a checkpoint; 0: they do not
   std::uint64_t start_ = 0;   // of the own reign; 0: not proposed

@@ -183,7 +183,8 @@ void ReplicaWorld::check_status() {
   }
 }
 
-// What a loss, or a server that stands, costs.  That inputs wait for a checkpoint is no such cost.
+// What a loss, or a server that stands, costs.  That inputs wait for a checkpoint is no such cost,
+// nor that none is let in while a server is on trial.
 void ReplicaWorld::check_waits() {
   const bool waits = now_ns_ < settings_.busy_ns && serving();
   const unsigned leader = log_.leader();
@@ -194,7 +195,7 @@ void ReplicaWorld::check_waits() {
   if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs + 3 * settings_.compute_ns) {
     violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
   }
-  if (!waits || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
+  if (!waits || changes || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
   if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStandsNs) return;
   const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
   if (late_ns > kStandsNs || now_ns_ - answered_ns_ > kStandsNs) {
@@ -202,10 +203,10 @@ void ReplicaWorld::check_waits() {
   }
 }
 
-// All have heard of the checkpoint that was taken since (TIER-1).
+// All have heard of the dump that was published since (TIER-1).
 void ReplicaWorld::check_tier() {
-  const bool since = refused_alone_ && published_ns_ > refuses_until_ns_;
-  if (!since || now_ns_ - published_ns_ < kHonestNs) return;
+  const bool since = refused_alone_ && dumped_ns_ > refuses_until_ns_;
+  if (!since || now_ns_ - dumped_ns_ < kHonestNs) return;
   for (const auto& r : replicas_) {
     if (r->up() && !r->refusal().empty()) violate("TIER: " + describe());
   }

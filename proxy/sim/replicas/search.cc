@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kViolationsMost = 5;
 
 // One of each kind per replica that it makes a difference for.
-std::vector<Fault> small_faults(bool hosts) {
+std::vector<Fault> small_faults(bool hosts, bool all) {
   std::vector<Fault> faults;
   for (unsigned r = 0; r < 3; ++r) {
     faults.push_back({0, FaultKind::kKill, r, 0});
@@ -18,10 +18,12 @@ std::vector<Fault> small_faults(bool hosts) {
     faults.push_back({0, FaultKind::kPackFails, r, 0});
     faults.push_back({0, FaultKind::kSlow, r, 300 * kMs});
     faults.push_back({0, FaultKind::kTransfer, r, 0});
-    if (hosts) faults.push_back({0, FaultKind::kHostLost, r, 300 * kMs});
+    if (all && hosts) faults.push_back({0, FaultKind::kHostLost, r, 300 * kMs});
   }
-  faults.push_back({0, FaultKind::kRestart, 0, 0});
-  faults.push_back({0, FaultKind::kUpgrade, 0, 0});
+  if (all) {
+    faults.push_back({0, FaultKind::kRestart, 0, 0});
+    faults.push_back({0, FaultKind::kUpgrade, 0, 0});
+  }
   faults.push_back({0, FaultKind::kKillAll, 0, 0});
   faults.push_back({0, FaultKind::kDamage, 0, 0});
   faults.push_back({0, FaultKind::kFullDisk, 0, 500 * kMs});
@@ -52,7 +54,7 @@ std::string text_of(const std::vector<Fault>& faults) {
 }
 
 SearchResult search(const SearchOptions& options) {
-  const std::vector<Fault> kinds = small_faults(options.hosts);
+  const std::vector<Fault> kinds = small_faults(options.hosts, options.all_kinds);
   SearchResult found;
   const auto run = [&](const std::vector<Fault>& faults) {
     const Result r = run_small(faults, options, nullptr);

@@ -4,6 +4,9 @@
 // moments, between any two actions and at each moment of time.  What is found stuck is so whatever
 // the timers say: nothing is under way there, and a client waits.
 //
+// The complete search (stride 1) has the kinds of fault of one machine whose server stays; lost
+// hosts, restarts and upgrades come with `all_kinds`, which tests have at a greater stride.
+//
 // Threads: one; parts of the search are independent.
 
 #include <cstdint>
@@ -17,6 +20,8 @@ namespace crane::replica::sim {
 struct SearchOptions {
   Mutant mutant = Mutant::kNone;
   bool hosts = false;  // each replica has a host of its own
+  // Also restarts and upgrades, and with `hosts` lost hosts.
+  bool all_kinds = false;
   // Every so many moments of the first fault, and of the second; 1: all.
   std::uint64_t first_stride = 1, second_stride = 1;
   unsigned part = 0, parts = 1;  // of the first fault's moments

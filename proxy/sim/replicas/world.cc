@@ -317,11 +317,11 @@ void ReplicaWorld::fetched(unsigned id, StoredCheckpoint one) {
   hosts_.publish(one, 0);
 }
 
-void ReplicaWorld::published(const StoredCheckpoint& one, std::uint64_t relied) {
+void ReplicaWorld::published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped) {
   tell("replica %u has a checkpoint at entry %llu", one.by,
        static_cast<unsigned long long>(one.at));
   ++result_.checkpoints;
-  published_ns_ = now_ns_;
+  if (dumped) dumped_ns_ = now_ns_;
   hosts_.publish(one, relied);
 }
 

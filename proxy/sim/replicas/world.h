@@ -156,7 +156,8 @@ class ReplicaWorld {
   std::uint64_t hash_at(std::uint64_t index);
   // .. and behind the one with that hash.
   std::uint64_t next_hash(std::uint64_t before, std::uint64_t index) const;
-  void published(const StoredCheckpoint& one, std::uint64_t relied);
+  // `dumped`: by CRIU; else it is the server's files.
+  void published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped);
   void answered(std::uint64_t index);
   // When there was no leader, last.
   std::int64_t unled_ns() const { return unled_ns_; }
@@ -234,8 +235,8 @@ class ReplicaWorld {
   std::vector<std::int64_t> near_;  // since when a server is near the leader's; 0: it is not
   unsigned calm_restarts_ = 0;      // of replicas by themselves, since then
   std::int64_t unled_ns_ = 0;
-  std::int64_t led_ns_ = 0;  // there was a leader, or no majority, last
-  std::int64_t published_ns_ = 0;
+  std::int64_t led_ns_ = 0;        // there was a leader, or no majority, last
+  std::int64_t dumped_ns_ = 0;     // a checkpoint by CRIU was published, last
   std::int64_t proceeded_ns_ = 0;  // a node that was stopped, last
   std::int64_t exited_ns_ = 0;     // a server crashed by its input first; 0: none did
   std::vector<bool> left_;         // with its server, on a host of its own

@@ -171,6 +171,31 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
   }
 }
 
+TEST_CASE("checkpoint schedule: one is due while inputs wait, whatever was heard of",
+          "[SCHEDULE-2]") {
+  CheckpointSchedule schedule({0, 64 * kMb, 0, 128 * kMb});
+  CheckpointSchedule::Seen seen{kSecond, 78 * kMb, 2};
+  schedule.taken(66 * kMb, kSecond);  // of a replica that differs
+  seen.full = true;
+  CHECK_FALSE(schedule.due(seen));
+  seen.now_ns += CheckpointSchedule::kAnswerFullNs - 1;
+  CHECK_FALSE(schedule.due(seen));
+  seen.now_ns += 1;
+  SECTION("while they wait") { CHECK(schedule.due(seen)); }
+  SECTION("not where the next one came") {
+    schedule.taken(78 * kMb, seen.now_ns);
+    CHECK_FALSE(schedule.due(seen));
+  }
+  SECTION("not when they do not any more") {
+    seen.full = false;
+    CHECK_FALSE(schedule.due(seen));
+  }
+  SECTION("not where CRIU refuses the server") {
+    schedule.failed(seen.now_ns - 1, true);
+    CHECK_FALSE(schedule.due(seen));
+  }
+}
+
 TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHEDULE-1]") {
   Leader leader({60 * kSecond, 64 * kMb});
   auto& schedule = leader.schedule;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a replica decides while its server is upgraded, or handed over to another build.
 // METHOD  The machine with a shell that notes its actions, and answers as the test tells it.
-// CHECKS  HANDOVER-1, UPGRADE-1, UPGRADE-2.
+// CHECKS  HANDOVER-1, UPGRADE-1, UPGRADE-2, UPGRADE-3.
 #include "tests/unit/recovery/server_change_shell.h"
 
 using namespace crane;
@@ -34,6 +34,34 @@ TEST_CASE("change: an upgraded server that listens stays, and only then clients 
   CHECK(f.let_in == std::vector<std::uint64_t>{80});
   CHECK_FALSE(f.machine.keeps_back(f.listen()));
   CHECK(f.look() == Names{"Publish"});
+}
+
+TEST_CASE("change: a server stays that is behind the word for it when the next one is asked for",
+          "[UPGRADE-3]") {
+  Fixture f;
+  f.on_trial();
+  f.step(PutOut{f.listen()});
+  CHECK(f.commit(RestartBody::kKeep, 20).empty());
+  SECTION("for a restart") {
+    CHECK(f.commit(RestartBody::kEnd, 30) == Names{"LetIn", "KeepFiles"});
+    CHECK(f.commit(RestartBody::kBegin, 35) == Names{"NotePlace"});
+    CHECK(f.machine.upgrade().state() == Upgrade::State::kKept);
+  }
+  SECTION("for another upgrade") {
+    const Upgrade::Words third{"/bin/third"};
+    CHECK(f.commit(RestartBody::kEnd, 30, Next{"", third, kNew, true}, 30) ==
+          Names{"LetIn", "KeepFiles"});
+    CHECK(f.machine.upgrade().state() == Upgrade::State::kAsked);
+  }
+  SECTION("for a hand-over") {
+    CHECK(f.commit(RestartBody::kEnd, 30, Next{"crane-9", {}, {}, true}) ==
+          Names{"LetIn", "KeepFiles"});
+    CHECK(f.admit(20).empty());
+    f.admit(30);
+    f.step(EndedAtTurn{});
+    CHECK(f.begin_at(35) == Names{"HandOver"});
+  }
+  CHECK(f.admit(20).empty());
 }
 
 TEST_CASE("change: what the group leaves are the files of a server that stays", "[change]") {
@@ -149,21 +177,6 @@ TEST_CASE("change: a replica that is no member hands nothing over", "[HANDOVER-1
   f.end_at(10, Next{"crane-9", {}, {}, true});
   CHECK(f.begin_at(15) == Names{"HandOver", "EndHandedOver"});
   CHECK(f.look().empty());
-}
-
-TEST_CASE("change: a request that was proposed during a trial ends the server, no more",
-          "[change]") {
-  Fixture f;
-  f.on_trial();
-  f.commit(RestartBody::kKeep, 20);
-  f.commit(RestartBody::kEnd, 21, Next{"crane-9", {}, {}, true});
-  f.admit(20);
-  CHECK(f.machine.upgrade().state() == Upgrade::State::kKept);
-  f.admit(21);
-  f.step(EndedAtTurn{});
-  CHECK(f.begin_at(25) == Names{"BeginServer", "ReleaseLog"});
-  CHECK_FALSE(f.begun.command);
-  CHECK_FALSE(f.begun.on_files_before);
 }
 
 TEST_CASE("change: a leader judges each trial", "[UPGRADE-1]") {
