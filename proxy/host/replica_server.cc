@@ -113,8 +113,8 @@ std::optional<proxy::SchedulePoint> ReplicaServer::rest_point() {
 
 // --- the end ------------------------------------------------------------------------------------
 
-void ReplicaServer::note_rest(bool in_order) {
-  if (!in_order) return;
+void ReplicaServer::note_rest(bool whole) {
+  if (!whole) return;
   const auto rest = rest_point();
   if (!rest) return;
   outputs_->at_rest(*rest);
@@ -127,14 +127,14 @@ void ReplicaServer::note_rest(bool in_order) {
   outputs_->names({w.operation_names, sizeof w.operation_names}, maps_of(pid()));
 }
 
-void ReplicaServer::stop(bool in_order) {
+void ReplicaServer::stop(bool in_order, bool whole) {
   if (monitor_ != nullptr) monitor_->stop();
   if (segment_ != nullptr && in_order) {
     files_.end(applied(), layout().scheduler.clock, exit_.reported());
   }
   if (outputs_ == nullptr) return;
   outputs_->flush();
-  if (in_order) outputs_->finish();
+  if (whole) outputs_->finish();
 }
 
 }  // namespace crane::node

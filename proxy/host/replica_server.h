@@ -96,10 +96,11 @@ class ReplicaServer {
   void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
   // Takes no turn any more.
   void fence() noexcept { layout().scheduler.fenced.store(1, std::memory_order_seq_cst); }
-  // What the recordings need at the end; before fence().  `in_order`: they are whole.
-  void note_rest(bool in_order);
+  // What the recordings need at the end; before fence().  `whole`: the server has run all that it
+  // was given.
+  void note_rest(bool whole);
   // Ends what is left of it, and keeps its files and recordings.
-  void stop(bool in_order);
+  void stop(bool in_order, bool whole);
 
  private:
   // True when nothing of any record is needed any more.

@@ -292,6 +292,8 @@ void Node::shut_down() {
   if (host_ != nullptr) setup::service_manager().stopping();
   const bool opened = server_ != nullptr && server_->opened();
   const bool in_order = end_.in_order();
+  // One that has still to run what it missed has recorded less than the others.
+  const bool whole = in_order && recovery_ != nullptr && !recovery_->catches_up();
   if (consensus_ != nullptr && leadership_.leads() && in_order && !end_.stopping() &&
       !server_->exit().reported()) {  // the others go on
     consensus_->abdicate("this node was told to stop");
@@ -301,13 +303,13 @@ void Node::shut_down() {
   if (proxy_ != nullptr) proxy_->lead(false);
   if (host_ != nullptr) host_->give_up_address();
   if (opened) {
-    server_->note_rest(in_order);
+    server_->note_rest(whole);
     server_->fence();
     if (status_ != nullptr) status_->report();
   }
   if (recovery_ != nullptr) recovery_->stop();
   mode_.stop();
-  if (opened) server_->stop(in_order);
+  if (opened) server_->stop(in_order, whole);
 }
 
 // The group does not miss a replica that was removed, but clients came through its host: they stay
