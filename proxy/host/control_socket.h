@@ -17,14 +17,14 @@
 
 #include "dmt/base/result.h"
 #include "proxy/clients/accept_pause.h"
+#include "proxy/clients/woken.h"
 
 namespace crane::node {
 
 class ControlSocket final : private proxy::AcceptPause::Owner {
  public:
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // before each of the following
     // True: the connection is the callee's from here on.
     virtual bool take_over(int fd, const std::string& request) = 0;
     virtual std::string answer(const std::string& request) = 0;

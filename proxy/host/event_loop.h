@@ -20,6 +20,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/spin_budget.h"
+#include "proxy/clients/woken.h"
 
 namespace crane::node {
 
@@ -30,9 +31,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // first, in every callback
     virtual void signalled(int signo) = 0;
 
    protected:

@@ -23,6 +23,7 @@
 #include "checkpoint/container.h"
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/check_ins.h"
 #include "proxy/host/config.h"
 #include "proxy/host/segment.h"
@@ -32,9 +33,8 @@ namespace crane::node {
 
 class ServerMonitor final : private CheckIns::Owner {
  public:
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // first, whatever an event brings
     // The server was started; host pid of its first process, -1: it had ended before anybody saw
     // it.
     virtual void server_started(pid_t pid) = 0;

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/control.h"
 #include "runtime/setup/exit_status.h"
 
@@ -26,9 +27,8 @@ namespace crane::node {
 class Supervisor {
  public:
   // What crane-run asks for.
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // before each of the following
     // A listening socket for this port of the server; the descriptor is the callee's.
     virtual void listener_came(std::uint16_t port, int fd) = 0;
     virtual void listen_failed(std::uint16_t port, int error, const std::string& message) = 0;

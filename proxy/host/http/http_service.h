@@ -29,6 +29,7 @@
 #include "checkpoint/kept.h"
 #include "dmt/base/result.h"
 #include "proxy/clients/accept_pause.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/config.h"
 #include "proxy/host/http/history.h"
 #include "proxy/host/http/metrics.h"
@@ -38,9 +39,8 @@ namespace crane::node {
 
 class HttpService final : private proxy::AcceptPause::Owner {
  public:
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // before each of the following
     virtual NodeStatus status() = 0;
     virtual std::string status_text() = 0;  // as the control socket answers
 

@@ -29,6 +29,7 @@
 #include "checkpoint/worker.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/agreed.h"
 #include "proxy/host/config.h"
 #include "proxy/host/recovery/node_state.h"
@@ -46,9 +47,8 @@ struct CheckpointContents {
 
 class CheckpointPacker {
  public:
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // first, whatever an event brings
     // What pack() began has ended; `why_not` is empty when the checkpoint is published and
     // verified.
     virtual void packed(checkpoint::Tier tier, Index at, const std::string& why_not) = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dmt/layout.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/config.h"
 #include "proxy/host/live_check.h"
 #include "proxy/host/log_intake.h"
@@ -38,9 +39,8 @@ class EventSink {
 };
 
 // The node, which knows the other parts.
-class RecoveryOwner {
+class RecoveryOwner : public proxy::Woken {
  public:
-  virtual void woke() = 0;  // first, whatever an event brings
   virtual Result<Index> propose(EntryType type, GrantTurns grant,
                                 std::span<const std::byte> body) = 0;
   virtual GrantTurns input_grant() const = 0;

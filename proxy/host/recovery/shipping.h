@@ -17,6 +17,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/worker.h"
 #include "consensus/fabric/secure_link.h"
+#include "proxy/clients/woken.h"
 #include "proxy/host/config.h"
 #include "proxy/host/recovery/ship_link.h"
 
@@ -33,9 +34,8 @@ std::string sentence_of(const checkpoint::Fetched& fetched);
 
 class Shipping {
  public:
-  class Owner {
+  class Owner : public proxy::Woken {
    public:
-    virtual void woke() = 0;  // first, whatever an event brings
     // Whether the group has heard of it before: as a member of another incarnation, or of a log
     // that it held.
     virtual bool knows(ReplicaId who) const = 0;
