@@ -53,6 +53,8 @@ class OperatorRequests {
         owner_(owner) {}
 
   std::string answer(const std::string& request);
+  // Also crane-run asks for it, on its own channel.
+  std::string change_member(const control::Message& request);
   // Does what is due; returns when to call it again.
   std::int64_t step(std::int64_t now_ns);
   // The lead goes in a moment: clients are read, and hear nothing.
@@ -72,7 +74,6 @@ class OperatorRequests {
   // False: there is nothing to let in.
   bool let_in(const HandOver& then);
   Outcome hand_over(const HandOver& then);
-  std::string change_member(const control::Message& request);
   std::string signal_server(std::uint32_t number);
   std::string copy_log(const control::Message& request);
   std::string drain();

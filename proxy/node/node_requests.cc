@@ -89,7 +89,7 @@ void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
 }
 
 void Node::member_asked(const control::Message& change) {
-  (void)requests_->answer(control::line_of(change.plain("do")));  // crane-run asks again
+  (void)requests_->change_member(change);  // crane-run asks again
 }
 
 // The replica goes on: its clients are none of crane-run's business.
