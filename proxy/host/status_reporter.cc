@@ -114,7 +114,8 @@ replica::Glance StatusReporter::glance() const {
   return g;
 }
 
-control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t now_ns) const {
+control::Readiness StatusReporter::readiness(const replica::Glance& seen, bool needs_checkpoint,
+                                             std::int64_t now_ns) const {
   const Recovery& recovery = from_.recovery;
   replica::Report report;
   report.recovers = recovery.meter().recovering() || recovery.catches_up();
@@ -127,7 +128,7 @@ control::Readiness StatusReporter::readiness(bool needs_checkpoint, std::int64_t
     report.progress = {0, value(recovery.held()), 0, -1};
     report.why_no_server = recovery.why_no_server();
   }
-  return own_.readiness(glance(), report);
+  return own_.readiness(seen, report);
 }
 
 NodeStatus StatusReporter::status() {
@@ -176,7 +177,7 @@ NodeStatus StatusReporter::status() {
   if (!from_.leadership.leads()) s.lag_ns = from_.progress.behind_ns(server.applied(), now_ns);
   look(now_ns);
   s.not_serving = own_.not_serving();
-  s.readiness = readiness(s.log.needs_checkpoint, now_ns);
+  s.readiness = readiness(glance(), s.log.needs_checkpoint, now_ns);
   s.readiness.recovers = s.readiness.recovers || s.log.fetching;
   s.unsupervised = !from_.service.supervised();
   describe_peers(s, now_ns);
@@ -219,11 +220,13 @@ void StatusReporter::step(std::int64_t now_ns) {
   const replica::Glance seen = glance();
   if (own_.must_write(seen, now_ns)) report();
   if (own_.must_look(now_ns)) look(now_ns);
-  if (from_.config.replicas > 1 && own_.must_tell(seen, now_ns)) tell_peers(now_ns);
+  if (from_.config.replicas > 1 && own_.must_tell(seen, now_ns)) {
+    tell_peers(seen, now_ns);
+  }
 }
 
-void StatusReporter::tell_peers(std::int64_t now_ns) {
-  const auto told = own_.tell(readiness(false, now_ns), glance(), from_.server.applied(),
+void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns) {
+  const auto told = own_.tell(readiness(seen, false, now_ns), seen, from_.server.applied(),
                               from_.group.status(), now_ns);
   for (const ReplicaId to : told.to) {
     own_.sent(to, send(from_.group, to, told.note), now_ns);

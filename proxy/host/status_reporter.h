@@ -72,7 +72,7 @@ class StatusReporter {
   std::int64_t due_ns() const noexcept { return own_.due_ns(); }
   // What a peer has told of itself, or what this replica would; nullopt: nothing since it is there.
   std::optional<control::Readiness> told(ReplicaId who) const {
-    if (value(who) == from_.config.replica) return readiness(false, monotonic_ns());
+    if (value(who) == from_.config.replica) return readiness(glance(), false, monotonic_ns());
     return own_.notes().told(who);
   }
   void heard(ReplicaId from, const replica::PeerNote& note, std::int64_t now_ns) {
@@ -84,8 +84,9 @@ class StatusReporter {
   void look(std::int64_t now_ns);
   bool takes_clients() const;
   bool no_room() const;
-  control::Readiness readiness(bool needs_checkpoint, std::int64_t now_ns) const;
-  void tell_peers(std::int64_t now_ns);
+  control::Readiness readiness(const replica::Glance& seen, bool needs_checkpoint,
+                               std::int64_t now_ns) const;
+  void tell_peers(const replica::Glance& seen, std::int64_t now_ns);
   void describe_peers(NodeStatus& status, std::int64_t now_ns);
 
   StatusSources from_;
