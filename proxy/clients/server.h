@@ -9,8 +9,8 @@
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
 //          committed(entry)*  settle()
 //
-// What is decided about clients stands in proxy/replica/clients/clients.h; here are its events and
-// the carrying out of its actions, in the event loop of the node.
+// proxy/replica/clients/clients.h decides about clients.  The proxy gives it the events of the
+// node's event loop, and carries out its actions.
 //
 // Threads: the node's one thread, inside its event loop.
 

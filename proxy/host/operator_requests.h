@@ -65,8 +65,7 @@ class OperatorRequests {
  private:
   static constexpr int kAnyOther = -1;
   std::string transfer(int to);
-  // What follows when all that clients have sent is in: the lead goes to that replica, or this one
-  // leaves.
+  // When all that clients have sent is in, this node hands the lead to that replica, or leaves.
   struct HandOver {
     bool leaves = false;
     int to = kAnyOther;
