@@ -178,3 +178,15 @@ TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   CHECK_FALSE(server->opened());
   CHECK(server->pid() == -1);
 }
+
+TEST_CASE_METHOD(World, "a recording is whole where the server has run all that it was given",
+                 "[server]") {
+  const bool whole = GENERATE(true, false);
+  config.record = directory + "/record";
+  open();
+  write("an answer");
+  server->stop(true, whole);
+  const auto recorded = proxy::Recording::open(config.record + "/replica-0.out");
+  REQUIRE(recorded.ok());
+  CHECK((recorded.value().end() == proxy::RecordingEnd::kWhole) == whole);
+}
