@@ -186,13 +186,16 @@ class Group:
         self.start()
         return self
 
-    def start(self):
+    def launch(self):
         self.home.mkdir(exist_ok=True)
         self.home.chmod(0o755)
         self.began = time.monotonic()
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd="/",
                                             stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def start(self):
+        self.launch()
         try:
             wait_until(self.is_ready, START_SECONDS, f"group {self.name} serves")
         except BaseException:   # also when the scenario is told to end: no group outlives it
@@ -208,6 +211,8 @@ class Group:
         state = self.state()
         if not state or not state.get("ready") or state.get("leader") is None:
             return False
+        if state["pid"] != self.process.pid:
+            return False   # told by the crane-run before this one, which was killed
         self.remember(state)
         listening = [p["published"] for p in state["listening"]]
         return self.port in listening if self.port else bool(listening)
@@ -431,11 +436,13 @@ class Group:
             self.explain()
             self.kill_all()
             return False
-        self.stop()
+        status = self.stop()
         try:
             wait_until(lambda: not self.leftovers(), 10, "")
         except Failure:
-            raise Failure(f"{self.name} left behind: {self.leftovers()}") from None
+            self.explain()
+            raise Failure(f"{self.name}, whose crane-run ended with status {status}, left behind: "
+                          f"{self.leftovers()}") from None
         return False
 
     def diff(self, *options, recordings=None):

@@ -22,8 +22,8 @@ def kill_crane_run(group):
 
 
 def start_again(group):
-    """The same command; until the new crane-run has written its state."""
-    group.start()
+    """The same command; until the new crane-run has written its state, whether it serves or not."""
+    group.launch()
     h.wait_until(lambda: (group.state() or {}).get("pid") == group.process.pid, 20,
                  "the new crane-run tells its state")
 
