@@ -33,7 +33,9 @@ enum class Mutant : std::uint8_t {
   kLeaveFull,        // a node that finds no room leaves its group
   kSurviveCrash,     // a server that crashes by an input is taken for one that was killed
   kNoRollback,       // UPGRADE-2: a server that does not listen in time stays
+  kServeEarly,       // LEAD-2: a leader takes clients before its server has run its START
+  kForgetClients,    // a replica that begins at a checkpoint knows none of its connections
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kNoRollback) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kForgetClients) + 1;
 
 }  // namespace crane::replica

@@ -5,10 +5,10 @@
 
 namespace crane::proxy::sim {
 
-SimClient::SimClient(unsigned number, Random& r) : number_(number) {
+SimClient::SimClient(unsigned number, Random& r, std::uint64_t most) : number_(number) {
   begins_ns_ = r.between(20'000'000, 400'000'000);
   pace_ns_ = r.chance(200) ? r.between(5'000'000, 15'000'000) : r.between(500'000, 4'000'000);
-  to_send_ = r.chance(350) ? r.below(10) + 1 : r.between(100, 6000);
+  to_send_ = r.chance(350) ? r.below(10) + 1 : r.between(100, most);
   aborts_at_ = r.chance(100) ? r.between(1, to_send_) : 0;
   half_at_ = r.chance(150) ? r.between(1, to_send_) : 0;
   quits_ = r.chance(to_send_ <= 10 ? 700 : 300);

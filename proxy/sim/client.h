@@ -18,7 +18,8 @@ using consensus::sim::Random;
 
 class SimClient {
  public:
-  SimClient(unsigned number, Random& random);
+  // It sends so many bytes at most.
+  SimClient(unsigned number, Random& random, std::uint64_t most = 6000);
 
   // It connects, sends or hears something.  A complaint, or "".
   std::string step(Kernel& kernel, Random& random);

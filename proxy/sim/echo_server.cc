@@ -2,6 +2,7 @@
 #include "proxy/sim/echo_server.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "proxy/clients/encode.h"
 
@@ -38,6 +39,13 @@ void EchoServer::admit(EntryType type, Index index, std::span<const std::byte> b
     open.progress.window = std::max(open.progress.window, window.total);
   }
   if (!work(found->first, open, emit)) connections_.erase(found);
+}
+
+void EchoServer::reset_all(const Emit& emit) {
+  for (auto& [conn, open] : std::exchange(connections_, {})) {
+    open.progress.reset = true;
+    (void)work(conn, open, emit);
+  }
 }
 
 // False: it has closed the connection.

@@ -35,6 +35,9 @@ class EchoServer {
   using Emit = std::function<void(const OutputHeader& header, std::span<const std::byte> bytes)>;
   void admit(EntryType type, Index index, std::span<const std::byte> body, const Emit& emit);
 
+  // All connections end.
+  void reset_all(const Emit& emit);
+
   struct Open {
     ConnectBody opened{};
     ConnectionProgress progress;

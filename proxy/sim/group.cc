@@ -8,7 +8,6 @@
 #include <iterator>
 
 #include "dmt/base/assert.h"
-#include "proxy/clients/encode.h"
 
 namespace crane::proxy::sim {
 
@@ -139,67 +138,11 @@ void Group::delivered(unsigned id, const core::Entry& entry) {
 }
 
 void Group::record(std::uint64_t index, const Logged& entry) {
-  cluster_.violate(judge(index, entry));
+  cluster_.violate(ledger_.add(index, entry.type, entry.body));
   reference_.admit(entry.type, Index{index}, entry.body,
                    [&](const OutputHeader& header, std::span<const std::byte>) {
-                     if (header.type != OutputType::kClose) return;
-                     if (Logs* logs = logs_of(header.conn)) logs->closed_at = index;
+                     if (header.type == OutputType::kClose) ledger_.closed(header.conn, index);
                    });
-}
-
-std::string Group::judge(std::uint64_t index, const Logged& entry) {
-  if (entry.type == EntryType::kStart) return "";
-  const std::string where = " at entry " + std::to_string(index);
-  ConnectBody connect;
-  if (entry.type == EntryType::kConnect && read_body(entry.body, connect)) {
-    const unsigned client = connect.peer.port;
-    if (logs_of(connect.socket) != nullptr) {
-      return "INPUT: client " + std::to_string(client) + " connects twice" + where;
-    }
-    logs_.push_back({index, connect.socket, client, 0, 0});
-    return "";
-  }
-  ConnBody about{};
-  Logs* logs = read_body(entry.body, about) ? logs_of(value(about.conn)) : nullptr;
-  if (logs == nullptr) return "INPUT: no client has this connection" + where;
-  const SimClient& client = clients_[logs->client - 1];
-  if (entry.type == EntryType::kData) {
-    const std::string complaint =
-        judge_data(*logs, std::span(entry.body).subspan(sizeof(DataBody)));
-    logs->committed += entry.body.size() - sizeof(DataBody);
-    return complaint;
-  }
-  if (entry.type == EntryType::kShutdown && !client.aborted() &&
-      (!client.fin_sent() || logs->committed != client.sent().size())) {
-    return "INPUT: the end comes too early of " + client.text() + where;
-  }
-  if (entry.type == EntryType::kReset && !client.done()) {
-    return "RESET: the server is told a reset of " + client.text() + where;
-  }
-  return "";
-}
-
-std::string Group::judge_data(Logs& logs, std::span<const std::byte> bytes) const {
-  const SimClient& client = clients_[logs.client - 1];
-  const std::string part(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (logs.committed + part.size() <= client.sent().size() &&
-      client.sent().compare(logs.committed, part.size(), part) == 0) {
-    return "";
-  }
-  return "INPUT: the log has other bytes from " + std::to_string(logs.committed) + " on of " +
-         client.text();
-}
-
-Group::Logs* Group::logs_of(std::uint64_t conn) {
-  const auto found = std::find_if(logs_.begin(), logs_.end(),
-                                  [conn](const Logs& logs) { return logs.conn == conn; });
-  return found == logs_.end() ? nullptr : &*found;
-}
-
-Group::Logs* Group::logs_of(SocketId socket) {
-  const auto found = std::find_if(logs_.begin(), logs_.end(),
-                                  [socket](const Logs& logs) { return logs.socket == socket; });
-  return found == logs_.end() ? nullptr : &*found;
 }
 
 // --- what the kernel says ------------------------------------------------------------------------
@@ -210,8 +153,8 @@ void Group::used(Process by, const SimSocket& socket) {
                      std::to_string(socket.client) + ", and replica " +
                      std::to_string(writer_.first) + " is the writer");
   }
-  const Logs* logs = logs_of(socket.id);
-  if (socket.taken > (logs == nullptr ? 0 : logs->committed)) {
+  const Ledger::Line* line = ledger_.of(socket.id);
+  if (socket.taken > (line == nullptr ? 0 : line->committed)) {
     cluster_.violate("TAKEN: replica " + std::to_string(by.first) + " has taken " +
                      std::to_string(socket.taken) + " bytes of client " +
                      std::to_string(socket.client) + ", more than the log has");
@@ -229,8 +172,8 @@ bool Group::stops(Process by) {
 void Group::was_reset(Process by, const SimSocket& socket) {
   SimClient& client = clients_[socket.client - 1];
   if (client.done()) return;
-  const Logs* logs = logs_of(socket.id);
-  if (!nodes_[by.first]->lacks(socket, logs == nullptr ? 0 : logs->closed_at)) {
+  const Ledger::Line* line = ledger_.of(socket.id);
+  if (!nodes_[by.first]->lacks(socket, line == nullptr ? 0 : line->closed_at)) {
     return cluster_.violate("RESET: replica " + std::to_string(by.first) + " resets " +
                             client.text());
   }
@@ -240,19 +183,7 @@ void Group::was_reset(Process by, const SimSocket& socket) {
 
 // --- the end -------------------------------------------------------------------------------------
 
-std::string Group::at_end() {
-  for (const SimClient& client : clients_) {
-    if (!client.done()) return "STUCK: " + client.text() + " is not done";
-    if (client.lost() || !client.complete()) continue;
-    const auto logs = std::find_if(logs_.begin(), logs_.end(), [&client](const Logs& one) {
-      return one.client == client.number();
-    });
-    if (logs == logs_.end() || logs->committed != client.sent().size()) {
-      return "INPUT: the log lacks bytes of " + client.text();
-    }
-  }
-  return "";
-}
+std::string Group::at_end() { return ledger_.at_end(); }
 
 consensus::sim::ApplicationCounts Group::counts() const { return counts_; }
 

@@ -27,6 +27,7 @@
 #include "proxy/sim/client.h"
 #include "proxy/sim/echo_server.h"
 #include "proxy/sim/kernel.h"
+#include "proxy/sim/ledger.h"
 #include "proxy/sim/mutant.h"
 #include "proxy/sim/node.h"
 
@@ -90,22 +91,9 @@ class Group final : public consensus::sim::Application {
    private:
     Group& group_;
   };
-  // What the log says of a connection.
-  struct Logs {
-    std::uint64_t conn = 0;
-    SocketId socket{};
-    unsigned client = 0;
-    std::uint64_t committed = 0;
-    std::uint64_t closed_at = 0;  // by the server; 0: it is open
-  };
-
   Kernel::Hooks hooks();
   void step_client(unsigned number);
   void record(std::uint64_t index, const Logged& entry);
-  std::string judge(std::uint64_t index, const Logged& entry);
-  std::string judge_data(Logs& logs, std::span<const std::byte> bytes) const;
-  Logs* logs_of(std::uint64_t conn);
-  Logs* logs_of(SocketId socket);
   void used(Process by, const SimSocket& socket);
   bool stops(Process by);
   void was_reset(Process by, const SimSocket& socket);
@@ -119,7 +107,7 @@ class Group final : public consensus::sim::Application {
   Kernel kernel_;
   std::vector<SimClient> clients_;
   std::vector<Logged> log_;
-  std::vector<Logs> logs_;
+  Ledger ledger_{clients_};
   EchoServer reference_;  // admits each entry as soon as any replica delivers it
   Process writer_{};      // the last one to get the right
   std::uint64_t stops_per_mille_ = 0;

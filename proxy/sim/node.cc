@@ -41,25 +41,8 @@ Node::Node(Group& group, unsigned id)
 bool Node::inside() const { return group_.kernel().is_inside(process_); }
 
 void Node::run() {
-  while (!inside()) {
-    if (next_ == actions_.size()) {
-      next_ = 0;
-      if (!take_actions()) break;
-    }
-    std::visit([this](auto& action) { carry_out(action); }, actions_[next_++]);
-    group_.kernel().may_stop(process_);
-  }
+  while (!inside() && shell_->next()) group_.kernel().may_stop(process_);
   if (!inside() && std::exchange(gives_right_up_, false)) right_->stop_writing();
-}
-
-bool Node::take_actions() {
-  if (!clients_->take_actions(actions_)) return false;
-  if (group_.mutant() == Mutant::kReleaseEarly) {
-    std::stable_partition(actions_.begin(), actions_.end(), [](const ClientAction& action) {
-      return std::holds_alternative<client_actions::Release>(action);
-    });
-  }
-  return true;
 }
 
 // --- the process ---------------------------------------------------------------------------------
@@ -71,31 +54,22 @@ void Node::started() {
   CRANE_ASSERT(table.ok());
   table_ = std::move(table).value();
   right_.emplace(table_->memory(), name_of(process_), group_.processes());
-  ClientOptions options;
-  options.connection = group_.options();
-  options.tail_look = kTailLook;
-  clients_.emplace(options, of_clients(group_.mutant()));
-  clients_->share(*table_);
-  clients_->add_port(Kernel::kPort, Kernel::kPort);
-  clients_->set_listening(Kernel::kPort, true, false);
-  group_.kernel().started(process_);
+  ClientShell::Rules rules;
+  rules.options.connection = group_.options();
+  rules.options.tail_look = kTailLook;
+  rules.mutant = of_clients(group_.mutant());
+  rules.releases_early = group_.mutant() == Mutant::kReleaseEarly;
+  rules.skipped = kSkipped;
+  shell_.emplace(rules, group_.kernel(), process_, table_.get(), group_.random());
 }
 
-// Nothing is closed: the keeper has the same descriptors.
 void Node::ended() {
   if (!runs_) return;
   runs_ = leads_ = turn_planned_ = server_planned_ = false;
-  for (ClientSocket& socket : clients_->surrender_all()) (void)socket.release();
-  for (; next_ < actions_.size(); ++next_) {
-    auto* const close = std::get_if<client_actions::Close>(&actions_[next_]);
-    if (close != nullptr) (void)close->socket.release();
-  }
   gives_right_up_ = false;
-  clients_.reset();
-  watches_.clear();
+  shell_.reset();
   inputs_.clear();
-  restored_at_.reset();
-  restored_written_.clear();
+  restored_ = false;
   start_ = admitted_ = 0;
   right_.reset();
   table_.reset();
@@ -105,25 +79,19 @@ void Node::ended() {
 // What its sockets did not give inside the call they give now: each rings again.
 void Node::resumed() {
   group_.kernel().resumed(process_);
-  for (auto& [fd, watch] : watches_) watch.input = watch.output = std::nullopt;
+  shell_->ring_all();
   wake(0);
-}
-
-bool Node::lacks(const SimSocket& socket, std::uint64_t closed_at) const {
-  if (closed_at != 0 && restored_at_ && closed_at <= *restored_at_) return true;
-  const auto written = restored_written_.find(socket.id);
-  return written != restored_written_.end() && written->second > socket.put.size();
 }
 
 // --- the log and the server ----------------------------------------------------------------------
 
 void Node::delivered(const core::Entry& entry) {
   const std::uint64_t index = value(entry.at.index);
-  if (!restored_at_) restore_at(index - 1);
+  if (!restored_) restore_at(index - 1);
   inputs_.push_back(index);
   plan_server();
   if (entry.type < core::kOwnTypesMin) {
-    clients_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
+    shell_->clients().committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
     run();
   }
   if (serves() || leads_) wake(group_.random().between(2'000, 60'000));
@@ -131,16 +99,14 @@ void Node::delivered(const core::Entry& entry) {
 
 // The server is brought back to where it stood behind that entry, as from a checkpoint.
 void Node::restore_at(std::uint64_t index) {
-  restored_at_ = admitted_ = index;
+  restored_ = true;
+  admitted_ = index;
   server_ = EchoServer(group_.options().send_buffer);
   for (std::uint64_t i = 1; i <= index; ++i) {
     const Group::Logged& entry = group_.log()[i - 1];
     if (!entry.of_core) server_.admit(entry.type, Index{i}, entry.body, [](auto&&...) {});
   }
-  for (const auto& [conn, open] : server_.connections()) {
-    clients_->restore(ConnId{conn}, open.opened, open.progress, {});
-    restored_written_[open.opened.socket] = open.progress.written;
-  }
+  shell_->restore(server_, index);
 }
 
 void Node::plan_server() {
@@ -176,9 +142,9 @@ void Node::run_server() {
 }
 
 void Node::output(const OutputHeader& header, std::span<const std::byte> bytes) {
-  clients_->output(header, Pieces(&bytes, 1), false);
+  shell_->clients().output(header, Pieces(&bytes, 1), false);
   run();
-  const Client* client = clients_->find(ConnId{header.conn});
+  const Client* client = shell_->clients().find(ConnId{header.conn});
   if (client == nullptr || client->queued() <= group_.options().send_buffer) return;
   group_.cluster().violate("TAIL: replica " + std::to_string(id_) + " keeps " +
                            std::to_string(client->queued()) + " bytes of one connection");
@@ -211,71 +177,34 @@ void Node::turn() {
   bool again = accept_one();
   again = serve_clients() || again;
   if (!inside()) again = propose() || again;
-  if (serves() && !inside()) clients_->settle();
+  if (serves() && !inside()) shell_->clients().settle();
   run();
-  again = again || !clients_->batch().empty();
+  again = again || !shell_->clients().batch().empty();
   if (again || inside()) wake(group_.random().between(2'000, 100'000));
 }
 
 // The sockets that ring, but for some that do so in the next turn.
 bool Node::serve_clients() {
-  std::vector<int> watched;
-  for (const auto& [fd, watch] : watches_) watched.push_back(fd);
   bool again = false;
-  for (const int fd : watched) again = (!inside() && ring(fd)) || again;
+  for (const int fd : shell_->watched()) {
+    if (inside()) break;
+    const ClientShell::Turn turn = shell_->ring(fd);
+    if (turn.done) run();
+    again = again || turn.waits;
+  }
   return again;
 }
 
-bool Node::ring(int fd) {
-  const auto found = watches_.find(fd);
-  if (found == watches_.end()) return false;
-  Watch& watch = found->second;
-  const Kernel::Edges edges = group_.kernel().edges_of(fd);
-  const bool reads = watch.input != edges.input;
-  const bool writes = watch.writing && edges.takes_output && watch.output != edges.output;
-  if ((!reads && !writes) || group_.random().chance(kSkipped)) return reads || writes;
-  if (reads) {
-    watch.input = edges.input;
-    clients_->readable(*watch.client, edges.ends);
-  } else {
-    watch.output = edges.output;
-    clients_->writable(*watch.client);
-  }
-  run();
-  return true;
-}
-
-void Node::carry_out(const client_actions::WatchWriting& a) {
-  Watch& watch = watches_.at(a.fd);
-  watch.writing = a.on;
-  watch.output.reset();
-}
-
 bool Node::accept_one() {
-  const bool waits = clients_->has_unclaimed(Kernel::kPort) || group_.kernel().waits_for_accept();
-  if (!waits || group_.random().chance(kSkipped)) return waits;
-  if (ClientSocket socket = clients_->next_unclaimed(Kernel::kPort)) {
-    take_client(std::move(socket));
-    return true;
-  }
-  const int fd = group_.kernel().accept(process_);
-  if (fd >= 0) take_client(ClientSocket(fd, group_.kernel()));
-  return fd >= 0;
-}
-
-void Node::take_client(ClientSocket socket) {
-  SocketSeen seen;
-  seen.peer.port = static_cast<std::uint16_t>(group_.kernel().socket_of(socket.fd()).client);
-  seen.id = socket.id();
-  seen.slot = table_->claim(seen.id);
-  clients_->accepted(Kernel::kPort, std::move(socket), seen);
-  run();
+  const ClientShell::Turn turn = shell_->accept();
+  if (turn.done) run();
+  return turn.waits;
 }
 
 bool Node::propose() {
-  if (clients_->batch().empty()) return false;
+  if (shell_->clients().batch().empty()) return false;
   if (group_.random().chance(kSkipped)) return true;
-  (void)clients_->propose(
+  (void)shell_->clients().propose(
       1, [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
         return propose_entry(type, grant, body);
       });
@@ -331,18 +260,13 @@ void Node::try_to_lead() {
 }
 
 void Node::take_over() {
-  Kernel& kernel = group_.kernel();
-  let_go_if_released();
-  std::vector<ClientSocket> sockets;
-  for (const int fd : kernel.collect(process_)) sockets.emplace_back(fd, kernel);
-  clients_->collected(std::move(sockets));
-  clients_->lead(0, false);
+  shell_->take_over();
   run();
   for (const auto& [conn, open] : server_.connections()) {
-    clients_->reset_unless_known(ConnId{conn});
+    shell_->clients().reset_unless_known(ConnId{conn});
   }
-  const std::uint64_t unclaimed = clients_->has_unclaimed(Kernel::kPort) ? 1 : 0;
-  const std::uint64_t adopted = clients_->counters().last_adopted;
+  const std::uint64_t unclaimed = shell_->clients().has_unclaimed(Kernel::kPort) ? 1 : 0;
+  const std::uint64_t adopted = shell_->clients().counters().last_adopted;
   group_.count(Count::kTakeOvers, adopted > 0 ? 1 : 0);
   group_.count(Count::kAdopted, adopted);
   group_.count(Count::kUnclaimed, unclaimed);
@@ -352,22 +276,16 @@ void Node::take_over() {
 
 void Node::step_down() {
   if (group_.mutant() == Mutant::kServeDeposed) return right_->stop_writing();
-  if (serves()) clients_->follow();
+  if (serves()) shell_->clients().follow();
   gives_right_up_ = true;
   run();
 }
 
 void Node::tend() {
   if (inside()) return;
-  let_go_if_released();
-  clients_->prune();
+  shell_->let_go_if_released();
+  shell_->clients().prune();
   run();
-}
-
-void Node::let_go_if_released() {
-  if (!group_.kernel().released(process_)) return;
-  clients_->let_go();
-  group_.kernel().none_left(process_);
 }
 
 }  // namespace crane::proxy::sim

@@ -41,6 +41,7 @@ struct Arguments {
   bool search = false;
   bool hosts = false;
   bool all_kinds = false;
+  bool clients = false;
   std::string scene;
   std::uint64_t stride = 1;
 };
@@ -95,6 +96,8 @@ std::vector<Word> words_of(Arguments& a) {
       {"--hosts", Word::Flag{&a.hosts}, "with --search: a host for each replica"},
       {"--all-kinds", Word::Flag{&a.all_kinds},
        "with --search: also lost hosts, restarts and upgrades"},
+      {"--clients", Word::Flag{&a.clients},
+       "with --search: clients with connections talk meanwhile"},
       {"--scene", &a.scene, "with --replicas: the world with that name", {.choices = scenes}},
       {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
@@ -176,6 +179,7 @@ int run_replica_worlds(const Arguments& a) {
     options.mutant = mutant;
     options.hosts = a.hosts;
     options.all_kinds = a.all_kinds;
+    options.clients = a.clients;
     options.first_stride = options.second_stride = std::max<std::uint64_t>(a.stride, 1);
     return replicas::search_all(options, a.soak.jobs);
   }

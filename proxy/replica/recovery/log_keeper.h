@@ -76,15 +76,16 @@ class LogKeeper {
     if (seen.looked) newest_ = seen.newest;
     const bool newer = newest_ && newest_->at.at.index > kept_.at.index;
     const bool trusted = newer && !newest_->distrusted && newest_->at.at.index <= seen.compared;
-    if (newer && (trusted || full_) && mutant_ != Mutant::kKeepOldPlace) {
+    const bool moves = newer && (trusted || full_) && mutant_ != Mutant::kKeepOldPlace;
+    if (moves) {
       kept_ = newest_->at;
       // One that the ring does not reach back to is of no use.
-      keeps_ = parts(seen.log_end) < kFullParts;
+      keeps_ = parts(seen.log_end) < kBrimParts;
       if (keeps_) actions.keep = kept_;
       actions.gives_up = kept && !keeps_;
     }
     full_ = keeps_ && parts(seen.log_end) >= kFullParts;
-    if (full_ && !was_full) given_up_ = seen.given_up;
+    if (full_ && (moves || !was_full)) given_up_ = seen.given_up;
     const bool in_vain = full_ && seen.given_up >= given_up_ + kAttempts;
     const bool brim = parts(seen.log_end) >= kBrimParts;
     if (keeps_ && (seen.refused || in_vain || brim || (full_ && seen.stand))) {
@@ -113,7 +114,7 @@ class LogKeeper {
   std::optional<Checkpoint> newest_;  // when it was looked for last
   bool keeps_ = true;
   bool full_ = false;
-  std::uint64_t given_up_ = 0;  // checkpoints when the log became full
+  std::uint64_t given_up_ = 0;  // checkpoints when the log became full, or its place moved
   bool heard_ = false;          // .. of one since then
   std::int64_t looked_ns_ = -kLookNs;
 };

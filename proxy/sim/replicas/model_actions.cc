@@ -199,6 +199,11 @@ change::Tick ModelReplica::change_tick() const {
   return t;
 }
 
+void ModelReplica::end_server() {
+  server_.end();
+  if (proxy_) proxy_->end_all(applied());
+}
+
 void ModelReplica::begin_server(std::uint64_t hash) {
   server_.start_again(hash, world_.now_ns() + kBeginNs);
 }
@@ -207,6 +212,7 @@ void ModelReplica::publish_files(std::uint64_t at) {
   packed_at_ = at;
   packed_hash_ = change_->noted();
   packed_version_ = change_->version();
+  packed_clients_ = nullptr;
   work_ = {Work::Kind::kPackFiles, world_.now_ns() + kPackNs};
 }
 

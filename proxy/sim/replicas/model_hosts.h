@@ -8,8 +8,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
+
+#include "proxy/sim/echo_server.h"
 
 namespace crane::replica::sim {
 
@@ -19,7 +22,9 @@ struct StoredCheckpoint {
   unsigned by = 0;
   std::uint64_t hash = 0;     // of what a server that begins there has run,
   std::uint32_t version = 2;  // and which version of it
-  bool damaged = false;       // it cannot be unpacked
+  // .. and what it has to do with clients; nullptr: there was none.
+  std::shared_ptr<const proxy::sim::EchoServer> clients = nullptr;
+  bool damaged = false;  // it cannot be unpacked
   // Replicas that began there differed at that entry, so often in a row.
   std::uint64_t differed_at = 0;
   unsigned differed = 0;

@@ -202,7 +202,7 @@ void ModelLog::commit() {
 std::uint64_t ModelLog::propose(unsigned id, LogEntry entry) {
   if (leader_ != id || !acceptors_[id].runs || !has_room(acceptors_[id])) return 0;
   entry.view = view_;
-  entries_.push_back(entry);
+  entries_.push_back(std::move(entry));
   write(acceptors_[id], entries_.size());
   stream();
   commit();

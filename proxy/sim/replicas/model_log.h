@@ -12,12 +12,15 @@
 //
 // Threads: one.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
+#include "dmt/sequence/entry.h"
 
 namespace crane::replica::sim {
 
@@ -26,12 +29,16 @@ inline constexpr unsigned kNone = 0xff;            // no replica
 inline constexpr std::uint64_t kEntryBytes = 100;  // of each entry
 
 struct LogEntry {
-  enum class Kind : std::uint8_t { kStart, kInput, kCheckpoint, kPassed, kRestart };
+  enum class Kind : std::uint8_t { kStart, kInput, kCheckpoint, kPassed, kRestart, kClient };
   Kind kind{};
   View view{};
   // kInput: the client's request; kCheckpoint: who takes it; kPassed: the entry up to which the
-  // leader's server has run, so that followers' servers may; kRestart: as ModelChange says.
+  // leader's server has run, so that followers' servers may; kRestart: as ModelChange says;
+  // kClient: a digest of `body`.
   std::uint32_t number = 0;
+  // kClient: of one with a connection.
+  EntryType type{};
+  std::shared_ptr<const std::vector<std::byte>> body = nullptr;
 };
 
 // The part of a replica that votes and holds the log.

@@ -87,14 +87,27 @@ void ModelReplica::begin(const BeginRules& rules) {
     began_at_ = one->at;
     change_ = std::make_unique<ModelChange>(world_, *this, id_, one->version);
     server_.start(one->at, one->hash, world_.now_ns() + kRestoreNs);
+    begin_clients(one->at, one->clients.get());
     if (!open_log(one->at, rules)) end(node::ExitStatus::kNoCheckpoint);
     return;
   }
   began_at_ = 0;
   change_ = std::make_unique<ModelChange>(world_, *this, id_, kFirstVersion);
   server_.start(0, 0, world_.now_ns() + kBeginNs);
+  begin_clients(0, nullptr);
   const bool may = otherwise(rules) != Otherwise::kNowhere;
   if (!may || !open_log(0, rules)) end(node::ExitStatus::kNoCheckpoint);
+}
+
+void ModelReplica::begin_clients(std::uint64_t behind, const proxy::sim::EchoServer* at) {
+  if (world_.settings().clients == 0) return;
+  proxy_ = std::make_unique<ModelProxy>(world_, proxy::sim::Process{id_, lives_}, behind, at);
+}
+
+void ModelReplica::end_clients() {
+  if (!proxy_) return;
+  proxy_->end();
+  past_proxies_.push_back(std::move(proxy_));
 }
 
 bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
@@ -104,7 +117,10 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
                      world_.settings().mutant != Mutant::kNeverVoteOnly;
   if (gap && !votes) return false;
   log.join(id_, gap ? std::nullopt : std::optional(behind));
-  if (gap) server_.end();
+  if (gap) {
+    server_.end();
+    end_clients();
+  }
   was_here_ = true;
   server_ran_ = false;
   begins_ = behind;
@@ -143,8 +159,9 @@ void ModelReplica::forget_life() {
   machine_.reset();
   if (change_) {
     change_->end();
-    past_.push_back(std::move(change_));
+    past_changes_.push_back(std::move(change_));
   }
+  end_clients();
   ++lives_;
   events_.clear();
   report_.reset();
@@ -243,10 +260,12 @@ void ModelReplica::differed(std::uint64_t at) {
 // --- one moment ---------------------------------------------------------------------------------
 
 void ModelReplica::step() {
-  past_.clear();
+  past_changes_.clear();
+  past_proxies_.clear();
   if (life_ == Life::kFetches) return look_for_checkpoint();
   if (!up()) return;
   step_role();
+  if (!up()) return;
   take_entries();
   if (!up()) return;
   run_server();
@@ -261,11 +280,14 @@ void ModelReplica::step() {
   if (!up()) return;
   feed(Tick{});
   if (up()) hand_over_if_behind();
+  if (up()) step_clients();
 }
 
 void ModelReplica::step_role() {
   const ModelLog& log = world_.log();
-  if (log.leader() != id_ || led_ == log.view()) return;
+  const bool leads = log.leader() == id_ && led_ == log.view();
+  if (!leads && proxy_) proxy_->follow();
+  if (leads || !up() || log.leader() != id_) return;
   led_ = log.view();
   start_ = 0;
   lead_watch_ = LeadWatch(world_.settings().mutant);
@@ -274,8 +296,10 @@ void ModelReplica::step_role() {
 void ModelReplica::take_entries() {
   ModelLog& log = world_.log();
   const std::uint64_t upto = std::min(log.committed(), log.acceptor(id_).last);
-  for (; taken_ < upto; ++taken_) {
+  for (; taken_ < upto && up(); ++taken_) {
     const LogEntry& entry = log.entry(taken_ + 1);
+    if (proxy_) proxy_->committed(taken_ + 1);
+    if (!up()) return;
     if (entry.kind != LogEntry::Kind::kPassed) {
       for_server_ = taken_ + 1;
     } else {
@@ -312,6 +336,7 @@ void ModelReplica::run_server() {
   const unsigned lives = lives_;
   const bool free = !world_.settings().limited || (world_.log().leader() == id_ && start_ != 0);
   server_.run(given_, free ? std::numeric_limits<std::uint64_t>::max() : limit_);
+  for (std::uint64_t at = before + 1; proxy_ && at <= applied(); ++at) proxy_->ran(at);
   change_->admitted(before, applied());
   if (lives_ != lives) return;
   if (server_.crashed()) return world_.server_exited(id_);
@@ -341,6 +366,7 @@ void ModelReplica::finish_work() {
     packed_at_ = value(machine_->checkpoint().under_way);
     packed_hash_ = hash();
     packed_version_ = change_->version();
+    note_clients();
     return feed(Dumped{"", "", true});
   }
   const bool full = world_.disk_full();
@@ -353,9 +379,18 @@ void ModelReplica::finish_work() {
       Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, full ? "the disk is full" : ""});
 }
 
+void ModelReplica::note_clients() {
+  packed_clients_ = nullptr;
+  if (proxy_) packed_clients_ = std::make_shared<const proxy::sim::EchoServer>(proxy_->server());
+}
+
 void ModelReplica::publish(bool dumped) {
   own_.push_back(packed_at_);
-  world_.published({.at = packed_at_, .by = id_, .hash = packed_hash_, .version = packed_version_},
+  world_.published({.at = packed_at_,
+                    .by = id_,
+                    .hash = packed_hash_,
+                    .version = packed_version_,
+                    .clients = packed_clients_},
                    relied_, dumped);
 }
 
@@ -421,6 +456,14 @@ void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
 bool ModelReplica::serves() const {
   return world_.log().leader() == id_ && up() && server_.runs() && start_ != 0 &&
          applied() >= start_ && change_->lets_clients_in();
+}
+
+// A leader that takes clients, from its next moment on; one that has been deposed follows.
+void ModelReplica::step_clients() {
+  if (!proxy_ || world_.log().leader() != id_ || led_ != world_.log().view()) return;
+  const bool early = world_.settings().mutant == Mutant::kServeEarly;
+  const bool serves_now = serves() || (early && start_ != 0);
+  if (serves_now || proxy_->leading()) proxy_->serve(serves_now);
 }
 
 bool ModelReplica::whole() const {

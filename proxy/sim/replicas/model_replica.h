@@ -20,6 +20,7 @@
 #include "proxy/sim/replicas/model_change.h"
 #include "proxy/sim/replicas/model_hosts.h"
 #include "proxy/sim/replicas/model_log.h"
+#include "proxy/sim/replicas/model_proxy.h"
 #include "proxy/sim/replicas/model_server.h"
 #include "runtime/control/verdict.h"
 #include "runtime/setup/exit_status.h"
@@ -59,7 +60,7 @@ class ModelReplica {
 
   // --- what its server's change does
   change::Tick change_tick() const;
-  void end_server() { server_.end(); }
+  void end_server();
   void begin_server(std::uint64_t hash);
   void publish_files(std::uint64_t at);
 
@@ -94,6 +95,10 @@ class ModelReplica {
   const std::optional<ServerReport>& report() const { return report_; }
   // What its status says of it (StatusReporter::readiness in proxy/host).
   control::Readiness readiness() const;
+  // It began too late to go on with that client.
+  bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {
+    return proxy_ && proxy_->lacks(socket, closed_at);
+  }
   bool log_is_full() const { return machine_ && machine_->log_is_full(); }
   const std::string& refusal() const { return machine_->refusal(); }
   // Its host has files of the group: it was here before.
@@ -117,6 +122,8 @@ class ModelReplica {
 
   void begin(const BeginRules& rules);
   void begin_again();
+  void begin_clients(std::uint64_t behind, const proxy::sim::EchoServer* at);
+  void end_clients();
   bool open_log(std::uint64_t behind, const BeginRules& rules);
   void forget_life();
   void end(node::ExitStatus how);
@@ -126,12 +133,14 @@ class ModelReplica {
   void run_server();
   void pass();
   void finish_work();
+  void note_clients();
   void publish(bool dumped);
   void finish_fetch();
   void begin_fetch(std::uint64_t behind);
   void look_for_checkpoint();
   void rely_on_checkpoints();
   void step_role();
+  void step_clients();
   void report_lag();
   void hand_over_if_behind();
   void ask_standing(std::span<const ReplicaId> voters);
@@ -168,8 +177,10 @@ class ModelReplica {
   std::optional<Recovery> machine_;
   LeadWatch lead_watch_;
   std::unique_ptr<ModelChange> change_;
-  std::vector<std::unique_ptr<ModelChange>>
-      past_;  // of lives that ended in the middle of an action
+  std::unique_ptr<ModelProxy> proxy_;  // nullptr: without a server, or where none has a client
+  // Of lives that ended in the middle of an action.
+  std::vector<std::unique_ptr<ModelChange>> past_changes_;
+  std::vector<std::unique_ptr<ModelProxy>> past_proxies_;
   ModelServer server_;
   std::deque<Event> events_;
   bool carries_out_ = false;
@@ -201,6 +212,7 @@ class ModelReplica {
   bool server_ran_ = false;
   std::uint64_t packed_at_ = 0, packed_hash_ = 0;
   std::uint32_t packed_version_ = 0;
+  std::shared_ptr<const proxy::sim::EchoServer> packed_clients_;
 };
 
 }  // namespace crane::replica::sim

@@ -34,6 +34,8 @@ constexpr std::array<std::pair<const char*, const char*>, kMutants> kNames{{
     {"leave-full", "a node that finds no room on its disk ends for good"},
     {"survive-crash", "D18: a server that crashes by an input is taken for one that was killed"},
     {"no-rollback", "UPGRADE-2: a server that does not listen in time stays"},
+    {"serve-early", "LEAD-2: a leader takes clients before its server has run its START"},
+    {"forget-clients", "a replica that begins at a checkpoint knows none of its connections"},
 }};
 
 }  // namespace

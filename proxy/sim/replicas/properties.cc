@@ -62,6 +62,8 @@ bool ReplicaWorld::faulty() const {
          now_ns_ < std::max({slow_until_ns_, stood_until_ns_, refuses_until_ns_});
 }
 
+bool ReplicaWorld::clients_done() const { return !clients_ || clients_->missing().empty(); }
+
 bool ReplicaWorld::all_whole() const {
   return std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->whole(); });
 }
@@ -260,7 +262,9 @@ void ReplicaWorld::check_calm() {
     if (result_.given_up) return;
     return violate("SERVED: no client is answered; " + describe());
   }
-  if (calm >= kWholeNs && !all_whole()) return violate("WHOLE: " + describe());
+  if (calm < kWholeNs) return;
+  if (!all_whole()) return violate("WHOLE: " + describe());
+  if (!clients_done()) violate(clients_->missing() + "; " + describe());
 }
 
 std::string ReplicaWorld::describe() const {

@@ -45,6 +45,15 @@ Settings crashes() {
   return s;
 }
 
+// A log that has wrapped, with a checkpoint, while clients talk.
+Settings talking() {
+  Settings s = small();
+  s.inputs_per_s = 160;
+  s.clients = 4;
+  s.clients_seed = 6;  // of which some talk for long
+  return s;
+}
+
 Settings with(Settings s, bool Settings::*what) {
   s.*what = true;
   return s;
@@ -111,6 +120,11 @@ std::vector<Scene> found_scenes() {
 // .. and each other kind of fault once.
 std::vector<Scene> more_scenes() {
   return {
+      {"F-all",
+       "all nodes are killed while clients talk",
+       talking(),
+       {{250, FaultKind::kKillAll, 0, 0}},
+       Mutant::kForgetClients},
       {"G-full",
        "a node is lost while the disks of all hosts are full",
        with(with(busy(), &Settings::on_disk), &Settings::hosts),

@@ -8,6 +8,7 @@ namespace crane::replica::sim {
 namespace {
 
 constexpr std::size_t kViolationsMost = 5;
+constexpr std::uint64_t kLongTalk = 7;
 
 // One of each kind per replica that it makes a difference for.
 std::vector<Fault> small_faults(bool hosts, bool all) {
@@ -40,6 +41,12 @@ Result run_small(std::vector<Fault> faults, const SearchOptions& options, std::F
   settings.busy_ns = 900 * kMs;
   settings.mutant = options.mutant;
   settings.hosts = options.hosts;
+  if (options.clients) {
+    settings.ring_entries *= 2;
+    settings.inputs_per_s = 160;
+    settings.clients = 2;
+    settings.clients_seed = kLongTalk;
+  }
   settings.trace = trace;
   return ReplicaWorld(settings, std::move(faults)).run();
 }

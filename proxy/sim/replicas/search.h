@@ -22,6 +22,8 @@ struct SearchOptions {
   bool hosts = false;  // each replica has a host of its own
   // Also restarts and upgrades, and with `hosts` lost hosts.
   bool all_kinds = false;
+  // Clients with connections talk meanwhile: more moments, as what is done for them counts.
+  bool clients = false;
   // Every so many moments of the first fault, and of the second; 1: all.
   std::uint64_t first_stride = 1, second_stride = 1;
   unsigned part = 0, parts = 1;  // of the first fault's moments

@@ -73,6 +73,9 @@ ReplicaWorld::ReplicaWorld(const Settings& settings, std::vector<Fault> faults)
       has_run_(settings.replicas),
       near_(settings.replicas),
       left_(settings.replicas) {
+  if (settings.clients != 0) {
+    clients_ = std::make_unique<ModelClients>(*this, settings.clients, settings.clients_seed);
+  }
   for (unsigned id = 0; id < settings.replicas; ++id) {
     replicas_.push_back(std::make_unique<ModelReplica>(*this, id));
     if (settings.hosts) supervisors_.push_back(std::make_unique<ModelSupervisor>(*this, id));
@@ -84,10 +87,14 @@ Result ReplicaWorld::run() {
   for (auto& s : supervisors_) s->begin();
   while (result_.violation.empty() && !result_.given_up && !result_.ended && now_ns_ < kEndNs) {
     step();
-    if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_) {
+    if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_ && clients_done()) {
       result_.whole_ns = now_ns_ - calm_ns_;
       break;
     }
+  }
+  if (clients_) {
+    result_.heard = clients_->heard();
+    result_.lost = clients_->lost();
   }
   result_.points = points_;
   result_.views = value(log_.view()) / 256;
@@ -112,6 +119,7 @@ void ReplicaWorld::step() {
   for (auto& s : supervisors_) s->step();
   client_sends();
   for (auto& replica : replicas_) replica->step();
+  if (clients_) clients_->step();
   check();
 }
 
@@ -325,15 +333,18 @@ void ReplicaWorld::published(const StoredCheckpoint& one, std::uint64_t relied, 
   hosts_.publish(one, relied);
 }
 
+bool ReplicaWorld::takes_inputs(unsigned id) const {
+  const ModelReplica& r = *replicas_[id];
+  if (r.log_is_full() || no_room()) return false;  // KEEP-1
+  const std::uint64_t most = kPacedMoments * settings_.runs_at_once;
+  return !settings_.paced || log_.committed() <= r.applied() + most;
+}
+
 void ReplicaWorld::client_sends() {
   const unsigned leader = log_.leader();
   const bool busy = now_ns_ < settings_.busy_ns;
   if (now_ns_ < next_input_ns_ || leader == kNone) return;
-  const ModelReplica& r = *replicas_[leader];
-  if (!r.serves() || r.log_is_full() || no_room()) return;  // KEEP-1
-  if (settings_.paced && log_.committed() > r.applied() + kPacedMoments * settings_.runs_at_once) {
-    return;
-  }
+  if (!replicas_[leader]->serves() || !takes_inputs(leader)) return;
   const unsigned burst = busy ? 1 + settings_.inputs_per_s / 100 : 1;
   for (unsigned n = 0; n < burst; ++n) {
     (void)log_.propose(leader, {LogEntry::Kind::kInput, {}, next_request_++});
@@ -346,7 +357,8 @@ void ReplicaWorld::client_sends() {
 }
 
 void ReplicaWorld::answered(std::uint64_t index) {
-  if (log_.entry(index).kind != LogEntry::Kind::kInput) return;
+  const LogEntry::Kind kind = log_.entry(index).kind;
+  if (kind != LogEntry::Kind::kInput && kind != LogEntry::Kind::kClient) return;
   if (index > log_.committed()) violate("KEPT: a client was answered before it was committed");
   answered_ns_ = now_ns_;
   ++result_.answered;
@@ -354,7 +366,8 @@ void ReplicaWorld::answered(std::uint64_t index) {
 
 std::uint64_t ReplicaWorld::next_hash(std::uint64_t before, std::uint64_t index) const {
   const LogEntry& e = log_.entry(index);
-  return mix(before, e.kind == LogEntry::Kind::kInput ? e.number : 0);
+  const bool counts = e.kind == LogEntry::Kind::kInput || e.kind == LogEntry::Kind::kClient;
+  return mix(before, counts ? e.number : 0);
 }
 
 std::uint64_t ReplicaWorld::hash_at(std::uint64_t index) {
@@ -397,7 +410,13 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   settings.every_ns = draw.chance(300) ? 500 * kMs : 0;
   settings.inputs_per_s = static_cast<unsigned>(20 << draw.below(6));
   std::vector<Fault> faults;
-  const std::uint64_t span = 100 + draw.below(500);
+  std::uint64_t span = 100 + draw.below(500);
+  if (consensus::sim::Random more(seed * 2); more.chance(300)) {
+    settings.clients = static_cast<unsigned>(more.between(1, 4));
+    settings.clients_seed = more.next();
+    settings.ring_entries *= 2;  // more comes in one moment,
+    span *= 2;                   // and what is done for them counts, too
+  }
   for (std::uint64_t n = draw.between(1, 8); n > 0; --n) {
     Fault f;
     f.point = draw.between(1, span);

@@ -17,15 +17,20 @@
 //   VERSION   every replica has the same version of the server behind the same entry
 //   EXIT      a server that crashes by an input ends its group within kExitNs, and with its status
 //   STATUS    crane-ctl status does not say `serving` to a client that waits
-//   COSTLESS  a loss that status said the group may have costs its clients kLossNs at most
-//   STANDS    a leader's server that stands, or starves, costs its clients kStandsNs at most while
+//   STREAM    a client hears what the server has written to it: no byte lost, none twice, none
+//   foreign INPUT     the log has what a client has sent: no byte lost, none twice, each client
+//   once FIN       a client hears the end only where the server or the client has ended it RESET a
+//   client is reset only by a replica that began too late to go on (on hosts: by any) COSTLESS  a
+//   loss that status said the group may have costs its clients kLossNs at most STANDS    a leader's
+//   server that stands, or starves, costs its clients kStandsNs at most while
 //             the others' run
 //   LAST      none is elected whose server is not there, or far behind, while a better one could be
 //   LEADER    after the last fault there is soon a leader
 //   SERVED    .. and a client is answered
 //   WHOLE     .. and all replicas have servers that have run what was missed
+//   STUCK     .. and every client has come to its end
 //
-// The last three find stuck states: nothing is deliverable there, and a client waits.
+// The last four find stuck states: nothing is deliverable there, and a client waits.
 //
 // REPLAY  crane-sim --replicas --seed N --trace
 // Threads: one.
@@ -39,6 +44,7 @@
 #include <vector>
 
 #include "consensus/sim/world.h"
+#include "proxy/sim/replicas/model_clients.h"
 #include "proxy/sim/replicas/model_hosts.h"
 #include "proxy/sim/replicas/model_log.h"
 #include "proxy/sim/replicas/model_replica.h"
@@ -83,16 +89,18 @@ struct Fault {
 struct Settings {
   unsigned replicas = 3;
   std::uint64_t ring_entries = 96;
-  bool hosts = false;                    // each replica has a host of its own, with an agent
-  bool on_disk = false;                  // the log is in stores
-  bool limited = false;                  // the stall rule limits followers' servers
-  bool paced = true;                     // clients wait while the leader's server is late (FLOW-1)
-  unsigned runs_at_once = 4;             // entries that a server runs per moment
-  unsigned compute_each = 0;             // every so many requests take longer; 0: none does,
-  std::int64_t compute_ns = 0;           // so much
-  std::uint32_t crashes_by = 0;          // the server crashes by this request
-  std::int64_t every_ns = 0;             // checkpoints by the clock; 0: for the log's length alone
-  unsigned inputs_per_s = 20;            // of clients
+  bool hosts = false;            // each replica has a host of its own, with an agent
+  bool on_disk = false;          // the log is in stores
+  bool limited = false;          // the stall rule limits followers' servers
+  bool paced = true;             // clients wait while the leader's server is late (FLOW-1)
+  unsigned runs_at_once = 4;     // entries that a server runs per moment
+  unsigned compute_each = 0;     // every so many requests take longer; 0: none does,
+  std::int64_t compute_ns = 0;   // so much
+  std::uint32_t crashes_by = 0;  // the server crashes by this request
+  std::int64_t every_ns = 0;     // checkpoints by the clock; 0: for the log's length alone
+  unsigned inputs_per_s = 20;    // of clients whose connections do not matter
+  unsigned clients = 0;          // whose do, and their bytes
+  std::uint64_t clients_seed = 1;
   std::int64_t busy_ns = 1'500'000'000;  // so long there are inputs; then a few only
   Mutant mutant = Mutant::kNone;
   std::FILE* trace = nullptr;
@@ -105,6 +113,9 @@ struct Result {
   std::uint64_t points = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
   std::uint64_t diverged = 0, fetched = 0;
+  // Clients with connections: bytes that they heard, how many were taken over, and how many were
+  // reset, as they may be.
+  std::uint64_t heard = 0, adopted = 0, lost = 0;
   std::int64_t whole_ns = 0;  // from the last fault until all was whole
 };
 
@@ -118,6 +129,7 @@ class ReplicaWorld {
   std::int64_t now_ns() const { return now_ns_; }
   ModelLog& log() { return log_; }
   const ModelLog& log() const { return log_; }
+  ModelClients& clients() { return *clients_; }
   ModelHosts& hosts() { return hosts_; }
   const ModelHosts& hosts() const { return hosts_; }
   const Settings& settings() const { return settings_; }
@@ -159,6 +171,13 @@ class ReplicaWorld {
   // `dumped`: by CRIU; else it is the server's files.
   void published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped);
   void answered(std::uint64_t index);
+  void adopted(std::uint64_t clients) { result_.adopted += clients; }
+  // A leader proposes what clients have sent.
+  bool takes_inputs(unsigned id) const;
+  // A property does not hold; "": it does.
+  void complain(const std::string& complaint) {
+    if (!complaint.empty()) violate(complaint);
+  }
   // When there was no leader, last.
   std::int64_t unled_ns() const { return unled_ns_; }
   void violate(const std::string& what);
@@ -193,6 +212,7 @@ class ReplicaWorld {
   void check_exit();
   bool faulty() const;
   bool all_whole() const;
+  bool clients_done() const;
   bool differs(const ModelReplica& r);
   bool beyond_repair() const;
   bool supervised() const;
@@ -206,6 +226,7 @@ class ReplicaWorld {
   std::int64_t now_ns_ = 0;
   ModelLog log_;
   ModelHosts hosts_;
+  std::unique_ptr<ModelClients> clients_;  // nullptr: none has a connection that matters
   bool hindered_;  // a checkpoint may fail: by a fault, or as servers are far behind the log
   std::vector<std::unique_ptr<ModelReplica>> replicas_;
   std::vector<std::unique_ptr<ModelSupervisor>> supervisors_;

@@ -73,11 +73,31 @@ TEST_CASE("log keeper: a distrusted checkpoint makes room only where inputs wait
   CHECK(keeper.step(at(kFull)).keep == place(7, 1000));
 }
 
+TEST_CASE("log keeper: a checkpoint that makes little room has inputs wait for the next one",
+          "[KEEP-1]") {
+  LogKeeper keeper(kRing);
+  auto seen = at(kFull);
+  seen.given_up = 5;
+  (void)keeper.step(seen);
+  seen = finds(kFull + 2 * kPart, place(7, kPart));
+  seen.given_up = 7;
+  auto actions = keeper.step(seen);
+  CHECK(actions.keep == place(7, kPart));
+  CHECK_FALSE(actions.gives_up);
+  CHECK(keeper.full());
+  // Attempts count from there on.
+  seen = at(kFull + 2 * kPart);
+  seen.given_up = 6 + LogKeeper::kAttempts;
+  CHECK_FALSE(keeper.step(seen).gives_up);
+  seen.given_up = 7 + LogKeeper::kAttempts;
+  CHECK(keeper.step(seen).gives_up);
+}
+
 TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and says so",
           "[KEEP-1]") {
   LogKeeper keeper(kRing);
   (void)keeper.step(at(kFull));
-  const auto actions = keeper.step(finds(kFull + 2 * kPart, place(7, kPart)));
+  const auto actions = keeper.step(finds(kPart * (LogKeeper::kBrimParts + 1), place(7, kPart)));
   CHECK_FALSE(actions.keep);
   CHECK(actions.gives_up);
   CHECK_FALSE(keeper.full());

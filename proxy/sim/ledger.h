@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the log says of clients, compared with what they have sent: no byte lost, none twice, each
+// client once.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+#include "proxy/sim/client.h"
+
+namespace crane::proxy::sim {
+
+class Ledger {
+ public:
+  struct Line {
+    std::uint64_t conn = 0;
+    SocketId socket{};
+    unsigned client = 0;
+    std::uint64_t committed = 0;  // bytes
+    std::uint64_t closed_at = 0;  // by the server, at that entry; 0: it is open
+  };
+
+  // `clients`, by number - 1, outlive the object.
+  explicit Ledger(const std::vector<SimClient>& clients) : clients_(clients) {}
+
+  // The next committed entry.  A complaint, or "".
+  std::string add(std::uint64_t index, EntryType type, std::span<const std::byte> body);
+  void closed(std::uint64_t conn, std::uint64_t index);
+  // nullptr: the log has none.
+  const Line* of(SocketId socket) const;
+  const Line* of_connection(std::uint64_t conn) const;
+  // Once all clients should have come to their end.  A complaint, or "".
+  std::string at_end() const;
+
+ private:
+  std::string add_bytes(Line& line, std::span<const std::byte> bytes);
+
+  const std::vector<SimClient>& clients_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace crane::proxy::sim

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What one run of a replica's node has to do with clients: the production's Clients in a shell, and
+// the server that answers them.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <memory>
+
+#include "proxy/sim/client_shell.h"
+#include "proxy/sim/echo_server.h"
+#include "proxy/sim/replicas/model_log.h"
+
+namespace crane::replica::sim {
+
+class ReplicaWorld;
+
+class ModelProxy {
+ public:
+  // Its server begins behind that entry: as `at` was there; nullptr: without a client.
+  ModelProxy(ReplicaWorld& world, proxy::sim::Process process, std::uint64_t behind,
+             const proxy::sim::EchoServer* at);
+  // The process has ended, perhaps while an action is carried out.
+  void end();
+
+  // The next committed entry comes, before the server gets it.
+  void committed(std::uint64_t index);
+  // The server has run it.
+  void ran(std::uint64_t index);
+  // The server's connections end behind it.
+  void end_all(std::uint64_t index);
+  const proxy::sim::EchoServer& server() const { return server_; }
+
+  // One moment of a replica that takes no clients, or has been deposed,
+  void follow();
+  // .. and of a leader whose server has run its START; `lets_in`: others may come.
+  void serve(bool lets_in);
+  bool leading() const { return shell_.clients().leading(); }
+  bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {
+    return shell_.lacks(socket, closed_at);
+  }
+
+ private:
+  void run();
+  void lead();
+  void propose();
+  void put_out(std::uint64_t index, const OutputHeader& header, std::span<const std::byte> bytes);
+
+  ReplicaWorld& world_;
+  const proxy::sim::Process process_;
+  proxy::sim::EchoServer server_;
+  proxy::sim::ClientShell shell_;
+  bool ended_ = false;
+};
+
+}  // namespace crane::replica::sim
