@@ -309,11 +309,10 @@ $(eval $(call program,engine,engine))
 $(eval $(call program,engine-load,engine))
 $(eval $(call program,latency-load,latency))
 
-# The same programs with the next version of the schedule (tests/e2e/hand_over.py): what includes
+# The same programs with the next version of the schedule (tests/e2e/hand_over.py): what looks into
 # the table is compiled again, and comes before the libraries.
 NEXT     := $(OUT)/next-schedule
-NEXT_SRC := proxy/host/agreed.cc runtime/setup/version.cc \
-            runtime/launcher/ctl/ctl_versions.cc runtime/launcher/ctl/ctl_hand_over.cc
+NEXT_SRC := $(shell grep -lw kAgreedVersions $(src_node) $(src_host) $(src_setup) $(src_launcher))
 $(NEXT)/dmt/base/versions.h: dmt/base/versions.h
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)

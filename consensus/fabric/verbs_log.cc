@@ -64,7 +64,8 @@ Key VerbsFabric::permitted(ReplicaId id) const noexcept {
 
 // FABRIC-F2.  When it returns the device executes nothing more for this slot.
 void VerbsFabric::fence_slot(OwnSlot& slot) noexcept {
-  CRANE_ASSERT(take_back(options_.fence, slot.qp, slot.region) == 0);
+  const int failed = take_back(options_.fence, slot.qp, slot.region);
+  CRANE_ASSERT(failed == 0);
 }
 
 // Destroying takes long, and a retired slot can do no harm: tidy() does it.

@@ -9,6 +9,14 @@
 #include "consensus/store/recovery.h"
 
 namespace crane::consensus::sim {
+namespace {
+
+template <typename T>
+void must(const Result<T>& result) {
+  CRANE_ASSERT(result.ok());
+}
+
+}  // namespace
 
 // What a node of disk mode does when it starts (node/open.cc).
 void Cluster::begin_disk(unsigned id, core::Start& start,
@@ -41,12 +49,12 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
   if (r.start.kind == core::StartKind::kLost) {
     const bool known = start.kind == core::StartKind::kLost;  // damaged, or another machine
     if (!known && options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
-    CRANE_ASSERT(n.store->reset_at({c.log_id, c.incarnation}, begin, {}).ok());
+    must(n.store->reset_at({c.log_id, c.incarnation}, begin, {}));
     start = r.start;
     return;
   }
   if (r.incarnation == 0) {
-    CRANE_ASSERT(n.store->reset_at({c.log_id, c.incarnation}, begin, {}).ok());
+    must(n.store->reset_at({c.log_id, c.incarnation}, begin, {}));
   }
   start = r.start;
   if (!m.survived || checkpoint) replay(id, next(begin.last.index), r.replay_to);
@@ -96,12 +104,12 @@ void Cluster::finish_disk(unsigned id) {
   n.jobs.pop_front();
   if (!n.jobs.empty()) run_disk(id);
   if (job.promise != View{0}) {
-    CRANE_ASSERT(n.store->promise(job.promise).ok());
+    must(n.store->promise(job.promise));
     return step(id, core::PromiseStored{job.promise});
   }
   if (job.fetch.sequence != 0) return finish_fetch(id, job.fetch);
   if (job.drop != Index{0}) {
-    CRANE_ASSERT(n.store->drop_below(next(job.drop)).ok());
+    must(n.store->drop_below(next(job.drop)));
     return;
   }
   const core::StoreEntries& e = job.entries;
@@ -134,17 +142,17 @@ void Cluster::crash_disk(unsigned id) {
   if (how == 0) return;
   if (job.fetch.sequence != 0) return;
   if (job.drop != Index{0}) {
-    CRANE_ASSERT(n.store->drop_below(next(job.drop)).ok());
+    must(n.store->drop_below(next(job.drop)));
     return;
   }
   if (job.promise != View{0}) {
-    CRANE_ASSERT(n.store->promise(job.promise).ok());
+    must(n.store->promise(job.promise));
     return;
   }
   const core::Cursor from{job.entries.from_pos, job.entries.before};
   const core::Cursor commit{job.entries.commit_pos, job.entries.commit};
   if (how == 1) {
-    CRANE_ASSERT(n.store->append(from, job.bytes, commit).ok());
+    must(n.store->append(from, job.bytes, commit));
   } else {
     n.store->test_only_cut_short(from, job.bytes, commit);
   }

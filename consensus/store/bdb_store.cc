@@ -196,6 +196,7 @@ int BdbStore::open_segments() {
   if (!segments_.empty()) {
     const std::string last = env_path() + "/" + segment_name(segments_.back().first);
     segment_used_ = fs::file_size(last, why);
+    if (why) return why.value();
   }
   return 0;
 }

@@ -95,7 +95,8 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   std::sort(c.env.begin(), c.env.end());
   c.dirs = profile.directories;
   // The group's file was read with a mode's words only.
-  CRANE_ASSERT(setup::mode_of(f.mode, c.mode));
+  const bool known = setup::mode_of(f.mode, c.mode);
+  CRANE_ASSERT(known);
   c.detach = profile.detach;
   c.detach.insert(c.detach.end(), f.detach.begin(), f.detach.end());
   c.soft_barriers =

@@ -215,7 +215,7 @@ void Hosts::serve() {
     if (deadline_ms_ != 0) {
       timeout = static_cast<int>(std::max<std::int64_t>(0, deadline_ms_ - now_ms()));
     }
-    if (poll(fds.data(), fds.size(), timeout) == 0) on_deadline();
+    (void)poll(fds.data(), fds.size(), timeout);
     for (Host& host : hosts_) {
       if (host.shell.out >= 0 &&
           !host.out.read_from(host.shell.out, [&](const auto& line) { on_line(host, line); })) {
@@ -231,6 +231,8 @@ void Hosts::serve() {
     }
     if (fds[0].revents != 0) on_signals();
     advance();
+    // What has come counts first, but lines that go on coming put nothing off.
+    if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) on_deadline();
   }
 }
 

@@ -229,22 +229,26 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
   }
 }
 
-// The address that a message is to come from (IP_PKTINFO, IPV6_PKTINFO), where one is named.
-void choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
+// The address that a message is to come from (IP_PKTINFO, IPV6_PKTINFO), where one is named; false:
+// the message holds something else.
+bool choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
   from = {};
   if (c->cmsg_level == IPPROTO_IP) {
     struct in_pktinfo info;
+    if (c->cmsg_len != CMSG_LEN(sizeof info)) return false;
     std::memcpy(&info, CMSG_DATA(c), sizeof info);
     from.family = AF_INET;
     std::memcpy(from.ip, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
   } else {
     struct in6_pktinfo info;
+    if (c->cmsg_len < CMSG_LEN(sizeof info)) return false;
     std::memcpy(&info, CMSG_DATA(c), sizeof info);
     from.family = AF_INET6;
     std::memcpy(from.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
     addresses::unmap(from);
   }
   if (is_wildcard(from) || !interfaces::is_own(from)) from = {};
+  return true;
 }
 
 // A number from `least` to 255; false: it is none.
@@ -270,11 +274,11 @@ int choose(const struct msghdr& message, Chosen& chosen) noexcept {
   for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     bool good = true;
     if (c->cmsg_level == IPPROTO_IP) {
-      if (c->cmsg_type == IP_PKTINFO) choose_source(c, chosen.from);
+      if (c->cmsg_type == IP_PKTINFO) good = choose_source(c, chosen.from);
       if (c->cmsg_type == IP_TTL) good = choose_number(c, 1, chosen.hops);
       if (c->cmsg_type == IP_TOS) good = choose_number(c, 0, chosen.service);
     } else if (c->cmsg_level == IPPROTO_IPV6) {
-      if (c->cmsg_type == IPV6_PKTINFO) choose_source(c, chosen.from);
+      if (c->cmsg_type == IPV6_PKTINFO) good = choose_source(c, chosen.from);
       if (c->cmsg_type == IPV6_HOPLIMIT) good = choose_number(c, -1, chosen.hops);
       if (c->cmsg_type == IPV6_TCLASS) good = choose_number(c, -1, chosen.service);
     }

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // IP_PKTINFO, IP_RECVTTL, IP_RECVTOS and SO_TIMESTAMP tell of each datagram where it came to, its
-// time to live, its class and when.
+// time to live, its class and when.  A control message that is too short for its type is refused.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "../small.h"
+
+// sendmsg() with a control message of `size` bytes.
+static ssize_t send_with(int fd, const struct sockaddr_in* to, int level, int type, size_t size) {
+  char control[128] __attribute__((aligned(8))) = {0};
+  struct iovec v = {(char*)"y", 1};
+  struct msghdr m = {.msg_name = (void*)to,
+                     .msg_namelen = sizeof *to,
+                     .msg_iov = &v,
+                     .msg_iovlen = 1,
+                     .msg_control = control};
+  m.msg_controllen = CMSG_SPACE(size);
+  struct cmsghdr* const k = CMSG_FIRSTHDR(&m);
+  k->cmsg_level = level;
+  k->cmsg_type = type;
+  k->cmsg_len = CMSG_LEN(size);
+  return sendmsg(fd, &m, 0);
+}
 
 int main(void) {
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -44,5 +61,10 @@ int main(void) {
     if (k->cmsg_level == SOL_SOCKET && k->cmsg_type == SCM_TIMESTAMP) seen |= 8;
   }
   CHECK_EQUAL(seen, 15);
+  CHECK_EQUAL(send_with(c, &a, IPPROTO_IP, IP_PKTINFO, sizeof(struct in_pktinfo)), 1);
+  CHECK_EQUAL(send_with(c, &a, IPPROTO_IP, IP_PKTINFO, 4), -1);
+  CHECK_EQUAL(errno, EINVAL);
+  CHECK_EQUAL(send_with(c, &a, IPPROTO_IP, IP_TTL, 2), -1);
+  CHECK_EQUAL(errno, EINVAL);
   return succeed();
 }
