@@ -124,10 +124,14 @@ void refresh_process_files(Layout& w, std::uint16_t process) noexcept {
   }
 }
 
+// The main process ends.
 void emit_exit(Layout& w, std::int32_t status) noexcept {
   const std::span<std::byte> room = reserve_output(w, sizeof(OutputHeader));
+  const auto others = static_cast<std::uint64_t>(
+      std::count_if(std::begin(w.processes), std::end(w.processes),
+                    [](const ProcessRecord& p) { return p.state == ProcessState::kAlive; }));
   const OutputHeader header{
-      OutputType::kExit, {}, 0, static_cast<std::uint32_t>(status), w.scheduler.clock};
+      OutputType::kExit, {}, others, static_cast<std::uint32_t>(status), w.scheduler.clock};
   std::memcpy(room.data(), &header, sizeof header);
   commit_output(w, sizeof header);
 }

@@ -20,7 +20,8 @@ enum class OutputType : std::uint8_t {
   kUnlisten = 5,   // the server stopped listening on port `conn`; argument 1 = it is restarted
   kConsumed = 6,   // the server read `argument` bytes of `conn` in all (the proxy's receive window)
   kRefused = 7,    // CONNECT `conn` found no listener or a full backlog: reset the client (rule 21)
-  kExit = 8,       // the server's main process ended; argument = wait status
+  kExit = 8,       // the server's main process ended; argument = wait status, `conn` = how many of
+                   // its processes go on
   kSpawn = 9,      // a process was created; argument = its pid inside the container
   kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
   kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)

@@ -9,16 +9,19 @@
 
 #include <sys/wait.h>
 
+#include <cstdint>
+
 #include "dmt/base/assert.h"
 
 namespace crane::node {
 
 class ServerExit {
  public:
-  // It ended at a turn; `status` as wait(2) gives it.
-  void at_turn(int status) noexcept {
+  // It ended at a turn; `status` as wait(2) gives it, `others`: of its processes go on.
+  void at_turn(int status, std::uint64_t others) noexcept {
     exited_ = true;
     status_ = status;
+    others_ = others;
   }
   // The kernel has ended it as well.
   void report() {
@@ -29,6 +32,8 @@ class ServerExit {
   bool exited() const noexcept { return exited_; }
   bool reported() const noexcept { return reported_; }
   bool by_signal() const noexcept { return WIFSIGNALED(status_); }
+  // It has left its work to processes in the background, as a daemon does that starts.
+  bool in_background() const noexcept { return status_ == 0 && others_ != 0; }
   // As a shell shows it; 0 before it is reported.
   int code() const noexcept {
     if (!reported_) return 0;
@@ -38,6 +43,7 @@ class ServerExit {
  private:
   bool exited_ = false, reported_ = false;
   int status_ = 0;
+  std::uint64_t others_ = 0;
 };
 
 }  // namespace crane::node

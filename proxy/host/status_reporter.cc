@@ -235,7 +235,9 @@ void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns
 
 void StatusReporter::look(std::int64_t now_ns) {
   stuck_.look(from_.server.layout(), from_.server.pid() > 0, now_ns);
-  own_.looked(glance(), listen_queues(from_.server.layout()), stuck_.text(), now_ns);
+  dmt::Layout& w = from_.server.layout();
+  const bool rests = w.scheduler.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  own_.looked(glance(), listen_queues(w), rests, stuck_.text(), now_ns);
 }
 
 }  // namespace crane::node

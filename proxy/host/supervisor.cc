@@ -163,8 +163,11 @@ void Supervisor::server(pid_t pid) {
   send({{"t", "server"}, {"pid", pid > 0 ? nlohmann::json(pid) : nlohmann::json()}});
 }
 
-void Supervisor::exit(int status, bool by_signal) {
-  send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
+void Supervisor::exit(const ServerExit& exit) {
+  const char* const reason = exit.by_signal()       ? "signal"
+                             : exit.in_background() ? "background"
+                                                    : "exited";
+  send({{"t", "exit"}, {"status", exit.code()}, {"reason", reason}});
 }
 
 void Supervisor::fatal(ExitStatus status, const std::string& message) {

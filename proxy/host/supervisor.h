@@ -20,6 +20,7 @@
 #include "consensus/consensus.h"
 #include "proxy/clients/woken.h"
 #include "proxy/host/control.h"
+#include "proxy/host/server_exit.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -74,7 +75,7 @@ class Supervisor {
     if (present()) members(group.status().members);
   }
   void server(pid_t pid);
-  void exit(int status, bool by_signal);
+  void exit(const ServerExit& exit);
   void fatal(ExitStatus status, const std::string& message);
   void removed();
   void drained();

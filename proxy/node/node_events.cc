@@ -174,10 +174,14 @@ void Node::server_ended(int status) {
                                   WEXITSTATUS(status)));
   }
   exit.report();
-  spdlog::info("the server ended with status {}", exit.code());
+  if (exit.in_background()) {
+    spdlog::error("the server went to the background: run it in the foreground");
+  } else {
+    spdlog::info("the server ended with status {}", exit.code());
+  }
   warn_of_missing_soft_barriers(config_, server_->layout());
   server_->monitor().stop();
-  supervisor_.exit(exit.code(), exit.by_signal());
+  supervisor_.exit(exit);
   end_.linger_until(monotonic_ns() + kLingerNs);
 }
 

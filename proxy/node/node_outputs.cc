@@ -26,7 +26,7 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
     case OutputType::kExit:
       server_->monitor().expect_end();
       if (recovery_->ended_at_turn()) break;
-      server_->exit().at_turn(static_cast<int>(header.argument));
+      server_->exit().at_turn(static_cast<int>(header.argument), header.conn);
       server_->layout().scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:

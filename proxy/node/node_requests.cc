@@ -31,7 +31,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
     listeners.open_all(false);
   }
   const ServerExit& exit = server.exit();
-  if (exit.reported()) supervisor.exit(exit.code(), exit.by_signal());
+  if (exit.reported()) supervisor.exit(exit);
 }
 
 }  // namespace

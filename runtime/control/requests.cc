@@ -108,7 +108,7 @@ constexpr Verb kRunToAgentVerbs[] = {
 // --- between crane-run and a node
 
 constexpr const char* kRoles[] = {"leader", "follower", "candidate", "learner", "none"};
-constexpr const char* kEnds[] = {"exited", "signal"};
+constexpr const char* kEnds[] = {"exited", "signal", "background"};
 constexpr Field port(const char* meaning) {
   return {"port", Kind::kNumber, true, meaning, 0, 65'535};
 }

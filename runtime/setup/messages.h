@@ -33,6 +33,7 @@
 //           build of the server
 //   123     a replica diverged from the majority           see its log; start the group again
 //   124     a replica lacks what left the others' logs    start the group again
+//   125     the server went to the background              run it in the foreground
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -69,6 +70,7 @@ enum class Status : int {
   kUnhooked = 122,
   kReplicaDiverged = 123,
   kTooFarBehind = 124,
+  kInBackground = 125,
 };
 
 // Why crane-run ends before or instead of the server: an Error whose exit status is `status` and

@@ -122,11 +122,22 @@ Profile memcached(const Words& args) {
   return p;
 }
 
-// The directives that the user gives with -g; "" if none.
-std::string nginx_directives(const Words& args) {
-  const auto flag = std::find(args.begin(), args.end(), "-g");
-  if (flag == args.end() || flag + 1 == args.end()) return {};
-  return *(flag + 1) + " ";
+// What follows nginx's option, in its word or as the next one; "" if it is not given.
+std::string nginx_value(const Words& args, const std::string& option) {
+  for (auto word = args.begin(); word != args.end(); ++word) {
+    if (!word->starts_with(option)) continue;
+    if (word->size() > option.size()) return word->substr(option.size());
+    return word + 1 == args.end() ? "" : *(word + 1);
+  }
+  return {};
+}
+
+// Debian's; a file that -c names lies below the prefix that -p names.
+std::string nginx_file(const Words& args) {
+  const std::string file = nginx_value(args, "-c"), prefix = nginx_value(args, "-p");
+  if (file.empty()) return "/etc/nginx/nginx.conf";
+  const std::filesystem::path below = prefix.empty() ? "/usr/share/nginx" : prefix;
+  return below / file;
 }
 
 constexpr int kIncludesMax = 8;  // files within files, as deep as anybody nests them
@@ -154,10 +165,9 @@ std::string nginx_text(const std::string& path, int depth = 0) {
 // It goes to the background unless a directive says no. The last -g is the one that counts.
 Profile nginx(const Words& args) {
   Profile p{.name = "nginx"};
-  const std::string given = nginx_directives(args);
-  const auto flag = std::find(args.begin(), args.end(), "-c");
-  const bool has_file = flag != args.end() && flag + 1 != args.end();
-  const std::string text = nginx_text(has_file ? *(flag + 1) : "/etc/nginx/nginx.conf");
+  std::string given = nginx_value(args, "-g");
+  if (!given.empty()) given += " ";
+  const std::string text = nginx_text(nginx_file(args));
   const bool told = says_daemon(given) || says_daemon(text);
   if (!told && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
     p.args = {"-g", given + "daemon off;"};

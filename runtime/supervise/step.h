@@ -80,10 +80,15 @@ struct Role {
   bool leads = false;
   std::uint64_t view = 0;
 };
+enum class ExitReason : std::uint8_t {
+  kExited,
+  kSignal,
+  kBackground  // it left its work to processes in the background, which end with it
+};
 struct ServerExit {
   int replica = 0;
   int status = 0;
-  bool by_signal = false;
+  ExitReason reason = ExitReason::kExited;
 };
 struct Fatal {  // the node is about to end with `code` (runtime/setup/exit_status.h)
   int replica = 0;

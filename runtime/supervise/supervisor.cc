@@ -221,7 +221,7 @@ void Supervisor::on(const ServerExit& e) {
   Replica& r = at(e.replica);
   r.exited = true;
   r.exit_status = e.status;
-  r.by_signal = e.by_signal;
+  r.exit_reason = e.reason;
   judge_exits(r);
 }
 
@@ -245,12 +245,18 @@ void Supervisor::judge_exits(const Replica& last) {
     return;
   }
   // An operator who asked for that end reads no log.
-  const bool failed = status != 0 && !as_told && !stopping();
+  const bool told = as_told || stopping();
+  const bool background = last.exit_reason == ExitReason::kBackground && !told;
+  const bool failed = (status != 0 || background) && !told;
   if (failed) act(KeepLogs{});
-  const bool crashed = last.by_signal && failed;
+  if (background) status_ = static_cast<int>(setup::Status::kInBackground);
+  const bool crashed = last.exit_reason == ExitReason::kSignal && failed;
   say((crashed ? "the server crashed by itself, at one place on all replicas: " +
                      how_ended(status - 128) + " (status " + number + ")"
-               : "the server ended with status " + number) +
+       : background ? "the server went to the background, where nothing serves its clients: run it "
+                      "in the foreground, as under a service manager (without -d or --daemon, with "
+                      "-D, -F or \"daemon off;\")"
+                    : "the server ended with status " + number) +
           (failed ? "; its log: " + home_of(last) + "/server.log, the node's beside it"
                   : std::string()),
       failed ? Level::kError : Level::kInfo);

@@ -74,7 +74,7 @@ class Supervisor {
     int code = 0;                         // with this status, as it said; 0: it did not
     Outcome problem = Done{};
     int exit_status = 0;  // of its server, when `exited`
-    bool by_signal = false;
+    ExitReason exit_reason = ExitReason::kExited;
     RestartLimiter returns;
   };
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();

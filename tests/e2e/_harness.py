@@ -214,6 +214,9 @@ class Group:
         if state["pid"] != self.process.pid:
             return False   # told by the crane-run before this one, which was killed
         self.remember(state)
+        return self.listens(state)
+
+    def listens(self, state):
         listening = [p["published"] for p in state["listening"]]
         return self.port in listening if self.port else bool(listening)
 

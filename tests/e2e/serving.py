@@ -154,7 +154,30 @@ def may_lose(scenario, group):
     scenario.check("2 of 3: ONE MORE LOSS STOPS IT" in text, "then none may be lost", text)
 
 
+# It computes for long before it waits for what never comes.
+WORKER = """
+import threading
+sum(range(3_000_000))
+threading.Event().wait()
+"""
+
+
+class Worker(h.Group):
+    """It listens nowhere."""
+
+    def listens(self, state):
+        return True
+
+
+def worker(scenario):
+    with Worker(scenario, [sys.executable, "-c", WORKER], container=False) as group:
+        told, text = wait_for(scenario, group, WELL)
+        scenario.check(told["may_lose"] == 1 and "serving, 3 of 3" in text,
+                       "a worker that listens nowhere serves", text)
+
+
 def body(scenario):
+    worker(scenario)
     port = h.free_port()
     with h.Group(scenario, [sys.executable, "-c", SERVER, str(port)], port=port,
                  container=False, options=["--outbound", "none"]) as group:

@@ -8,10 +8,20 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 
 import _harness as h
 
 TIMEOUT = 60
+
+# As a daemon does that starts.
+BACKGROUND = """
+import os, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+time.sleep(600)
+"""
 
 
 class Uses:
@@ -161,6 +171,8 @@ def body(scenario):
     program = static_program(scenario)
     if program:
         uses.run("a static program", 104, "static", [str(program)])
+    uses.run("a server that goes to the background", 125, "run it in the foreground",
+             [sys.executable, "-c", BACKGROUND])
     for count in ("2", "0", "-1"):
         uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
     uses.run("a port that is none", 100, "8080:80", options=["--publish", "nonsense"])

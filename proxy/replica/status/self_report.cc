@@ -26,10 +26,10 @@ bool SelfReport::must_tell(const Glance& glance, std::int64_t now_ns) {
   return true;
 }
 
-void SelfReport::looked(const Glance& glance, std::span<const ListenQueue> queues,
+void SelfReport::looked(const Glance& glance, std::span<const ListenQueue> queues, bool rests,
                         const std::string& stuck, std::int64_t now_ns) {
   const bool runs = glance.server_pid > 0;
-  serving_.look(queues, now_ns);
+  serving_.look(queues, runs && rests, now_ns);
   not_serving_ = serving_.why_not(runs, glance.server_exit, now_ns);
   if (!stuck.empty() && glance.server_exit < 0) not_serving_ = stuck;
   // That it listens rings no bell.

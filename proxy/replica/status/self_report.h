@@ -68,9 +68,10 @@ class SelfReport {
     return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }
 
-  // The server's listen queues, and what all its threads wait for in vain; empty: some can go on.
-  void looked(const Glance& glance, std::span<const ListenQueue> queues, const std::string& stuck,
-              std::int64_t now_ns);
+  // The server's listen queues; whether it rests (ServingWatch); and what all its threads wait for
+  // in vain; empty: some can go on.
+  void looked(const Glance& glance, std::span<const ListenQueue> queues, bool rests,
+              const std::string& stuck, std::int64_t now_ns);
   // Why the server serves no client, as of the last look; empty: it does.
   const std::string& not_serving() const noexcept { return not_serving_; }
   control::Readiness readiness(const Glance& glance, const Report& report) const;

@@ -2,6 +2,7 @@
 #pragma once
 // Whether the server serves: it runs, listens on a port, and takes clients from a full backlog.
 // A group with a leader and a quorum may have a server that does none of it; status must say so.
+// A worker that listens nowhere serves, too: where all threads wait at two looks, it has begun.
 //
 // A pure function of what the segment says, as seen from look to look: nothing looks while the
 // replica sleeps, and nothing changes then.
@@ -29,7 +30,8 @@ class ServingWatch {
 
   bool is_due(std::int64_t now_ns) const noexcept { return now_ns - looked_ns_ >= kLookEveryNs; }
 
-  void look(std::span<const ListenQueue> queues, std::int64_t now_ns) {
+  // `rests`: no thread can go on until something comes, or a time.
+  void look(std::span<const ListenQueue> queues, bool rests, std::int64_t now_ns) {
     std::map<std::uint16_t, Full> now;
     for (const ListenQueue& q : queues) {
       if (!q.full) continue;
@@ -41,18 +43,22 @@ class ServingWatch {
     full_.swap(now);
     listens_ = !queues.empty();
     has_listened_ = has_listened_ || listens_;
+    works_ = works_ || (rests && rested_);
+    rested_ = rests;
     looked_ns_ = now_ns;
   }
 
-  // The server has not begun, or has not come to listen on a port.
-  bool starts(bool runs, int exit) const noexcept { return exit < 0 && (!runs || !has_listened_); }
+  // The server has not begun, or has not come to listen on a port, or to rest.
+  bool starts(bool runs, int exit) const noexcept {
+    return exit < 0 && (!runs || (!has_listened_ && !works_));
+  }
 
   // Why the server serves no client; empty: it does.  `exit`: the status of one that has ended,
   // else -1.
   std::string why_not(bool runs, int exit, std::int64_t now_ns) const {
     if (exit >= 0) return "the server has ended with status " + std::to_string(exit);
     if (!runs) return "the server does not run";
-    if (!listens_) return "the server listens on no port";
+    if (!listens_ && (has_listened_ || !works_)) return "the server listens on no port";
     for (const auto& [port, full] : full_) {
       if (now_ns - full.since_ns < kStuckNs) continue;
       return "the server has taken no client from the full backlog of port " +
@@ -69,6 +75,7 @@ class ServingWatch {
   };
   std::map<std::uint16_t, Full> full_;
   bool listens_ = false, has_listened_ = false;
+  bool rested_ = false, works_ = false;
   std::int64_t looked_ns_ = 0;
 };
 

@@ -67,7 +67,7 @@ void ModelSupervisor::server_runs(unsigned id) {
 // An agent sees the end of its node, which ends with its server's status.
 void ModelSupervisor::server_exited(unsigned id) {
   const int replica = static_cast<int>(id);
-  if (!host_) return hear(supervise::ServerExit{replica, kCrash, true});
+  if (!host_) return hear(supervise::ServerExit{replica, kCrash, supervise::ExitReason::kSignal});
   hear(supervise::NodeEnded{.replica = replica, .wait = kCrash << 8});
 }
 

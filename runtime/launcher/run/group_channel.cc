@@ -110,8 +110,12 @@ void Group::on_message(Replica& replica, const std::string& json) {
     unsaved_.begin(home_of(number) + "/upper");
     write_state();
   } else if (message.is("exit")) {
+    using supervise::ExitReason;
+    const std::string reason = message.text("reason");
     step(supervise::ServerExit{number, message.number<int>("status"),
-                               message.text("reason") == "signal"});
+                               reason == "signal"       ? ExitReason::kSignal
+                               : reason == "background" ? ExitReason::kBackground
+                                                        : ExitReason::kExited});
   } else if (message.is("members")) {
     step(members_of(number, message));
   } else if (message.is("analysis")) {

@@ -340,6 +340,10 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
       {{"-c", off}, {}},
       {{"-c", includes}, {}},
       {{"-c", scratch.path + "/absent.conf"}, {"-g", "daemon off;"}},
+      {{"-p", scratch.path, "-c", "off.conf"}, {}},  // below the prefix
+      {{"-p" + scratch.path + "/", "-coff.conf"}, {}},
+      {{"-p", scratch.path, "-c", off}, {}},
+      {{"-p", scratch.path, "-c", "absent.conf"}, {"-g", "daemon off;"}},
       {{"-c", on, "-g", "pid /x;"}, {"-g", "pid /x; daemon off;"}},
       {{"-c", on, "-g", "pid /x; daemon off;"}, {}},
       {{"-c", on, "-t"}, {}}};

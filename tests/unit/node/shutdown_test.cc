@@ -70,16 +70,23 @@ TEST_CASE("a node lingers after its server's end, and no longer", "[shutdown]") 
 
 TEST_CASE("the server's status is told once the kernel has ended it", "[shutdown][END-1]") {
   ServerExit exit;
-  exit.at_turn(3 << 8);
+  exit.at_turn(3 << 8, 2);
   CHECK(exit.exited());
   CHECK(exit.code() == 0);
   exit.report();
   CHECK(exit.reported());
   CHECK(exit.code() == 3);
+  CHECK_FALSE(exit.in_background());  // it has failed, whatever it leaves
 
   ServerExit killed;
-  killed.at_turn(SIGSEGV);
+  killed.at_turn(SIGSEGV, 0);
   killed.report();
   CHECK(killed.by_signal());
   CHECK(killed.code() == 128 + SIGSEGV);
+
+  ServerExit daemon;
+  daemon.at_turn(0, 1);
+  CHECK(daemon.in_background());
+  daemon.at_turn(0, 0);
+  CHECK_FALSE(daemon.in_background());
 }

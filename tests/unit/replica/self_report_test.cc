@@ -33,7 +33,7 @@ struct World {
   }
   void look(bool listens) {
     const std::vector<ListenQueue> queues(listens ? 1 : 0, ListenQueue{80, 0, 0, false});
-    report.looked(glance, queues, "", now);
+    report.looked(glance, queues, false, "", now);
   }
 };
 
@@ -55,7 +55,8 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
 }
 
 TEST_CASE_METHOD(World, "a server that waits for what can never come serves nobody", "[report]") {
-  report.looked(glance, std::vector{ListenQueue{80, 0, 0, false}}, "all its threads wait", now);
+  report.looked(glance, std::vector{ListenQueue{80, 0, 0, false}}, false, "all its threads wait",
+                now);
   CHECK(report.readiness(glance, {}).why_not == "all its threads wait");
   glance.server_exit = 3;
   look(true);

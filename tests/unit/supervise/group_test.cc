@@ -372,24 +372,37 @@ TEST_CASE("supervisor: facts that come when the replica is needed no more change
 TEST_CASE("supervisor: a server that ends by itself ends the group with its status",
           "[supervise]") {
   Watched group;
-  group.serve().step(ServerExit{0, 3, false});
+  group.serve().step(ServerExit{0, 3});
   CHECK_FALSE(group.machine.stopping());
   group.step(Said{1, Word::kAcceptorOnly});  // no server ends there
-  group.step(ServerExit{2, 3, false});
+  group.step(ServerExit{2, 3});
   CHECK(group.machine.stopping());
   CHECK(group.machine.status() == 3);
   CHECK(group.has_said("the server ended with status 3; its log: /d/r2/server.log"));
 }
 
+TEST_CASE("supervisor: a server that goes to the background is told from one that ends",
+          "[supervise]") {
+  Watched group;
+  group.serve();
+  for (const int k : {0, 1, 2}) group.step(ServerExit{k, 0, ExitReason::kBackground});
+  CHECK(group.machine.status() == 125);
+  CHECK(group.has_said("run it in the foreground"));
+  Watched told;
+  told.serve().step(Stop{"told to stop"});
+  for (const int k : {0, 1, 2}) told.step(ServerExit{k, 0, ExitReason::kBackground});
+  CHECK(told.machine.status() == 0);
+}
+
 TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is not waited for",
           "[supervise][SUP-S5]") {
   Watched slow, lost;
-  slow.serve().step(ServerExit{0, 139, true});
+  slow.serve().step(ServerExit{0, 139, ExitReason::kSignal});
   slow.wait();
   CHECK(slow.now_ms == 1'010'000);
   CHECK(slow.has_said("the other replicas did not end, stopping"));
-  lost.serve().step(ServerExit{0, 139, true});
-  lost.step(ServerExit{1, 1, false});
+  lost.serve().step(ServerExit{0, 139, ExitReason::kSignal});
+  lost.step(ServerExit{1, 1});
   CHECK(lost.has_said("the servers ended differently"));
   lost.kill(2);
   CHECK_FALSE(lost.machine.stopping());
@@ -439,7 +452,7 @@ TEST_CASE("supervisor: servers whose files last end at one turn, or are stopped 
   CHECK(group.last<SignalServers>().leader == 0);
   CHECK(group.count<EndNode>() == 0);
   Watched ended = group;
-  for (const int k : {0, 1, 2}) ended.step(ServerExit{k, 128 + 15, true});
+  for (const int k : {0, 1, 2}) ended.step(ServerExit{k, 128 + 15, ExitReason::kSignal});
   CHECK(ended.machine.status() == 0);  // as told
   group.wait();
   CHECK(group.now_ms == 1'020'000);
