@@ -427,6 +427,26 @@ Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
   return Done{};
 }
 
+namespace {
+
+// Of a replica, or of a group: its files stay, and the schedules around a divergence; what its
+// server had and its sockets go.
+void leave_logs(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename();
+    const bool of_replica = name.size() > 1 && name[0] == 'r' &&
+                            name.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (entry.is_directory(ignored) && of_replica) {
+      leave_logs(entry.path());
+    } else if (!entry.is_regular_file(ignored) && !name.starts_with("diverged-")) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace
+
 void GroupDirectories::remove_host(Goes goes) {
   if (host_dir_.empty()) return;
   std::error_code ignored;
@@ -436,6 +456,7 @@ void GroupDirectories::remove_host(Goes goes) {
     for (const char* part : {"/r", "/consensus-"})
       fs::remove_all(shm_own_ + part + number, ignored);
     if (goes != Goes::kMemory) fs::remove_all(dir_own_ + "/member-" + number, ignored);
+    if (goes == Goes::kAllButLogs) leave_logs(own);
     if (goes == Goes::kAll) fs::remove_all(own, ignored);
   }
   fs::remove_all(host_dir_, ignored);
@@ -461,6 +482,7 @@ void GroupDirectories::remove() {
   const bool lasts = lasts_ && fs::exists(dir_ + kIdentity, ignored);  // it has begun
   if (!keep_all_) {
     if (!dir_.empty() && !keep_logs_ && !lasts) fs::remove_all(dir_, ignored);
+    if (!dir_.empty() && keep_logs_ && !lasts) leave_logs(dir_);
     if (!dir_.empty() && lasts) unlink((dir_ + "/state.json").c_str());
     if (keep_logs_ || lasts) unlink((dir_ + "/lock").c_str());
   }

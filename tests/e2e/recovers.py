@@ -143,6 +143,16 @@ def without_checkpoint(scenario):
                lambda: kill(pids_of(group, "node", [victim])))
 
 
+def logs_stay(scenario, group):
+    """After a loss the logs stay, of what the servers had nothing, and crane-run says where."""
+    scenario.check(group.stop() == 0, "it is stopped")
+    said = group.log.read_text()
+    kinds = {p.name for n in range(3) for p in (group.dir / f"r{n}").iterdir() if not p.is_file()}
+    scenario.check(f"its logs stay in {group.dir}" in said and not kinds
+                   and (group.dir / "r0/node.log").is_file(),
+                   "its logs stay, and nothing else", f"{kinds}: {said[-300:]}")
+
+
 def body(scenario):
     h.need("redis-server")
     without_checkpoint(scenario)
@@ -152,6 +162,7 @@ def body(scenario):
         behind_under_load(scenario, group, port)
         again_and_again(scenario, group, port)
         two_at_once(scenario, group, port)
+        logs_stay(scenario, group)
 
 
 if __name__ == "__main__":

@@ -113,10 +113,9 @@ int Group::conclude() {
   serve();
   finish_output();
   end_analysis();
-  unsaved_.end(directories_.dir(), options_.places());
   const Outcome& problem = supervisor_.problem();
   if (problem.ok()) {
-    remove_record(directories_.dir());  // its logs may stay, but it has ended
+    end_for_good();
     return supervisor_.status();
   }
   say(problem.error().text, setup::Level::kError);
@@ -127,9 +126,16 @@ int Group::conclude() {
     say_what_stays();
   } else {
     directories_.keep_logs();
-    remove_record(directories_.dir());  // there is nothing to go on with
+    end_for_good();
   }
   return problem.error().exit_status;
+}
+
+// There is nothing to go on with.
+void Group::end_for_good() {
+  unsaved_.end(directories_.dir(), options_.places());
+  remove_record(directories_.dir());
+  if (directories_.keeps_logs()) say("its logs stay in " + directories_.dir());
 }
 
 // All that was said and written, unless nothing reads it.

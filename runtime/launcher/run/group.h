@@ -116,6 +116,7 @@ class Group {
   void open_signals();
   int conclude();
   void finish_output();
+  void end_for_good();
   void say_what_stays();
   // group_channel.cc
   void hear(Replica& replica);
