@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "dmt/base/assert.h"
 
@@ -23,15 +25,18 @@ class ServerExit {
     status_ = status;
     others_ = others;
   }
-  // The kernel has ended it as well.
-  void report() {
+  // The kernel has ended it as well.  `refused`: what libcrane.so did not let it execute; or "".
+  void report(std::string refused = {}) {
     CRANE_ASSERT(exited_);  // END-1
     reported_ = true;
+    refused_ = std::move(refused);
   }
+  const std::string& refused() const noexcept { return refused_; }
 
   bool exited() const noexcept { return exited_; }
   bool reported() const noexcept { return reported_; }
   bool by_signal() const noexcept { return WIFSIGNALED(status_); }
+  bool failed() const noexcept { return status_ != 0; }
   // It has left its work to processes in the background, as a daemon does that starts.
   bool in_background() const noexcept { return status_ == 0 && others_ != 0; }
   // As a shell shows it; 0 before it is reported.
@@ -44,6 +49,7 @@ class ServerExit {
   bool exited_ = false, reported_ = false;
   int status_ = 0;
   std::uint64_t others_ = 0;
+  std::string refused_;
 };
 
 }  // namespace crane::node

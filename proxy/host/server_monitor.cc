@@ -234,7 +234,7 @@ void ServerMonitor::started() {
       event_add(&timeout_event_, config_.replays ? &kReplaysCheckinTimeout : &kCheckinTimeout);
     }
     if (restored_) watch_all();
-    owner_.server_started(pid_);
+    if (checked_in_) owner_.server_started(pid_);
     return;
   }
   const Error e = pid.error();
@@ -294,6 +294,7 @@ void ServerMonitor::checked_in(const dmt::CheckIn& in, pid_t host_pid) {
     checked_in_ = true;
     event_del(&timeout_event_);
     put_behind(host_pid);
+    if (started_) owner_.server_started(pid_);
   }
   watch(in.process, in.pid, host_pid);
 }
@@ -413,7 +414,25 @@ std::string ServerMonitor::why_no_checkin(int status) const {
     how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
                       WEXITSTATUS(status));
   }
-  return fmt::format("{} {}{}", command_[0], how, log_tail());
+  const std::string said = log_tail();
+  // AddressSanitizer's words; it wants to be loaded before libcrane.so.
+  const bool wants_first = said.find("ASan runtime does not come first") != std::string::npos;
+  return fmt::format("{} {}{}{}", command_[0], how, said,
+                     wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
+}
+
+std::string ServerMonitor::refused_exec() const {
+  std::ifstream in(segment_.directory() + "/runtime.log");
+  std::string refused;
+  for (std::string line; std::getline(in, line);) {
+    const auto at = line.find("exec of ");
+    if (at != std::string::npos && line.find(" is refused: ", at) != std::string::npos) {
+      refused = line.substr(at);
+    }
+  }
+  if (refused.empty()) return refused;
+  std::ofstream(config_.replica_dir() + "/server.log", std::ios::app) << refused << '\n';
+  return refused;
 }
 
 std::string ServerMonitor::log_tail() const {

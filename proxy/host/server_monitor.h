@@ -35,8 +35,8 @@ class ServerMonitor final : private CheckIns::Owner {
  public:
   class Owner : public proxy::Woken {
    public:
-    // The server was started; host pid of its first process, -1: it had ended before anybody saw
-    // it.
+    // The server was started and has loaded libcrane.so; host pid of its first process, -1: it had
+    // ended before anybody saw it.
     virtual void server_started(pid_t pid) = 0;
     // The whole server is gone; `status` as wait(2) gives it.
     virtual void server_ended(int status) = 0;
@@ -97,6 +97,9 @@ class ServerMonitor final : private CheckIns::Owner {
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
+  // The last program that libcrane.so did not let the server execute, and why; "": there was none.
+  // It is said in server.log, too.
+  std::string refused_exec() const;
   // The pid, inside the container, of a process that has ended for the schedule and not yet for the
   // kernel, whose threads may be anywhere (dmt/quiescence.h); 0: there is none.
   std::uint32_t ending() const noexcept;

@@ -167,7 +167,9 @@ void Supervisor::exit(const ServerExit& exit) {
   const char* const reason = exit.by_signal()       ? "signal"
                              : exit.in_background() ? "background"
                                                     : "exited";
-  send({{"t", "exit"}, {"status", exit.code()}, {"reason", reason}});
+  nlohmann::json message{{"t", "exit"}, {"status", exit.code()}, {"reason", reason}};
+  if (!exit.refused().empty()) message["refused"] = exit.refused();
+  send(message);
 }
 
 void Supervisor::fatal(ExitStatus status, const std::string& message) {

@@ -139,7 +139,8 @@ constexpr Field kServer[] = {number(
     "pid", false, "of its first process; null: it had ended before it was seen", 1, kIntMost)};
 constexpr Field kExit[] = {
     number("status", true, "as a shell shows it", 0, 255),
-    {"reason", Kind::kText, true, "how the server ended, at a turn", 0, kAny, kEnds}};
+    {"reason", Kind::kText, true, "how the server ended, at a turn", 0, kAny, kEnds},
+    text("refused", false, "what libcrane.so did not let it execute, and why")};
 constexpr Field kOneMember[] = {replica("its number"), text("member", true, "its part", kNameMost)};
 constexpr Field kMembers[] = {
     {"members", Kind::kList, true, "all who belong to the group", 0, kReplicasMax, {}, kOneMember}};

@@ -429,8 +429,8 @@ Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
 
 namespace {
 
-// Of a replica, or of a group: its files stay, and the schedules around a divergence; what its
-// server had and its sockets go.
+// Of a replica, or of a group: its files stay, its checkpoints and the schedules around a
+// divergence; what its server had and its sockets go.
 void leave_logs(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
@@ -439,7 +439,8 @@ void leave_logs(const std::string& directory) {
                             name.find_first_not_of("0123456789", 1) == std::string::npos;
     if (entry.is_directory(ignored) && of_replica) {
       leave_logs(entry.path());
-    } else if (!entry.is_regular_file(ignored) && !name.starts_with("diverged-")) {
+    } else if (!entry.is_regular_file(ignored) && name != "checkpoints" &&
+               !name.starts_with("diverged-")) {
       fs::remove_all(entry.path(), ignored);
     }
   }

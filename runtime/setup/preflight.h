@@ -113,7 +113,7 @@ class GroupDirectories {
   // Removes both, with all they hold, but of a group that lasts the shared memory and what only a
   // running group needs.  Nothing happens before create().
   void remove();
-  // Leaves the logs in <dir>/<name> at the end.
+  // Leaves the logs and the checkpoints in <dir>/<name> at the end.
   void keep_logs() { keep_logs_ = true; }
   bool keeps_logs() const { return keep_logs_; }
   // Leaves both in place, so that the group can be gone on with.

@@ -89,6 +89,7 @@ struct ServerExit {
   int replica = 0;
   int status = 0;
   ExitReason reason = ExitReason::kExited;
+  std::string refused = {};  // what libcrane.so did not let it execute, and why
 };
 struct Fatal {  // the node is about to end with `code` (runtime/setup/exit_status.h)
   int replica = 0;

@@ -222,6 +222,7 @@ void Supervisor::on(const ServerExit& e) {
   r.exited = true;
   r.exit_status = e.status;
   r.exit_reason = e.reason;
+  r.refused = e.refused;
   judge_exits(r);
 }
 
@@ -250,6 +251,7 @@ void Supervisor::judge_exits(const Replica& last) {
   const bool failed = (status != 0 || background) && !told;
   if (failed) act(KeepLogs{});
   if (background) status_ = static_cast<int>(setup::Status::kInBackground);
+  if (failed && !last.refused.empty()) say(last.refused, Level::kError);
   const bool crashed = last.exit_reason == ExitReason::kSignal && failed;
   say((crashed ? "the server crashed by itself, at one place on all replicas: " +
                      how_ended(status - 128) + " (status " + number + ")"

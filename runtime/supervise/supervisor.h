@@ -75,6 +75,7 @@ class Supervisor {
     Outcome problem = Done{};
     int exit_status = 0;  // of its server, when `exited`
     ExitReason exit_reason = ExitReason::kExited;
+    std::string refused;
     RestartLimiter returns;
   };
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();

@@ -24,6 +24,13 @@ time.sleep(600)
 """
 
 
+EMPTY = "int main(void) { return 0; }\n"
+# As Go builds without cgo: the loader runs it, and no library is loaded with it.
+NO_LIBC = """
+void _start(void) { __asm__ volatile("syscall" : : "a"(60), "D"(0)); }
+"""
+
+
 class Uses:
     def __init__(self, scenario):
         self.scenario, self.rows = scenario, []
@@ -64,11 +71,12 @@ class Uses:
         print(flush=True)
 
 
-def static_program(scenario):
+def compiled(scenario, name, source, *options):
+    """None where that cannot be compiled here."""
     compiler = shutil.which("gcc") or shutil.which("cc")
-    source, program = scenario.work / "static.c", scenario.work / "static"
-    source.write_text("int main(void) { return 0; }\n")
-    if not compiler or subprocess.run([compiler, "-static", str(source), "-o", str(program)],
+    file, program = scenario.work / f"{name}.c", scenario.work / name
+    file.write_text(source)
+    if not compiler or subprocess.run([compiler, *options, str(file), "-o", str(program)],
                                       capture_output=True).returncode != 0:
         return None
     return program
@@ -168,9 +176,19 @@ def body(scenario):
     plain = scenario.work / "not-executable"
     plain.write_text("#!/bin/sh\n")
     uses.run("a program that may not be executed", 103, "not executable", [str(plain)])
-    program = static_program(scenario)
+    program = compiled(scenario, "static", EMPTY, "-static")
     if program:
         uses.run("a static program", 104, "static", [str(program)])
+        uses.run("a script that executes a static program", 126, "statically linked",
+                 ["/bin/sh", "-c", f"{program}; exit 126"])
+    sanitized = compiled(scenario, "sanitized", EMPTY, "-fsanitize=address")
+    if sanitized:
+        uses.run("a program that AddressSanitizer instruments", 114,
+                 ["ASAN_OPTIONS=verify_asan_link_order=0"], [str(sanitized)])
+    bare = compiled(scenario, "bare", NO_LIBC, "-nostdlib", "-pie", "-fPIE",
+                    "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2")
+    if bare:
+        uses.run("a program without libc", 104, "without libc", [str(bare)])
     uses.run("a server that goes to the background", 125, "run it in the foreground",
              [sys.executable, "-c", BACKGROUND])
     for count in ("2", "0", "-1"):

@@ -135,7 +135,7 @@ int Group::conclude() {
 void Group::end_for_good() {
   unsaved_.end(directories_.dir(), options_.places());
   remove_record(directories_.dir());
-  if (directories_.keeps_logs()) say("its logs stay in " + directories_.dir());
+  if (directories_.keeps_logs()) say("its logs and checkpoints stay in " + directories_.dir());
 }
 
 // All that was said and written, unless nothing reads it.

@@ -115,7 +115,8 @@ void Group::on_message(Replica& replica, const std::string& json) {
     step(supervise::ServerExit{number, message.number<int>("status"),
                                reason == "signal"       ? ExitReason::kSignal
                                : reason == "background" ? ExitReason::kBackground
-                                                        : ExitReason::kExited});
+                                                        : ExitReason::kExited,
+                               message.text("refused")});
   } else if (message.is("members")) {
     step(members_of(number, message));
   } else if (message.is("analysis")) {
