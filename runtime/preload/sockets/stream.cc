@@ -420,7 +420,9 @@ int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept 
   // The kernel's is larger, as kPipeKernelBytes is.
   const std::uint64_t kernels =
       std::min<std::uint64_t>(4 * size, std::max<std::uint64_t>(size, kMost));
-  raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, std::max<std::uint64_t>(kernels, kPipeKernelBytes));
+  const long set =
+      raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, std::max<std::uint64_t>(kernels, kPipeKernelBytes));
+  if (set < 0) return static_cast<int>(set);
   for (const std::uint32_t end : {file, peer}) {
     if (end == 0) continue;
     turn.w.files[end].stream.size = turn.w.files[end].stream.capacity = size;
