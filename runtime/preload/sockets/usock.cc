@@ -204,6 +204,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
       return may_be_hosts ? connect_to_host(turn, fd, file, path) : refuse_outside(a);
     }
     const dmt::ListenerState& l = turn.w.files[listener].listener;
+    if ((l.any_address & dmt::kShutRead) != 0) return -ECONNREFUSED;
     if (l.queued <= l.backlog) break;
     if (policy.nonblocking) return -EAGAIN;
     const int error = await_object(turn, fd, file, turn.w.files[listener].object, policy);
@@ -215,9 +216,13 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   const long result = kernel_connect(fd, a, n);
   if (result < 0) return static_cast<int>(result);
   const std::uint32_t served = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
+  const std::uint16_t shut = f.listener.any_address;
   f.kind = FileKind::kUnixStream;
   turn.w.files[served].port = f.port;
   stream::connect_ends(turn.w, file, served, stream::kUnixCapacity);
+  f.stream.shut_read = (shut & dmt::kShutRead) != 0;
+  f.stream.shut_write = (shut & dmt::kShutWrite) != 0;
+  if (shut != 0) dmt::refresh_readiness(turn.w, file, true);
   dmt::ListenerState& l = turn.w.files[listener].listener;
   (l.tail != 0 ? turn.w.files[l.tail].chain : l.head) = served;
   l.tail = served;
@@ -226,11 +231,25 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   return 0;
 }
 
+// As Linux: what is closed stays so when it is connected; a listener takes nobody any more.
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
+  const long result = raw_syscall(SYS_shutdown, fd, how);
+  if (result < 0) return static_cast<int>(result);
+  FileRecord& f = turn.w.files[file];
+  if (how != SHUT_WR) f.listener.any_address |= dmt::kShutRead;
+  if (how != SHUT_RD) f.listener.any_address |= dmt::kShutWrite;
+  dmt::refresh_readiness(turn.w, file, true);
+  dmt::signal(turn.w, f.object, dmt::kAll);
+  return 0;
+}
+
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
+    if ((turn.w.files[file].listener.any_address & dmt::kShutRead) != 0) return -EINVAL;
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
