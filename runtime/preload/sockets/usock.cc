@@ -121,6 +121,24 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
   return result;
 }
 
+// bind without a name gives an abstract one of five digits: ours, as the kernel's are by chance.
+// One that is bound keeps its name.
+long bind_to_any(Turn& turn, int fd, sockaddr_un& name, socklen_t& size) noexcept {
+  constexpr std::uint32_t kNames = 1u << 20, kSpread = 2654435761;
+  constexpr int kDigits = 5;
+  name.sun_family = AF_UNIX;
+  size = offsetof(sockaddr_un, sun_path) + 1 + kDigits;
+  auto number = static_cast<std::uint32_t>(dmt::new_object(turn.w, own_slot())) * kSpread;
+  for (std::uint32_t tries = 0; tries < kNames; ++tries, ++number) {
+    for (int i = 0; i < kDigits; ++i) {
+      name.sun_path[kDigits - i] = "0123456789abcdef"[number >> (4 * i) & 15];
+    }
+    const long result = raw_syscall(SYS_bind, fd, &name, size);
+    if (result != -EADDRINUSE) return result;
+  }
+  return -ENOSPC;
+}
+
 // The leader's node connects, whatever lies there on this host.
 int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
   if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
@@ -171,6 +189,13 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
 }
 
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  sockaddr_un any{};
+  if (a != nullptr && n == sizeof a->sa_family && a->sa_family == AF_UNIX) {
+    const long result = bind_to_any(turn, fd, any, n);
+    if (result < 0) return result == -EINVAL ? 0 : static_cast<int>(result);
+    set_name(turn.w.files[file], name_of(turn.w, reinterpret_cast<const sockaddr*>(&any), n));
+    return 0;
+  }
   const long result = raw_syscall(SYS_bind, fd, a, n);
   if (result >= 0 && is_named(a, n)) {
     set_name(turn.w.files[file], note_socket(turn, a, n));
