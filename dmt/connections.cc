@@ -329,6 +329,18 @@ void close_connection(Layout& w, std::uint32_t file) noexcept {
   emit(w, OutputType::kClose, value(c.conn), rst ? 1 : 0, nullptr, 0);
 }
 
+void disconnect(Layout& w, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
+  f.connection.linger_reset = true;
+  close_connection(w, file);
+  f.kind = FileKind::kSocket;
+  f.listener = {};
+  f.listener.any_address = kDissolved;
+  f.listener.connect_error = ECONNRESET;
+  refresh_readiness(w, file, true);
+  signal(w, f.object, kAll);
+}
+
 void close_listener(Layout& w, std::uint32_t file) noexcept {
   ListenerState& l = w.files[file].listener;
   while (l.head != 0) {

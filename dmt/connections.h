@@ -23,6 +23,10 @@ namespace crane::dmt {
 inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2, kOnlyIpv6 = 4;
 // .. and the port is Crane's choice, not the server's.
 inline constexpr std::uint16_t kChosenPort = 8;
+// .. and its connection was dissolved: connect_error tells that, and connect goes on all the same.
+inline constexpr std::uint16_t kDissolved = 64;
+// Of a unix socket that is no stream yet: what shutdown has closed.
+inline constexpr std::uint16_t kShutRead = 16, kShutWrite = 32;
 
 // Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
 // listener has the port and the address, unless both are of SO_REUSEPORT.
@@ -59,6 +63,9 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
 std::span<std::byte> reserve_written(Layout& w, std::uint32_t file, std::size_t size) noexcept;
 void commit_written(Layout& w, std::uint32_t file, std::span<std::byte> room,
                     std::size_t filled) noexcept;
+
+// connect(2) with AF_UNSPEC: `file` is a socket again, and its peer has a reset.
+void disconnect(Layout& w, std::uint32_t file) noexcept;
 
 // shutdown(2) halves.
 void shutdown_read(Layout& w, std::uint32_t file) noexcept;

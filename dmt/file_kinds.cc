@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/file_kinds.h"
 
+#include <sys/socket.h>
+
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
 #include "dmt/datagrams.h"
@@ -30,6 +32,9 @@ void close_stream(Layout& w, std::uint32_t index) noexcept {
   if (peer == 0) return;
   file.stream.peer = 0;
   w.files[peer].stream.peer = 0;
+  if (file.kind == FileKind::kUnixStream && file.port != SOCK_DGRAM && file.stream.bytes > 0) {
+    w.files[peer].stream.reset = true;
+  }
   // A pipe with a name keeps what was not read as long as a writer is there
   // (runtime/preload/files/fifo.cc).
   if (file.stream.fifo != 0 && file.kind == FileKind::kPipeRead) {
@@ -44,6 +49,9 @@ void close_unix_listener(Layout& w, std::uint32_t index) noexcept {
     const std::uint32_t queued = file.listener.head;
     file.listener.head = w.files[queued].chain;
     w.files[queued].chain = 0;
+    if (const std::uint32_t peer = w.files[queued].stream.peer; peer != 0) {
+      w.files[peer].stream.reset = true;
+    }
     drop_reference(w, queued);
   }
 }
@@ -83,6 +91,12 @@ Readiness listener_readiness(const Layout&, const FileRecord& f) noexcept {
   return f.listener.queued > 0 ? kIn : 0;
 }
 
+Readiness unix_listener_readiness(const Layout& w, const FileRecord& f) noexcept {
+  const bool reads = (f.listener.any_address & kShutRead) == 0;
+  const bool writes = (f.listener.any_address & kShutWrite) == 0;
+  return listener_readiness(w, f) | (reads ? 0 : kIn | kRdHup) | (reads || writes ? 0 : kHup);
+}
+
 Readiness kernel_socket_readiness(const Layout& w, const FileRecord& f) noexcept {
   return listener_readiness(w, f) | kOut;
 }
@@ -108,6 +122,7 @@ Readiness stream_readiness(const Layout& w, const FileRecord& f) noexcept {
   const bool at_eof = s.peer == 0 || s.peer_shut_write || s.shut_read;
   if (s.bytes > 0 || at_eof) now |= kIn;
   if (at_eof) now |= kRdHup;
+  if (s.reset) now |= kErr;
   if (s.peer == 0 || (s.peer_shut_write && s.shut_write)) now |= kHup;
   if (s.peer == 0 || w.files[s.peer].stream.bytes < s.capacity) now |= kOut;
   return now;
@@ -148,7 +163,7 @@ constexpr KindOfFile kKinds[] = {
     {FileKind::kPipeWrite, kPipe, write_end_readiness, close_stream, inside},
     {FileKind::kPipeBoth, kPipe, both_ends_readiness, close_both, inside},
     {FileKind::kUnixSocket, kUnix, new_socket_readiness, close_nothing, inside},
-    {FileKind::kUnixListener, kUnix, listener_readiness, close_unix_listener, inside, true},
+    {FileKind::kUnixListener, kUnix, unix_listener_readiness, close_unix_listener, inside, true},
     {FileKind::kUnixStream, kUnix, stream_readiness, close_stream, inside},
     {FileKind::kEventFd, "an eventfd", event_readiness, close_nothing, inside},
     {FileKind::kTimerFd, kOther, counter_readiness, close_timer, inside},

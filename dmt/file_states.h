@@ -61,6 +61,7 @@ struct StreamState {
   std::uint64_t name;   // of a pipe: the object of its reading end
   std::uint64_t size;   // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
   bool peer_shut_write, shut_read, shut_write;
+  bool reset;    // a unix stream's peer went with bytes unread: the kernel's next read tells it
   bool packets;  // of a pipe (O_DIRECT): each write of up to a page is read by itself and counts
                  // as a page, however small it is
 };

@@ -180,8 +180,10 @@ void timer_expired(Layout& w, std::uint32_t file) noexcept {
     expirations += static_cast<std::uint64_t>((w.scheduler.now_ns - deadline) / c.interval_ns);
     arm_timer(w, c.timer, deadline + static_cast<std::int64_t>(expirations) * c.interval_ns);
   }
+  // As Linux, whose timer stands still from there on until it is read: one event.
+  const bool is_first = c.count == 0;
   c.count += expirations;
-  refresh_readiness(w, file, true);
+  refresh_readiness(w, file, is_first);
 }
 
 }  // namespace crane::dmt

@@ -89,7 +89,7 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept;
 // The level as poll sees it now: FileRecord::readiness, but an epoll's list is looked through.
 Readiness level_of(const Layout& w, std::uint32_t file) noexcept;
 
-// Called by the scheduler when a timerfd's timer fires.
+// A timerfd's timer has fired, or was armed for a time that is past.  REQUIRES: it is not armed.
 void timer_expired(Layout& w, std::uint32_t file) noexcept;
 
 // Sets the level; threads blocked on the file's object are signalled when it rises.  `edge`: new

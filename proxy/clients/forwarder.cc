@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/forwarder.h"
+#include "proxy/clients/host_sockets.h"
 
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -144,9 +144,8 @@ void Forwarder::on_event(bufferevent* side, short what, void* argument) {
   if ((what & BEV_EVENT_CONNECTED) != 0) {
     pair.connected = true;
     bufferevent_set_timeouts(side, nullptr, nullptr);
-    const int on = 1;
-    (void)::setsockopt(bufferevent_getfd(side), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)::setsockopt(bufferevent_getfd(pair.client), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    proxy::set_stream_options(bufferevent_getfd(side));
+    proxy::set_stream_options(bufferevent_getfd(pair.client));
     bufferevent_enable(side, EV_READ | EV_WRITE);
     pair.shut_down(side);
     return;

@@ -203,6 +203,12 @@ ClientSocket host_socket(int fd) noexcept { return {fd, host_sockets()}; }
 VirtualAddress peer_of(int fd) noexcept { return address_of(fd, ::getpeername); }
 VirtualAddress local_of(int fd) noexcept { return address_of(fd, ::getsockname); }
 
+void set_stream_options(int fd) noexcept {
+  const int on = 1;
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+}
+
 int accept_client(int fd, VirtualAddress& peer) noexcept {
   int client = -1;
   peer = address_of(fd, [&client](int at, sockaddr* address, socklen_t* size) {

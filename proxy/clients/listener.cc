@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/listener.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,9 +13,7 @@ namespace crane::proxy {
 Listener::Listener(Proxy& owner, std::uint16_t server_port, int fd, int backlog, event_base* base,
                    event_callback_fn on_accept)
     : proxy(&owner), port(server_port), fd_(fd), backlog_(backlog), host_port_(local_of(fd).port) {
-  // Inherited by what is accepted.
-  const int on = 1;
-  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  set_stream_options(fd);
   evutil_make_socket_nonblocking(fd);
   event_assign(&accept_event_, base, fd, EV_READ | EV_PERSIST, on_accept, this);
 }

@@ -135,6 +135,7 @@ Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
       host_socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return failed("make a socket");
   const int fd = socket.fd();
+  set_stream_options(fd);
   const sockaddr_in local = address_of(move.local), peer = address_of(move.peer);
   const std::uint32_t next = move.start.received + static_cast<std::uint32_t>(move.received);
   Repair repair(fd);

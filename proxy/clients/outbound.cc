@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -91,8 +90,7 @@ Result<ClientSocket> open_outbound(const OutboundRequest& request) {
   const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
   ClientSocket socket = host_socket(::socket(request.peer.family, type, 0));
   if (!socket) return failed(errno == EAFNOSUPPORT ? ENETUNREACH : ENOBUFS);
-  const int on = 1;
-  (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  set_stream_options(socket.fd());
   if (const int error = bind_to(socket.fd(), request.local); error != 0) return failed(error);
   const HostAddress peer = host_address(request.peer);
   const int done =

@@ -47,7 +47,7 @@ ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffer
   const std::uint64_t given = c.semaphore ? 1 : c.count;
   c.count -= given;
   Cursor(buffers).scatter(&given, sizeof given);
-  dmt::refresh_readiness(turn.w, file, false);
+  dmt::refresh_readiness(turn.w, file, c.count == 0);  // an edge for who writes
   // Writers that wait for room to add learn of it.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
   return sizeof given;

@@ -20,11 +20,18 @@ std::uint32_t holder_of(int fd, long x) noexcept {
   return lock.l_pid > 0 ? static_cast<std::uint32_t>(lock.l_pid) : 0;
 }
 
+// Also between two looks it waits: who closes a circle meanwhile is the one to be told.
+bool waits(const dmt::SlotRecord& s) noexcept {
+  const bool looks_again =
+      s.state == dmt::SlotState::kRunnable && s.wake_reason == dmt::WakeReason::kTimeout;
+  return s.state == dmt::SlotState::kWaiting || looks_again;
+}
+
 // Whom a thread of that process waits for, 0 = nobody.
 std::uint32_t awaited_by(const dmt::Layout& w, std::uint32_t pid) noexcept {
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& s = w.slots[i];
-    if (s.state != dmt::SlotState::kWaiting || w.processes[s.process].pid != pid) continue;
+    if (!waits(s) || w.processes[s.process].pid != pid) continue;
     if ((s.wait_object & ~0xffffffffull) != kFileLocks) continue;
     return static_cast<std::uint32_t>(s.wait_object);
   }
@@ -44,7 +51,7 @@ bool would_deadlock(const dmt::Layout& w, std::uint32_t holder) noexcept {
 
 // `attempt` is a call that does not block: -EAGAIN, -EACCES or -EWOULDBLOCK = taken by another.
 template <typename Attempt, typename Holder>
-int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
+int look_until_free(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
   for (;;) {
     const auto result = static_cast<int>(attempt());
     if (result != -EAGAIN && result != -EACCES) return result;
@@ -54,6 +61,13 @@ int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
         turn.wait(kFileLocks | holder, deadline_after(turn.w, kLookAgainNs));
     if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
   }
+}
+
+template <typename Attempt, typename Holder>
+int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
+  const int result = look_until_free(turn, attempt, find_holder);
+  turn.w.slots[self.slot].wait_object = 0;  // it waits for nobody any more
+  return result;
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ int duplicate(Turn& turn, int fd, int command, long least) noexcept {
 int control(Turn& turn, int fd, int command, long x) noexcept {
   FileRecord* f = bound_record(fd);
   switch (command) {
+    case F_NOTIFY:  // the kernel's signal would come at any time
+      return -EINVAL;
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
       return duplicate(turn, fd, command, x);

@@ -78,6 +78,10 @@ int set_timer(Turn& turn, std::uint32_t file, int flags, const struct itimerspec
     dmt::arm_timer(turn.w, c.timer,
                    absolute ? deadline_at(turn.w, clock_of(c), v->it_value)
                             : deadline_after(turn.w, to_ns(v->it_value)));
+    if (turn.w.timers[c.timer].deadline_ns <= turn.now()) {
+      dmt::disarm_timer(turn.w, c.timer);
+      dmt::timer_expired(turn.w, file);
+    }
   }
   dmt::refresh_readiness(turn.w, file, false);
   return 0;

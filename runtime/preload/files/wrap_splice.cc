@@ -49,27 +49,65 @@ ssize_t between_pipes(Turn& turn, long number, int in, int out, std::size_t n,
   return moved;
 }
 
+// Bytes of the pipe `in`, which stay in it: the kernel copies them to a pipe of ours.
+long peek_pipe(int in, const Scratch<std::byte>& bytes) noexcept {
+  int ours[2];
+  long result = raw_syscall(SYS_pipe2, ours, O_CLOEXEC | O_NONBLOCK);
+  if (result < 0) return -ENOMEM;
+  result = raw_syscall(SYS_tee, in, ours[1], bytes.size(), SPLICE_F_NONBLOCK);
+  if (result > 0) result = raw_syscall(SYS_read, ours[0], bytes.data(), result);
+  for (const int end : ours) raw_syscall(SYS_close, end);
+  return result;
+}
+
+// A write that does not wait.
+ssize_t write_now(Turn& turn, int out, std::uint32_t to, const Buffers& b) noexcept {
+  FileRecord& f = turn.w.files[to];
+  const bool was = f.nonblocking;
+  f.nonblocking = true;
+  const ssize_t put = ops_of(turn, to).write(turn, out, to, b);
+  f.nonblocking = was;
+  return put;
+}
+
+// From a pipe to what is virtual.  Bytes that `out` does not take stay in the pipe, so nothing may
+// happen between the look at them and the write.
+ssize_t out_to_virtual(Turn& turn, int in, int out, std::size_t n, unsigned flags) noexcept {
+  const std::uint32_t from = bound_file(in), to = bound_file(out);
+  for (;;) {
+    const std::int64_t there =
+        stream::await_input(turn, in, from, std::min(n, kMost), policy_of(turn, from, flags));
+    if (there <= 0) return there;
+    const Scratch<std::byte> bytes(static_cast<std::size_t>(there));
+    const long seen = peek_pipe(in, bytes);
+    if (seen <= 0) return seen;
+    const struct iovec some = {bytes.data(), static_cast<std::size_t>(seen)};
+    const ssize_t put = write_now(turn, out, to, {&some, 1, some.iov_len});
+    if (put > 0) {
+      const struct iovec taken = {bytes.data(), static_cast<std::size_t>(put)};
+      return stream::read(turn, in, from, {&taken, 1, taken.iov_len});
+    }
+    const WaitPolicy policy = vsock::wait_policy_of(turn.w, to, 0, vsock::send_timeout(to));
+    if (put != -EAGAIN || policy.nonblocking) return put;
+    const int error = await_change(turn, out, to, policy);
+    if (error < 0) return error;
+    if (bound_file(in) != from) return -EBADF;
+  }
+}
+
 // From a pipe to a plain file, or to what is virtual.
 ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
                     unsigned flags) noexcept {
-  const std::uint32_t from = bound_file(in), to = bound_file(out);
+  const std::uint32_t from = bound_file(in);
+  if (!is_plain(out)) return at != nullptr ? -ESPIPE : out_to_virtual(turn, in, out, n, flags);
   const std::int64_t there =
       stream::await_input(turn, in, from, std::min(n, kMost), policy_of(turn, from, flags));
   if (there <= 0) return there;
   const auto wanted = std::min(n, static_cast<std::size_t>(there));
-  if (to == 0) {
-    note_written(out);
-    const long moved = raw_syscall(SYS_splice, in, nullptr, out, at, wanted, SPLICE_F_NONBLOCK);
-    if (moved > 0) stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
-    return moved;
-  }
-  if (at != nullptr) return -ESPIPE;
-  const Scratch<std::byte> bytes(std::min(wanted, kMost));
-  const struct iovec all = {bytes.data(), bytes.size()};
-  const ssize_t got = stream::read(turn, in, from, {&all, 1, all.iov_len});
-  if (got <= 0) return got;
-  const struct iovec some = {bytes.data(), static_cast<std::size_t>(got)};
-  return ops_of(turn, to).write(turn, out, to, {&some, 1, some.iov_len});
+  note_written(out);
+  const long moved = raw_syscall(SYS_splice, in, nullptr, out, at, wanted, SPLICE_F_NONBLOCK);
+  if (moved > 0) stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
+  return moved;
 }
 
 // From a plain file, or from what is virtual, to a pipe.

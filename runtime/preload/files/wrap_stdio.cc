@@ -203,17 +203,19 @@ int fclose(FILE* f) {
   }
   Turn turn(Op::fclose);
   await_flushes(fd, fd);
-  int result;
+  int result, lost = 0;  // the error of what could not be written
   {
     const OutsideCrane outside;
     if (is_writable(fd)) {
       // Streams of libc write by themselves: whoever could have, has.
-      real::fflush(f);
+      if (real::fflush(f) != 0) lost = errno;
       note_written(fd);
       settle_time(fd);
     }
     result = real::fclose(f);
   }
+  // libc has no bytes left to fail with.
+  if (result == 0 && lost != 0) result = fail(lost);
   regain(turn);
   if (fd >= 0) forget_descriptor(turn, fd);
   turn.result(result);

@@ -8,6 +8,7 @@
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "dmt/files.h"
+#include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
@@ -197,6 +198,7 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   // The turn goes over to the new program, whose first operation finishes this one: until then none
   // of this process' other threads can have it.
   turn.w.processes[self.process].exec_pending = true;
+  wake_waiters_of_robust_mutexes();
   allow_tsc();  // ld.so of the new program reads it before anybody could answer
   const long error = raw_syscall(SYS_execve, path, argv, variables.data());
   forbid_tsc();
@@ -245,6 +247,7 @@ void settle_after_exec() noexcept {
     }
   }
   file_lock::may_have_gone(w);  // with what was to be closed on exec
+  dmt::delete_posix_timers(w, self.process);
   reset_handlers_for_exec();
 }
 

@@ -8,10 +8,11 @@
 
 #include <cstring>
 
-#include "dmt/base/log.h"
 #include "dmt/processes.h"
+#include "runtime/preload/core/init.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/inode.h"
 #include "runtime/preload/signals/signals.h"
 
 namespace crane {
@@ -68,6 +69,31 @@ int process_of_directory(const dmt::Layout& w, int fd) noexcept {
   return process_named_by(w, path);
 }
 
+// A descriptor of this process for what `target` is in the other one.
+int take_descriptor(Turn& turn, std::uint16_t process, int target) noexcept {
+  const dmt::ProcessRecord& p = turn.w.processes[process];
+  if (p.state == dmt::ProcessState::kZombie) return -ESRCH;
+  if (is_own_descriptor(target)) return -EBADF;  // OWN-FD-1: they are at one place in all
+  const long kernels = raw_syscall(SYS_pidfd_open, p.pid, 0);
+  if (kernels < 0) return static_cast<int>(kernels);
+  const long taken = raw_syscall(SYS_pidfd_getfd, kernels, target, 0);
+  raw_syscall(SYS_close, kernels);
+  if (taken < 0) return static_cast<int>(taken);
+  // The lowest free number, which the kernel's pidfd had.
+  const long fd = raw_syscall(SYS_fcntl, taken, F_DUPFD_CLOEXEC, 0);
+  raw_syscall(SYS_close, taken);
+  if (fd < 0) return static_cast<int>(fd);
+  if (const int error = check_range(fd); error < 0) return error;
+  const std::uint32_t file = dmt::file_of(turn.w, process, target);
+  if (file != 0) {
+    dmt::add_reference(turn.w, file);
+    return bind_new(turn, fd, file);
+  }
+  const int number = bind_plain(turn, fd);
+  note_opened(turn, number, false);
+  return number;
+}
+
 }  // namespace
 
 int process_of_descriptor(const dmt::Layout& w, int fd, bool& nonblocking) noexcept {
@@ -98,11 +124,13 @@ int pidfd_send_signal(int fd, int s, siginfo_t* info, unsigned flags) {
   return finish_int(turn, -send_to_process(turn.w, static_cast<std::uint16_t>(process), s, sent));
 }
 
-// Another process' descriptors are its own.
-int pidfd_getfd(int, int, unsigned) {
-  static bool said = false;
-  if (first_time(said)) Message() << "pidfd_getfd: descriptors of other processes cannot be taken";
-  return fail(EPERM);
+int pidfd_getfd(int fd, int target, unsigned flags) {
+  Turn turn(Op::pidfd_getfd);
+  if (flags != 0) return finish_int(turn, -EINVAL);
+  bool nonblocking = false;
+  const int process = process_of_descriptor(turn.w, fd, nonblocking);
+  if (process < 0) return finish_int(turn, process);
+  return finish_int(turn, take_descriptor(turn, static_cast<std::uint16_t>(process), target));
 }
 
 }  // namespace wrap

@@ -272,8 +272,9 @@ int apply_attributes(const posix_spawnattr_t& t) noexcept {
   if ((flags & POSIX_SPAWN_SETSID) != 0 && ::setsid() < 0) return errno;
   if ((flags & POSIX_SPAWN_SETPGROUP) != 0 && ::setpgid(0, t.__pgrp) < 0) return errno;
   if ((flags & POSIX_SPAWN_RESETIDS) != 0) {
-    raw_syscall(SYS_setresgid, -1, raw_syscall(SYS_getgid), -1);
-    raw_syscall(SYS_setresuid, -1, raw_syscall(SYS_getuid), -1);
+    long error = raw_syscall(SYS_setresgid, -1, raw_syscall(SYS_getgid), -1);
+    if (error == 0) error = raw_syscall(SYS_setresuid, -1, raw_syscall(SYS_getuid), -1);
+    if (error < 0) return static_cast<int>(-error);
   }
   if ((flags & POSIX_SPAWN_SETSIGMASK) != 0) ::sigprocmask(SIG_SETMASK, &t.__ss, nullptr);
   return 0;
@@ -532,16 +533,19 @@ FILE* popen(const char* command, const char* mode) {
 int pclose(FILE* stream) {
   for (Opened& o : opened) {
     if (!o.used || o.stream != stream) continue;
+    int closed;
     {
       OutsideCrane outside;
-      ::fclose(stream);
+      closed = ::fclose(stream);
     }
+    const int error = errno;
     int status = -1;
     while (wrap::waitpid(o.pid, &status, 0) < 0 && errno == EINTR) {
     }
     o.stream = nullptr;
     o.used = false;
-    return status;
+    // As libc: of bytes that did not reach the command, where it says nothing itself.
+    return status == 0 && closed != 0 ? fail(error) : status;
   }
   return fail(EINVAL);
 }
@@ -550,7 +554,7 @@ int daemon(int nochdir, int noclose) {
   const pid_t pid = scheduled_fork();
   if (pid < 0) return -1;
   if (pid > 0) end_now(status_of_exit(0));
-  wrap::setsid();
+  if (wrap::setsid() < 0) return -1;
   if (nochdir == 0) raw_syscall(SYS_chdir, "/");
   if (noclose != 0) return 0;
   OutsideCrane outside;

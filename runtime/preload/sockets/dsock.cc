@@ -294,6 +294,12 @@ bool is_membership(int level, int option) noexcept {
   return level == IPPROTO_IPV6 && (option == IPV6_JOIN_GROUP || option == IPV6_LEAVE_GROUP);
 }
 
+// Errors with the datagrams that they are about: there is no queue of them.
+bool is_error_queue(int level, int option) noexcept {
+  return level == IPPROTO_IP ? option == IP_RECVERR
+                             : level == IPPROTO_IPV6 && option == IPV6_RECVERR;
+}
+
 int change_membership(dmt::DatagramState& d, int level, int option, const void* value,
                       socklen_t n) noexcept {
   VirtualAddress group{};
@@ -509,7 +515,7 @@ int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const
   if (value == nullptr && n > 0) return -EFAULT;
   dmt::DatagramState& d = state(turn.w, file);
   if (is_membership(level, option)) return change_membership(d, level, option, value, n);
-  if (level == IPPROTO_TCP) return -ENOPROTOOPT;
+  if (level == IPPROTO_TCP || is_error_queue(level, option)) return -ENOPROTOOPT;
   const int result = vsock::set_option(turn, file, level, option, value, n);
   int on = 0;
   if (result < 0 || n < sizeof on) return result;

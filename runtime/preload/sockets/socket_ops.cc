@@ -95,6 +95,16 @@ int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int o
   return kernel_get_option(turn, fd, file, level, option, value, n);
 }
 
+// The kernel has its error, poll has ours.
+int unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
+                    socklen_t* n) noexcept {
+  const int result = kernel_get_option(turn, fd, file, level, option, value, n);
+  if (result == 0 && level == SOL_SOCKET && option == SO_ERROR) {
+    stream::note_error_told(turn.w, file);
+  }
+  return result;
+}
+
 // Sizes of ours hold: the kernel's must not make it wait or refuse on its own.
 int unix_set_option(Turn& turn, int fd, std::uint32_t file, int level, int option,
                     const void* value, socklen_t n) noexcept {
@@ -140,7 +150,7 @@ constexpr SocketOps kTcpListener = {
     .bind = vsock::bind,
     .listen = vsock::listen,
     .accept = vsock::accept,
-    .connect = refuse<EISCONN>,
+    .connect = vsock::connect_listener,
     .shutdown = vsock::shutdown,
     .name = vsock::name,
     .get_option = tcp_get_option,
@@ -180,7 +190,7 @@ constexpr SocketOps kUnixSocket = {
     .listen = usock::listen,
     .accept = refuse<EINVAL>,
     .connect = usock::connect,
-    .shutdown = refuse<ENOTCONN>,
+    .shutdown = usock::shutdown,
     .name = kernel_name,
     .get_option = new_unix_get_option,
     .set_option = unix_set_option,
@@ -193,7 +203,7 @@ constexpr SocketOps kUnixListener = {
     .listen = usock::listen,
     .accept = usock::accept,
     .connect = refuse<EINVAL>,
-    .shutdown = refuse<ENOTCONN>,
+    .shutdown = usock::shutdown,
     .name = kernel_name,
     .get_option = kernel_get_option,
     .set_option = unix_set_option,
@@ -208,7 +218,7 @@ constexpr SocketOps kUnixStream = {
     .connect = refuse<EISCONN>,
     .shutdown = stream::shutdown,
     .name = kernel_name,
-    .get_option = kernel_get_option,
+    .get_option = unix_get_option,
     .set_option = unix_set_option,
     .receive = stream::receive,
     .send = stream::send,

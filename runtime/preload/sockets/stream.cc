@@ -67,9 +67,11 @@ void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t bytes) noexcept 
   dmt::refresh_readiness(w, file, false);
   if (s.peer == 0) return;
   dmt::StreamState& writer = state(w, s.peer);
+  // An edge for who writes; of a unix socket Linux makes one for each message that is gone.
+  const bool is_drained = s.bytes == 0 && w.files[file].kind == FileKind::kUnixStream;
   const bool was_full = s.bytes + n >= writer.capacity;
   if (s.bytes == 0) writer.capacity = initial_capacity(w.files[s.peer]);
-  dmt::refresh_readiness(w, s.peer, was_full);
+  dmt::refresh_readiness(w, s.peer, was_full || is_drained);
   // A writer may wait for more room than makes the pipe writable (whole small writes).
   dmt::signal(w, w.files[s.peer].object, dmt::kAll);
 }
@@ -224,6 +226,11 @@ void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place)
   }
 }
 
+void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept {
+  state(w, file).reset = false;
+  dmt::refresh_readiness(w, file, false);
+}
+
 // --- ends ---------------------------------------------------------------------------------------
 
 void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
@@ -288,6 +295,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
     const long result =
         with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
+    if (result == -ECONNRESET) note_error_told(turn.w, file);
     if (result < 0) return done > 0 ? static_cast<ssize_t>(done) : result;
     if ((flags & MSG_PEEK) != 0) {
       bind_peeked_rights(turn, file, part);
@@ -342,19 +350,19 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
 int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
   dmt::StreamState& s = state(turn.w, file);
-  if (s.peer == 0) return -ENOTCONN;
   const long result = raw_syscall(SYS_shutdown, fd, how);
   if (result < 0) return static_cast<int>(result);
   if (how != SHUT_WR) s.shut_read = true;
   if (how != SHUT_RD) {
     s.shut_write = true;
-    state(turn.w, s.peer).peer_shut_write = true;
+    if (s.peer != 0) state(turn.w, s.peer).peer_shut_write = true;
   }
-  dmt::refresh_readiness(turn.w, file, true);
-  dmt::refresh_readiness(turn.w, s.peer, true);
-  // A writer that waits for room has no rise to wait for.
-  dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
-  dmt::signal(turn.w, turn.w.files[s.peer].object, dmt::kAll);
+  for (const std::uint32_t end : {file, s.peer}) {
+    if (end == 0) continue;
+    dmt::refresh_readiness(turn.w, end, true);
+    // A writer that waits for room has no rise to wait for.
+    dmt::signal(turn.w, turn.w.files[end].object, dmt::kAll);
+  }
   return 0;
 }
 
@@ -420,7 +428,9 @@ int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept 
   // The kernel's is larger, as kPipeKernelBytes is.
   const std::uint64_t kernels =
       std::min<std::uint64_t>(4 * size, std::max<std::uint64_t>(size, kMost));
-  raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, std::max<std::uint64_t>(kernels, kPipeKernelBytes));
+  const long set =
+      raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, std::max<std::uint64_t>(kernels, kPipeKernelBytes));
+  if (set < 0) return static_cast<int>(set);
   for (const std::uint32_t end : {file, peer}) {
     if (end == 0) continue;
     turn.w.files[end].stream.size = turn.w.files[end].stream.capacity = size;

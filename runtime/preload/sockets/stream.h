@@ -47,6 +47,8 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
                          const WaitPolicy& policy) noexcept;
 std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
+// The kernel's error of a unix stream was told.
+void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept;
 // What the kernel has moved.
 void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;

@@ -121,6 +121,24 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
   return result;
 }
 
+// bind without a name gives an abstract one of five digits: ours, as the kernel's are by chance.
+// One that is bound keeps its name.
+long bind_to_any(Turn& turn, int fd, sockaddr_un& name, socklen_t& size) noexcept {
+  constexpr std::uint32_t kNames = 1u << 20, kSpread = 2654435761;
+  constexpr int kDigits = 5;
+  name.sun_family = AF_UNIX;
+  size = offsetof(sockaddr_un, sun_path) + 1 + kDigits;
+  auto number = static_cast<std::uint32_t>(dmt::new_object(turn.w, own_slot())) * kSpread;
+  for (std::uint32_t tries = 0; tries < kNames; ++tries, ++number) {
+    for (int i = 0; i < kDigits; ++i) {
+      name.sun_path[kDigits - i] = "0123456789abcdef"[number >> (4 * i) & 15];
+    }
+    const long result = raw_syscall(SYS_bind, fd, &name, size);
+    if (result != -EADDRINUSE) return result;
+  }
+  return -ENOSPC;
+}
+
 // The leader's node connects, whatever lies there on this host.
 int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
   if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
@@ -171,6 +189,13 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
 }
 
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  sockaddr_un any{};
+  if (a != nullptr && n == sizeof a->sa_family && a->sa_family == AF_UNIX) {
+    const long result = bind_to_any(turn, fd, any, n);
+    if (result < 0) return result == -EINVAL ? 0 : static_cast<int>(result);
+    set_name(turn.w.files[file], name_of(turn.w, reinterpret_cast<const sockaddr*>(&any), n));
+    return 0;
+  }
   const long result = raw_syscall(SYS_bind, fd, a, n);
   if (result >= 0 && is_named(a, n)) {
     set_name(turn.w.files[file], note_socket(turn, a, n));
@@ -204,6 +229,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
       return may_be_hosts ? connect_to_host(turn, fd, file, path) : refuse_outside(a);
     }
     const dmt::ListenerState& l = turn.w.files[listener].listener;
+    if ((l.any_address & dmt::kShutRead) != 0) return -ECONNREFUSED;
     if (l.queued <= l.backlog) break;
     if (policy.nonblocking) return -EAGAIN;
     const int error = await_object(turn, fd, file, turn.w.files[listener].object, policy);
@@ -215,9 +241,13 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   const long result = kernel_connect(fd, a, n);
   if (result < 0) return static_cast<int>(result);
   const std::uint32_t served = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
+  const std::uint16_t shut = f.listener.any_address;
   f.kind = FileKind::kUnixStream;
   turn.w.files[served].port = f.port;
   stream::connect_ends(turn.w, file, served, stream::kUnixCapacity);
+  f.stream.shut_read = (shut & dmt::kShutRead) != 0;
+  f.stream.shut_write = (shut & dmt::kShutWrite) != 0;
+  if (shut != 0) dmt::refresh_readiness(turn.w, file, true);
   dmt::ListenerState& l = turn.w.files[listener].listener;
   (l.tail != 0 ? turn.w.files[l.tail].chain : l.head) = served;
   l.tail = served;
@@ -226,11 +256,25 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   return 0;
 }
 
+// As Linux: what is closed stays so when it is connected; a listener takes nobody any more.
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
+  const long result = raw_syscall(SYS_shutdown, fd, how);
+  if (result < 0) return static_cast<int>(result);
+  FileRecord& f = turn.w.files[file];
+  if (how != SHUT_WR) f.listener.any_address |= dmt::kShutRead;
+  if (how != SHUT_RD) f.listener.any_address |= dmt::kShutWrite;
+  dmt::refresh_readiness(turn.w, file, true);
+  dmt::signal(turn.w, f.object, dmt::kAll);
+  return 0;
+}
+
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
+    if ((turn.w.files[file].listener.any_address & dmt::kShutRead) != 0) return -EINVAL;
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }

@@ -21,6 +21,8 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept;
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
 int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept;
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+// Of a socket that is no stream.
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept;
 

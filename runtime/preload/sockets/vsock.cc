@@ -240,6 +240,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   FileRecord& c = turn.w.files[accepted];
   c.nonblocking = (flags & SOCK_NONBLOCK) != 0;
   c.port = f.port;
+  c.connection.told_connected = true;
   show_as(f.port, c.connection);
   inherit_options(file, accepted);
   const VirtualAddress peer = c.connection.peer;

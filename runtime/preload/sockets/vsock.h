@@ -24,6 +24,9 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
 // Of a connection: what it came to, if the server connected it.
 int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
                   socklen_t size) noexcept;
+// Of a listener: AF_UNSPEC ends it.
+int connect_listener(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+                     socklen_t size) noexcept;
 // Waits for what begin_unix_connect() comes to; a nonblocking socket is told EINPROGRESS.
 int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept;
 // What a nonblocking connect came to, told once: an error number.

@@ -5,8 +5,10 @@
 
 #include "dmt/loopback.h"
 #include "dmt/outbound.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
 
 namespace crane::vsock {
@@ -14,6 +16,11 @@ namespace {
 
 bool is_inbound(const dmt::ConnectionState& c) noexcept {
   return !c.loopback && !is_outbound(c.conn);
+}
+
+bool is_unspecified(const struct sockaddr* a, socklen_t size) noexcept {
+  return a != nullptr && size >= sizeof a->sa_family && is_readable(a, size) &&
+         a->sa_family == AF_UNSPEC;
 }
 
 // The address that connect names, as the segment has addresses.
@@ -127,18 +134,29 @@ bool is_elsewhere(const dmt::Layout& w, const VirtualAddress& to) noexcept {
 
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept {
-  if (turn.w.files[file].listener.connect_error != 0) return -take_connect_error(turn.w, file);
+  dmt::ListenerState& own = turn.w.files[file].listener;
+  if ((own.any_address & dmt::kDissolved) != 0) own.connect_error = own.any_address = 0;
+  if (own.connect_error != 0) return -take_connect_error(turn.w, file);
   VirtualAddress to;
-  const int error = destination_of(file, a, size, to);
-  if (error < 0) return error == -EAFNOSUPPORT && a->sa_family == AF_UNSPEC ? 0 : error;
+  if (is_unspecified(a, size)) return 0;
+  if (const int error = destination_of(file, a, size, to); error < 0) return error;
   return is_elsewhere(turn.w, to) ? connect_elsewhere(turn, fd, file, to)
                                   : connect_to_own(turn, fd, file, to);
 }
 
-int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr*,
-                  socklen_t) noexcept {
+int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+                  socklen_t size) noexcept {
+  if (!usock::is_to_host(turn.w.files[file]) && is_unspecified(a, size)) {
+    dmt::disconnect(turn.w, file);
+    return 0;
+  }
   if (is_inbound(turn.w.files[file].connection)) return -EISCONN;
   return await_outcome(turn, fd, file, EALREADY);
+}
+
+int connect_listener(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+                     socklen_t size) noexcept {
+  return is_unspecified(a, size) ? shutdown(turn, fd, file, SHUT_RD) : -EISCONN;
 }
 
 int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept {

@@ -2,6 +2,7 @@
 // Options of virtual sockets: stored or constant, never the host's (DESIGN D15).  They live in the
 // process' own memory, by file and generation: fork copies them, accept inherits them, and after
 // exec they are the defaults again.
+#include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,63 +21,73 @@ struct Known {
   int level, option, initial;
 };
 // Integer options that are stored and given back; their index is their place in Options::values.
+// What is neither done nor without effect on what the server sees is not here: ENOPROTOOPT, as of a
+// kernel without it (SO_ZEROCOPY, whose completions nobody sends; SO_RXQ_OVFL, TCP_SAVE_SYN,
+// SO_ATTACH_FILTER, which promise what is not kept here).
 constexpr Known kKnown[] = {
+    // Done: here, at bind, by poll and by UDP's control messages (dsock.cc).
     {SOL_SOCKET, SO_REUSEADDR, 0},
     {SOL_SOCKET, SO_REUSEPORT, 0},
-    {SOL_SOCKET, SO_KEEPALIVE, 0},
-    {SOL_SOCKET, SO_SNDBUF, 87040},
-    {SOL_SOCKET, SO_RCVBUF, 131072},
     {SOL_SOCKET, SO_BROADCAST, 0},
-    {SOL_SOCKET, SO_OOBINLINE, 0},
-    {SOL_SOCKET, SO_PRIORITY, 0},
-    {SOL_SOCKET, SO_MARK, 0},
     {SOL_SOCKET, SO_TIMESTAMP, 0},
-    {SOL_SOCKET, SO_BUSY_POLL, 0},
-    {SOL_SOCKET, SO_INCOMING_CPU, 0},
-    {SOL_SOCKET, SO_ZEROCOPY, 0},
-    {SOL_SOCKET, SO_DONTROUTE, 0},
     {SOL_SOCKET, SO_TIMESTAMPNS, 0},
-    {SOL_SOCKET, SO_RXQ_OVFL, 0},
-    {IPPROTO_TCP, TCP_NODELAY, 0},
-    {IPPROTO_TCP, TCP_CORK, 0},
-    {IPPROTO_TCP, TCP_MAXSEG, 1448},
-    {IPPROTO_TCP, TCP_DEFER_ACCEPT, 0},
-    {IPPROTO_TCP, TCP_KEEPIDLE, 7200},
-    {IPPROTO_TCP, TCP_KEEPINTVL, 75},
-    {IPPROTO_TCP, TCP_KEEPCNT, 9},
-    {IPPROTO_TCP, TCP_QUICKACK, 1},
-    {IPPROTO_TCP, TCP_FASTOPEN, 0},
-    {IPPROTO_TCP, TCP_USER_TIMEOUT, 0},
-    {IPPROTO_TCP, TCP_LINGER2, 60},
-    {IPPROTO_TCP, TCP_SYNCNT, 6},
-    {IPPROTO_TCP, TCP_WINDOW_CLAMP, 0},
-    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0},
-    {IPPROTO_TCP, TCP_SAVE_SYN, 0},
     {IPPROTO_IPV6, IPV6_V6ONLY, 0},
     {IPPROTO_IPV6, IPV6_RECVPKTINFO, 0},
     {IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 0},
     {IPPROTO_IPV6, IPV6_RECVTCLASS, 0},
-    {IPPROTO_IPV6, IPV6_RECVERR, 0},
-    {IPPROTO_IPV6, IPV6_MTU_DISCOVER, 1},
     {IPPROTO_IPV6, IPV6_TCLASS, 0},
     {IPPROTO_IPV6, IPV6_UNICAST_HOPS, 64},
+    {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1},
     {IPPROTO_IP, IP_TOS, 0},
     {IPPROTO_IP, IP_TTL, 64},
     {IPPROTO_IP, IP_PKTINFO, 0},
     {IPPROTO_IP, IP_RECVTTL, 0},
     {IPPROTO_IP, IP_RECVTOS, 0},
-    {IPPROTO_IP, IP_RECVERR, 0},
+    {IPPROTO_IP, IP_MULTICAST_LOOP, 1},
     {IPPROTO_IP, IP_FREEBIND, 0},
     {IPPROTO_IP, IP_TRANSPARENT, 0},
+    // How bytes become packets, and when packets are sent again: the stream is the same. The
+    // leader's own socket has what its kernel gives it.
+    {IPPROTO_TCP, TCP_NODELAY, 0},
+    {IPPROTO_TCP, TCP_CORK, 0},
+    {IPPROTO_TCP, TCP_MAXSEG, 1448},
+    {IPPROTO_TCP, TCP_QUICKACK, 1},
+    {IPPROTO_TCP, TCP_SYNCNT, 6},
+    {IPPROTO_TCP, TCP_WINDOW_CLAMP, 0},
+    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0},
+    {IPPROTO_TCP, TCP_FASTOPEN, 0},
+    {SOL_SOCKET, SO_PRIORITY, 0},
+    {SOL_SOCKET, SO_MARK, 0},
+    {SOL_SOCKET, SO_BUSY_POLL, 0},
+    {SOL_SOCKET, SO_INCOMING_CPU, 0},
+    {SOL_SOCKET, SO_DONTROUTE, 0},
+    // The sizes of buffers are hints; ours are the same for all sockets.
+    {SOL_SOCKET, SO_SNDBUF, 87040},
+    {SOL_SOCKET, SO_RCVBUF, 131072},
+    // How soon a peer that says nothing is given up: a client that is gone is the leader's to find.
+    {SOL_SOCKET, SO_KEEPALIVE, 0},
+    {IPPROTO_TCP, TCP_KEEPIDLE, 7200},
+    {IPPROTO_TCP, TCP_KEEPINTVL, 75},
+    {IPPROTO_TCP, TCP_KEEPCNT, 9},
+    {IPPROTO_TCP, TCP_USER_TIMEOUT, 0},
+    {IPPROTO_TCP, TCP_LINGER2, 60},
+    // A connection may be accepted before it has bytes: the option's time may have passed.
+    {IPPROTO_TCP, TCP_DEFER_ACCEPT, 0},
+    // Ports are chosen at once: none is ever short.
     {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
+    // TCP's own errors come all the same; UDP refuses them (dsock.cc).
+    {IPPROTO_IP, IP_RECVERR, 0},
+    {IPPROTO_IPV6, IPV6_RECVERR, 0},
+    // No path between own sockets is too narrow, and no datagram leaves.
     {IPPROTO_IP, IP_MTU_DISCOVER, 1},
+    {IPPROTO_IPV6, IPV6_MTU_DISCOVER, 1},
     {IPPROTO_IP, IP_MULTICAST_TTL, 1},
-    {IPPROTO_IP, IP_MULTICAST_LOOP, 1},
-    {IPPROTO_IP, IP_MULTICAST_ALL, 1},
-    {IPPROTO_IP, IP_MULTICAST_IF, 0},
     {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 1},
-    {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1},
+    {IPPROTO_IP, IP_MULTICAST_IF, 0},
     {IPPROTO_IPV6, IPV6_MULTICAST_IF, 0},
+    {IPPROTO_IP, IP_MULTICAST_ALL, 1},
+    // Urgent bytes come in the stream, always.
+    {SOL_SOCKET, SO_OOBINLINE, 0},
 };
 constexpr std::size_t kKnownCount = sizeof kKnown / sizeof kKnown[0];
 
@@ -86,6 +97,7 @@ struct Options {
   std::int64_t receive_timeout_ns, send_timeout_ns;
   std::uint32_t low_water;   // SO_RCVLOWAT where the file does not have it, 0 = not set
   char device[IF_NAMESIZE];  // SO_BINDTODEVICE: reads back, and all interfaces are heard as before
+  bool is_reno;              // TCP_CONGESTION: reads back, of the two that each kernel has
   int values[kKnownCount];
 };
 Options table[dmt::kFilesMax];
@@ -162,6 +174,21 @@ int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
   return give(&info, sizeof info, value, size);
 }
 
+constexpr std::size_t kCongestionBytes = 16;
+constexpr char kCongestion[2][kCongestionBytes] = {"cubic", "reno"};
+
+int set_congestion(Options& o, const void* value, socklen_t size) noexcept {
+  if (size < 1) return -EINVAL;
+  char name[kCongestionBytes] = {};
+  std::memcpy(name, value, std::min<std::size_t>(size, sizeof name - 1));
+  for (const bool is_reno : {false, true}) {
+    if (std::strcmp(name, kCongestion[is_reno ? 1 : 0]) != 0) continue;
+    o.is_reno = is_reno;
+    return 0;
+  }
+  return -ENOENT;
+}
+
 int give_device(const Options& o, void* value, socklen_t* size) noexcept {
   const std::size_t length = o.device[0] == '\0' ? 0 : std::strlen(o.device) + 1;
   if (*size < length) return -EINVAL;
@@ -173,7 +200,9 @@ int get_special(std::uint32_t file, int level, int option, void* value, socklen_
   const FileRecord& f = world->files[file];
   const Options& o = options_of(file);
   if (level == IPPROTO_TCP && option == TCP_INFO) return give_tcp_info(f, value, size);
-  if (level == IPPROTO_TCP && option == TCP_CONGESTION) return give("cubic", 6, value, size);
+  if (level == IPPROTO_TCP && option == TCP_CONGESTION) {
+    return give(kCongestion[o.is_reno ? 1 : 0], kCongestionBytes, value, size);
+  }
   if (level != SOL_SOCKET) return -ENOPROTOOPT;
   switch (option) {
     case SO_ERROR:
@@ -237,7 +266,7 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
                 socklen_t size) noexcept {
   Options& o = own_options_of(file);
   FileRecord& f = turn.w.files[file];
-  if (level == IPPROTO_TCP && option == TCP_CONGESTION) return 0;
+  if (level == IPPROTO_TCP && option == TCP_CONGESTION) return set_congestion(o, value, size);
   if (level != SOL_SOCKET) return -ENOPROTOOPT;
   switch (option) {
     case SO_LINGER:
@@ -259,9 +288,8 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
       dmt::refresh_readiness(turn.w, file, false);
       return 0;
     }
-    case SO_ATTACH_FILTER:
     case SO_DETACH_FILTER:
-      return 0;
+      return -ENOENT;
     default:
       return -ENOPROTOOPT;
   }
@@ -280,6 +308,13 @@ bool is_allowed(int level, int option, int number) noexcept {
     default:
       return true;
   }
+}
+
+bool administers_network() noexcept {
+  struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (raw_syscall(SYS_capget, &head, data) < 0) return false;
+  return (data[0].effective & (1u << CAP_NET_ADMIN)) != 0;
 }
 
 bool is_bound(std::uint32_t file) noexcept {
@@ -311,6 +346,10 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
                socklen_t size) noexcept {
   if (value == nullptr && size > 0) return -EFAULT;
   if (const int error = refuse_to_host(file, level, option); error < 0) return error;
+  if (level == SOL_SOCKET && (option == SO_SNDBUFFORCE || option == SO_RCVBUFFORCE)) {
+    if (!administers_network()) return -EPERM;
+    option = option == SO_SNDBUFFORCE ? SO_SNDBUF : SO_RCVBUF;
+  }
   const std::size_t known = find(level, option);
   if (known == kUnknown) return set_special(turn, file, level, option, value, size);
   int number = 0;

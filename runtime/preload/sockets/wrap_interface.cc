@@ -210,6 +210,10 @@ struct Listed {
 struct AddressList {
   Listed listed[2 * std::size(kAll)];
   struct sockaddr_ll stations[std::size(kAll)];
+  // ::1 of the loopback.
+  struct ifaddrs six;
+  char six_name[IFNAMSIZ];
+  struct sockaddr_in6 six_address, six_mask;
 };
 struct NameList {
   struct if_nameindex entries[std::size(kAll) + 1];
@@ -247,7 +251,8 @@ int getifaddrs(struct ifaddrs** list) {
   constexpr std::size_t n = std::size(kAll);
   auto* const made = make_list<AddressList>();
   if (made == nullptr) return -1;
-  auto& [listed, stations] = *made;
+  auto& listed = made->listed;
+  auto& stations = made->stations;
   for (std::size_t at = 0; at < n; ++at) {
     const interfaces::Interface& i = kAll[at];
     struct sockaddr_ll& station = stations[at];
@@ -269,6 +274,16 @@ int getifaddrs(struct ifaddrs** list) {
         (i.flags & IFF_BROADCAST) != 0 ? as_address(&l.broadcast) : as_address(&l.address);
   }
   for (std::size_t at = 0; at + 1 < 2 * n; ++at) listed[at].entry.ifa_next = &listed[at + 1].entry;
+  listed[2 * n - 1].entry.ifa_next = &made->six;
+  made->six = listed[0].entry;
+  made->six.ifa_next = nullptr;
+  made->six.ifa_name = made->six_name;
+  interfaces::put_name(kAll[0], made->six_name);
+  made->six.ifa_addr = made->six.ifa_dstaddr = as_address(&made->six_address);
+  made->six.ifa_netmask = as_address(&made->six_mask);
+  made->six_address.sin6_family = made->six_mask.sin6_family = AF_INET6;
+  made->six_address.sin6_addr.s6_addr[15] = 1;
+  std::memset(&made->six_mask.sin6_addr, 0xff, sizeof made->six_mask.sin6_addr);
   *list = &listed[0].entry;
   return 0;
 }

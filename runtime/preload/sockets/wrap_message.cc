@@ -36,6 +36,25 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   return ops_of(turn, file).socket->send(turn, fd, file, m, flags);
 }
 
+// SO_ERROR of a socket that has one, or null.
+std::int32_t* pending_error(int fd) noexcept {
+  FileRecord* const f = bound_record(fd);
+  if (f == nullptr) return nullptr;
+  if (f->kind == FileKind::kConnection) return &f->connection.socket_error;
+  return f->kind == FileKind::kDatagram ? &f->datagram.error : nullptr;
+}
+
+// Of a series of messages: an error that waits comes before all of them, and the next call tells
+// the one that ends them.
+int exchange_error(dmt::Layout& w, int fd, int error) noexcept {
+  std::int32_t* const pending = pending_error(fd);
+  if (pending == nullptr || *pending == error) return 0;
+  const int before = *pending;
+  *pending = error;
+  dmt::refresh_readiness(w, bound_file(fd), false);
+  return before;
+}
+
 // One buffer; the fast way for connections.
 ssize_t receive_buffer(Turn& turn, int fd, void* b, std::size_t n, int flags, struct sockaddr* a,
                        socklen_t* an) noexcept {
@@ -95,6 +114,11 @@ int recvmmsg(int fd, struct mmsghdr* m, unsigned n, int flags, struct timespec* 
   Turn turn(Op::recvmmsg, Turn::kCancellationPoint);
   // Linux looks at the time between messages only, and none of ours takes any.
   if (t != nullptr && !is_positive(*t)) return finish_int(turn, -EINVAL);
+  if ((flags & MSG_ERRQUEUE) == 0) {
+    if (const int error = exchange_error(turn.w, fd, 0); error != 0) {
+      return finish_int(turn, -error);
+    }
+  }
   unsigned done = 0;
   for (; done < n; ++done) {
     const bool first = done == 0;
@@ -102,9 +126,11 @@ int recvmmsg(int fd, struct mmsghdr* m, unsigned n, int flags, struct timespec* 
     const ssize_t got =
         receive_message(turn, fd, m[done].msg_hdr, (flags & ~MSG_WAITFORONE) | more);
     if (got < 0 && first) return finish_int(turn, got);
-    if (got < 0) break;
+    if (got < 0) {
+      if (got != -EAGAIN) exchange_error(turn.w, fd, static_cast<int>(-got));
+      break;
+    }
     m[done].msg_len = static_cast<unsigned>(got);
-    if (got == 0) break;
   }
   return finish_int(turn, done);
 }

@@ -148,5 +148,7 @@ inline void let_ending_thread_go() noexcept {
 void release_robust_mutexes(std::uint32_t thread_id) noexcept;
 // All threads of this process, before it ends.  REQUIRES the turn.
 void release_robust_mutexes_of_process() noexcept;
+// Before exec, at which the kernel releases them: their waiters look again at their next turn.
+void wake_waiters_of_robust_mutexes() noexcept;
 
 }  // namespace crane

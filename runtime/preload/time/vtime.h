@@ -37,17 +37,20 @@ inline std::int64_t to_ns(const struct timespec& t) noexcept {
   }
   return saturating_add(ns, t.tv_nsec);
 }
+// The part below a second is never negative, also of a time before 1970.
 inline struct timespec to_timespec(std::int64_t ns) noexcept {
   struct timespec t;
   t.tv_sec = ns / kNsPerSecond;
   t.tv_nsec = ns % kNsPerSecond;
+  if (t.tv_nsec < 0) {
+    --t.tv_sec;
+    t.tv_nsec += kNsPerSecond;
+  }
   return t;
 }
 inline struct timeval to_timeval(std::int64_t ns) noexcept {
-  struct timeval t;
-  t.tv_sec = ns / kNsPerSecond;
-  t.tv_usec = ns % kNsPerSecond / 1000;
-  return t;
+  const struct timespec t = to_timespec(ns);
+  return {t.tv_sec, t.tv_nsec / 1000};
 }
 
 // REQUIRES the turn: the virtual monotonic deadline `ns` from now; never kNoDeadline.

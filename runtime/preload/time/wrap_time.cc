@@ -34,30 +34,51 @@ bool is_cpu_clock(clockid_t c) noexcept {
 }
 
 // The kernel's numbers of other processes' and threads' CPU clocks.
-constexpr int kClockOfThread = 4, kClockScheduled = 2, kClockBits = 3;
+constexpr int kClockOfThread = 4, kClockScheduled = 2, kClockKinds = 3, kClockBits = 3;
 constexpr clockid_t cpu_clock_of(std::uint32_t id, int kind) noexcept {
   return static_cast<clockid_t>((~id << kClockBits) | static_cast<unsigned>(kind));
 }
 
-// Reads a processor clock (dmt/posix_timers.h), which moves by every reading; negative: no such
-// clock.
+// Whose time a processor clock counts (dmt/posix_timers.h): a thread's, or a process'; neither: no
+// such clock.
+struct Counted {
+  std::uint16_t slot = dmt::kNone;
+  std::uint16_t process = dmt::kNoProcess;
+
+  bool is_there() const noexcept { return slot != dmt::kNone || process != dmt::kNoProcess; }
+};
+
+// REQUIRES the turn.
+Counted counted_by(const dmt::Layout& w, clockid_t c) noexcept {
+  if (c == CLOCK_PROCESS_CPUTIME_ID) return {.process = self.process};
+  if (c == CLOCK_THREAD_CPUTIME_ID) return {.slot = self.slot};
+  if ((c & kClockKinds) == kClockKinds) return {};
+  const auto id = static_cast<std::uint32_t>(~(c >> kClockBits));
+  if ((c & kClockOfThread) == 0) {
+    return {.process = id == 0 ? self.process : dmt::find_process(w, id)};
+  }
+  const ThreadEntry* entry = find_thread_by_id(id);
+  return {.slot = entry == nullptr ? dmt::kNone : entry->slot};
+}
+
+// Reads a processor clock, which moves by every reading; negative: no such clock.
 std::int64_t read_cpu_clock(clockid_t c) noexcept {
   Turn turn(Op::clock_gettime);
   dmt::Layout& w = turn.w;
-  if (c == CLOCK_PROCESS_CPUTIME_ID || c == CLOCK_THREAD_CPUTIME_ID) {
-    dmt::use_processor(w, self.slot, 1);
-    return c == CLOCK_THREAD_CPUTIME_ID ? w.slots[self.slot].cpu_ns
-                                        : w.processes[self.process].cpu_ns;
+  const Counted counted = counted_by(w, c);
+  if (!counted.is_there()) return -1;
+  if (counted.slot != dmt::kNone) {
+    dmt::use_processor(w, counted.slot, 1);
+    return w.slots[counted.slot].cpu_ns;
   }
-  const auto id = static_cast<std::uint32_t>(~(c >> kClockBits));
-  if ((c & kClockOfThread) != 0) {
-    const ThreadEntry* entry = find_thread_by_id(id);
-    if (entry == nullptr) return -1;
-    dmt::use_processor(w, entry->slot, 1);
-    return w.slots[entry->slot].cpu_ns;
-  }
-  const std::uint16_t process = id == 0 ? self.process : dmt::find_process(w, id);
-  return process == dmt::kNoProcess ? -1 : w.processes[process].cpu_ns;
+  if (c == CLOCK_PROCESS_CPUTIME_ID) dmt::use_processor(w, self.slot, 1);
+  return w.processes[counted.process].cpu_ns;
+}
+
+bool is_clock(clockid_t c) noexcept {
+  if (c >= 0) return is_wall_clock(c) || is_monotonic_clock(c) || is_cpu_clock(c);
+  Turn turn(Op::clock_getres);
+  return counted_by(turn.w, c).is_there();
 }
 
 std::int64_t cpu_now() noexcept { return read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID); }
@@ -112,7 +133,7 @@ int clock_gettime(clockid_t c, struct timespec* t) {
 }
 
 int clock_getres(clockid_t c, struct timespec* t) {
-  if (!is_wall_clock(c) && !is_monotonic_clock(c) && !is_cpu_clock(c)) return fail(EINVAL);
+  if (!is_clock(c)) return fail(EINVAL);
   const bool coarse = c == CLOCK_REALTIME_COARSE || c == CLOCK_MONOTONIC_COARSE;
   if (t != nullptr) *t = {0, coarse ? kCoarseNs : 1};
   return 0;

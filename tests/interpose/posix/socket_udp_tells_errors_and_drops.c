@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP_RECVERR, SO_RXQ_OVFL and SO_TIMESTAMPNS read back as set, and the error queue is empty at
-// first.
+// IP_RECVERR, SO_RXQ_OVFL and SO_TIMESTAMPNS read back as set where the system has them, and the
+// error queue is empty at first.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -10,9 +10,10 @@
 static void back(int s, int level, int option) {
   int v = -1, on = 1;
   socklen_t n = sizeof v;
-  CHECK_EQUAL(getsockopt(s, level, option, &v, &n), 0);
-  CHECK_EQUAL(v, 0);
-  CHECK_EQUAL(setsockopt(s, level, option, &on, sizeof on), 0);
+  if (setsockopt(s, level, option, &on, sizeof on) < 0) {
+    CHECK(errno == ENOPROTOOPT && option != SO_TIMESTAMPNS);
+    return;
+  }
   n = sizeof v;
   CHECK_EQUAL(getsockopt(s, level, option, &v, &n), 0);
   CHECK_EQUAL(v, 1);

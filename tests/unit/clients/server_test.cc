@@ -250,6 +250,27 @@ TEST_CASE("bytes and a FIN that come together are both read", "[proxy]") {
   REQUIRE(f.log.types() == "connect data shutdown");
 }
 
+TEST_CASE("an urgent byte is read at its place in the stream", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  REQUIRE(::send(client, "ab", 2, 0) == 2);
+  REQUIRE(::send(client, "!", 1, MSG_OOB) == 1);
+  REQUIRE(::send(client, "c", 1, 0) == 1);
+  ::shutdown(client, SHUT_WR);
+  std::string read;
+  std::size_t seen = 0;
+  REQUIRE(f.until([&] {
+    for (; seen < f.log.taken.size(); ++seen) {
+      const Taken& entry = f.log.taken[seen];
+      if (entry.type == EntryType::kShutdown) return true;
+      if (entry.type == EntryType::kData) read += entry.data();
+    }
+    return false;
+  }));
+  REQUIRE(read == "ab!c");
+}
+
 TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {
   Fixture f;
   f.serve();

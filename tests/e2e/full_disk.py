@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers whose file system is full say what they say natively, and keep what they acknowledged.
+
+Each one runs with its clients in one shell on a tmpfs of a few megabytes, natively and under
+crane-solo, both in a mount namespace of their own. What clients are told and what is on the disk
+afterwards must be the same; when there is room again the server starts, and has every write that
+it acknowledged, and none that it refused.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import _harness as h
+
+LIMIT = 150  # seconds for one run
+# Each script has $place, the full file system, and $work, where there is room, as $1 and $2; it
+# prints what clients saw.  $place/fill makes room when it is removed.
+HEAD = """
+place=$1 work=$2
+await() { until "$@" >/dev/null 2>&1; do kill -0 $pid || exit 1; done; }
+"""
+REDIS = HEAD + """
+serve() {
+  redis-server --port PORT --dir $place --appendonly yes --appendfsync always --save '' \
+    --logfile $work/log & pid=$!
+  await redis-cli -p PORT ping
+}
+serve
+value=$(head -c 8000 /dev/zero | tr '\\0' x)
+for i in $(seq 1 1000); do
+  answer=$(redis-cli -p PORT set key$i $value 2>&1)
+  [ "$answer" = OK ] || break
+  last=$i
+done
+wait $pid; status=$?
+echo "acknowledged $last; $answer; ended $status"
+grep -o "Can't recover.*" $work/log
+rm $place/fill
+serve
+echo "kept $(redis-cli -p PORT dbsize); the last has $(redis-cli -p PORT strlen key$last)"
+redis-cli -p PORT shutdown nosave
+wait $pid; echo "ended $?"
+"""
+SQLITE = HEAD + """
+cd $place
+sqlite3 db 'pragma journal_mode=wal; create table t(n integer primary key, v blob)'
+for i in $(seq 1 2000); do
+  answer=$(sqlite3 db "insert into t values($i, zeroblob(9000))" 2>&1) || break
+  last=$i
+done
+echo "acknowledged $last; $answer"
+rm fill
+echo "kept $(sqlite3 db 'select max(n) from t'); $(sqlite3 db 'pragma integrity_check')"
+"""
+NGINX = HEAD + """
+cat > $work/conf <<END
+daemon off; master_process off; pid $work/pid; error_log $work/log; events {}
+http {
+  access_log $place/access;
+  client_body_temp_path $work/t; proxy_temp_path $work/t; fastcgi_temp_path $work/t;
+  uwsgi_temp_path $work/t; scgi_temp_path $work/t;
+  server { listen 127.0.0.1:PORT; location / { return 204; } }
+}
+END
+nginx -c $work/conf & pid=$!
+await curl -s http://127.0.0.1:PORT/
+for i in $(seq 1000 3000); do echo "http://127.0.0.1:PORT/$(printf %0900d $i)"; done > $work/urls
+xargs curl -s -w '%{http_code}\\n' < $work/urls | sort | uniq -c
+echo "lines $(wc -l < $place/access), bytes $(wc -c < $place/access)"
+kill $pid; wait $pid; echo "ended $?"
+"""
+SHELL = HEAD + """
+cd $place
+for i in $(seq 1 2000); do
+  { head -c 5000 /dev/zero | tr '\\0' $((i % 10)); } 2>/dev/null >> lines || break
+  last=$i
+done
+echo "wrote $last; there are $(wc -c < lines)"
+seq 1 1000000 > more; echo "seq $?"
+cp lines copy; echo "cp $?"
+sort lines -o sorted; echo "sort $?"
+echo few > $work/few
+curl -s -o few file://$work/few; echo "curl $?"
+python3 -c 'f = open("of_python", "w"); f.write("x" * 5000); f.close()'; echo "python $?"
+perl -e 'open(F, ">of_perl"); print F "x" x 5000; close(F) or die "$!\\n"'; echo "perl $?"
+awk 'BEGIN { print "x" > "of_awk"; exit close("of_awk") != 0 }'; echo "awk $?"
+"""
+POSTGRESQL = HEAD + """
+ask() { psql -h $work -p PORT -U u -d postgres -Atqc "$1" 2>&1; }
+serve() {
+  BIN/postgres -D $place/data -k $work -p PORT -c listen_addresses= 2>> $work/log & pid=$!
+  await ask 'select 1'
+}
+serve
+ask 'create table t(n int primary key, v bytea)'
+ask 'alter table t alter v set storage external'
+for i in $(seq 1 300); do
+  answer=$(ask "insert into t values($i, decode(repeat('00', 60000), 'hex'))") || break
+  last=$i
+done
+echo "$answer" | sed 's/"base[^"]*"/a file/; s/"pg_wal[^"]*"/a file/; s/wrote only.*//' | head -1
+rm $place/fill
+[ "$(ask 'select max(n) from t')" = $last ] || echo "lost: $last"
+ask "insert into t values(1000, '')"
+kill -INT $pid; wait $pid; echo "ended $?"
+serve
+[ "$(ask 'select max(n) from t where n < 1000')" = $last ] || echo "lost: $last"
+[ $(ask 'select count(*) from t') = $((last + 1)) ] && echo "all are there"
+kill -INT $pid; wait $pid; echo "ended $?"
+"""
+
+
+class Place:
+    """Where one run has its full file system."""
+
+    def __init__(self, scenario, name, kilobytes, room, user=None, before=":"):
+        self.work = scenario.work / name
+        self.work.mkdir()
+        self.work.chmod(0o777)
+        self.place = self.work / "place"
+        self.place.mkdir()
+        self.kilobytes, self.room, self.user, self.before = kilobytes, room, user, before
+
+    def command(self, runner, script):
+        words = ["sh", str(script), str(self.place), str(self.work)]
+        if self.user:
+            words = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}",
+                     "--clear-groups", *words]
+        mount = f"""set -e
+mount -t tmpfs -o size={self.kilobytes}k,mode=777 none {self.place}
+{self.before.format(place=self.place)}
+free=$(df -k --output=avail {self.place} | tail -1)
+head -c $(((free - {self.room}) * 1024)) /dev/zero > {self.place}/fill
+exec "$@" """
+        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+                "--propagation", "private", "sh", "-c", mount, "sh", *runner, *words]
+
+
+def run(place, runner, script):
+    """What it printed, and its standard error."""
+    done = subprocess.run(place.command(runner, script), capture_output=True, text=True,
+                          errors="replace", timeout=LIMIT, check=False, stdin=subprocess.DEVNULL)
+    return f"{done.stdout}status {done.returncode}\n", done.stderr
+
+
+def compare(scenario, name, text, kilobytes, room, **more):
+    script = scenario.work / f"{name}.sh"
+    script.write_text(text.replace("PORT", str(h.free_port())))
+    script.chmod(0o644)
+    solo = [str(scenario.out / "crane-solo")]
+    runs = {"natively": [], "serial": [*solo, "--"], "perturbed": [*solo, "--perturb", "7", "--"]}
+    said = {}
+    for mode, runner in runs.items():
+        said[mode], errors = run(Place(scenario, f"{name}-{mode}", kilobytes, room, **more), runner,
+                                 script)
+        scenario.check(said[mode] == said["natively"], f"{name}, {mode}: as natively",
+                       f"{said['natively']}---\n{said[mode]}{errors[-2000:]}")
+    for line in said["natively"].splitlines():
+        scenario.say(f"    {line}")
+    numbers = dict(re.findall(r"^(acknowledged|kept) (\d+)", said["natively"], re.M))
+    scenario.check(len(set(numbers.values())) <= 1, f"{name}: nothing acknowledged is lost",
+                   said["natively"])
+
+
+def postgresql(scenario):
+    bins = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not bins or not shutil.which("psql"):
+        scenario.say("no PostgreSQL here: not asked")
+        return
+    folder = bins[-1].parent
+    become = "setpriv --reuid=postgres --regid=postgres --clear-groups"
+    compare(scenario, "postgresql", POSTGRESQL.replace("BIN", str(folder)), 48 << 10, 6 << 10,
+            user="postgres",
+            before=f"{become} {folder}/initdb -D {{place}}/data -U u -A trust --wal-segsize=1"
+                   " >/dev/null")
+
+
+def body(scenario):
+    h.need("redis-server", "redis-cli", "nginx", "curl", "sqlite3", "unshare", "setpriv")
+    if os.geteuid() != 0:
+        raise h.CannotRun("mounts need root")
+    compare(scenario, "shell", SHELL, 4 << 10, 2 << 10)
+    compare(scenario, "sqlite", SQLITE, 4 << 10, 2 << 10)
+    compare(scenario, "redis", REDIS, 4 << 10, 2 << 10)
+    compare(scenario, "nginx", NGINX, 4 << 10, 1 << 10)
+    postgresql(scenario)
+
+
+if __name__ == "__main__":
+    h.tell("full_disk", body)
