@@ -23,6 +23,11 @@ namespace crane::dmt {
 inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2, kOnlyIpv6 = 4;
 // .. and the port is Crane's choice, not the server's.
 inline constexpr std::uint16_t kChosenPort = 8;
+// .. and only clients of the loopback interface are heard (SO_BINDTODEVICE).
+inline constexpr std::uint16_t kLoopbackDevice = 16;
+
+// Where a listener's clients come.
+ListenPlace place_of(const ListenerState& listener) noexcept;
 
 // Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
 // listener has the port and the address, unless both are of SO_REUSEPORT.

@@ -12,9 +12,14 @@
 
 namespace crane::proxy {
 
-Listener::Listener(Proxy& owner, std::uint16_t server_port, int fd, int backlog, event_base* base,
+Listener::Listener(Proxy& owner, Place server_place, int fd, int backlog, event_base* base,
                    event_callback_fn on_accept)
-    : proxy(&owner), port(server_port), fd_(fd), backlog_(backlog), host_port_(local_of(fd).port) {
+    : proxy(&owner),
+      port(server_place.port),
+      address(std::move(server_place.address)),
+      fd_(fd),
+      backlog_(backlog),
+      host_port_(local_of(fd).port) {
   // Inherited by what is accepted.
   const int on = 1;
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

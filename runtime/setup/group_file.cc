@@ -496,9 +496,7 @@ std::string to_toml(const GroupFile& f) {
   if (!f.shared_binds.empty()) server.insert("shared_binds", list(f.shared_binds));
   if (!f.env.empty()) server.insert("env", table_of(f.env));
   std::vector<std::string> publish;
-  for (const auto& [ours, theirs] : f.publish) {
-    publish.push_back(std::to_string(ours) + ":" + std::to_string(theirs));
-  }
+  for (const Published& port : f.publish) publish.push_back(text(port));
   toml::table clients{{"on_follower", f.forward ? "forward" : "refuse"},
                       {"listen", f.listen_any ? "any" : "clients"},
                       {"publish", list(publish)}};
