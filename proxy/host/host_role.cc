@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "dmt/base/ipv4_prefix.h"
+#include "runtime/setup/host_address.h"
 #include "runtime/setup/service_manager.h"
 
 namespace crane::node {
@@ -36,7 +37,14 @@ HostRole::~HostRole() {
 bool HostRole::open() {
   proxy_.set_strangers(*this);
   if (file_.virtual_ip.empty()) return true;
-  const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
+  if (const Outcome own = setup::check_virtual_ip(file_.virtual_ip); !own) {
+    owner_.fail(ExitStatus::kNoListener, own.error().text);
+    return false;
+  }
+  const auto virtual_ip = parse_ipv4_prefix(file_.virtual_ip);
+  const bool left =
+      virtual_ip && setup::owner_of_address(virtual_ip->number) == setup::AddressOwner::kCrane;
+  const Outcome opened = address_.open(file_.virtual_ip, file_.interface, left);
   if (opened.ok()) {
     if (address_.fd() >= 0) {
       heard_ = ::event_new(::event_get_base(announce_), address_.fd(), EV_READ | EV_PERSIST,

@@ -311,6 +311,13 @@ void read_clients(Section s, GroupFile& f) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
             "leave listen out: the address comes and goes");
   }
+  const auto moves = parse_ipv4_prefix(f.virtual_ip);
+  if (moves && std::any_of(f.replicas.begin(), f.replicas.end(), [&moves](const auto& replica) {
+        return replica.address == moves->address || replica.clients == moves->address;
+      })) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is the address of a replica's host itself",
+            "choose an address that no host has");
+  }
   if (f.virtual_ip.empty() != f.interface.empty()) {
     s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
   }
