@@ -137,6 +137,8 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
     replica.asks_to_listen.push_back(asked);
     return;
   }
+  // One of a server's addresses was refused, and that ended the group: the others come too late.
+  if (supervisor_.stopping() && listeners_.sockets().count(key) == 0) return;
   int fd = -1;
   bool fresh = false;
   const bool for_bind = asked.flag("bind");
