@@ -273,7 +273,8 @@ link = $(Q)$(CXX) $(OPT) -pthread $(filter %.o,$^) -Wl,--start-group $(filter %.
 # The export list comes from the same table as the wrappers, so they cannot drift apart. The
 # public hints (crane_*) are C functions; C++ names never start that way.
 $(OUT)/libcrane.map: runtime/preload/core/interposed.def \
-    runtime/preload/core/interposed_hosts.def runtime/preload/core/interposed_terminals.def
+    runtime/preload/core/interposed_hosts.def runtime/preload/core/interposed_terminals.def \
+    runtime/preload/core/interposed_machine.def
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q){ echo '{ global: crane_*;'; \

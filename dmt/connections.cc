@@ -55,6 +55,27 @@ std::uint64_t send_limit(const Layout& w, const ConnectionState& c) noexcept {
   return c.loopback ? loopback_limit(w) : w.header.configuration.send_buffer;
 }
 
+constexpr std::uint16_t kPlaceBits = kWildcardAddress | kOnlyIpv6 | kLoopbackDevice;
+
+bool same_place(const ListenerState& a, const ListenerState& b) noexcept {
+  if (a.bound.port != b.bound.port || a.bound.family != b.bound.family) return false;
+  return same_ip(a.bound, b.bound) && ((a.any_address ^ b.any_address) & kPlaceBits) == 0;
+}
+
+// Another listener than `file` is where that is.
+bool is_shared(const Layout& w, std::uint32_t file) noexcept {
+  for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
+    if (f != file && same_place(w.files[f].listener, w.files[file].listener)) return true;
+  }
+  return false;
+}
+
+void emit_place(Layout& w, OutputType type, std::uint32_t file, std::uint64_t argument) noexcept {
+  const ListenPlace place = place_of(w.files[file].listener);
+  emit(w, type, place.bound.port, argument, reinterpret_cast<const std::byte*>(&place),
+       sizeof place);
+}
+
 bool listens_on(const Layout& w, std::uint16_t port) noexcept {
   for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
     if (w.files[f].listener.port == port) return true;
@@ -183,11 +204,19 @@ bool may_listen(const Layout& w, std::uint32_t file) noexcept {
   return true;
 }
 
+ListenPlace place_of(const ListenerState& listener) noexcept {
+  ListenPlace place{};
+  place.bound = listener.bound;
+  place.only_ipv6 = (listener.any_address & kOnlyIpv6) != 0;
+  place.loopback_device = (listener.any_address & kLoopbackDevice) != 0;
+  return place;
+}
+
 std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file) noexcept {
   ListenerState& l = w.files[file].listener;
   if (!w.scheduler.served || listens_on(w, l.bound.port)) return 0;
   l.question = new_object(w, me);
-  emit(w, OutputType::kPortWanted, l.bound.port, l.question, nullptr, 0);
+  emit_place(w, OutputType::kPortWanted, file, l.question);
   return l.question;
 }
 
@@ -200,14 +229,13 @@ bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexc
   }
   CRANE_ASSERT(f.kind == FileKind::kSocket);
   if (!may_listen(w, file)) return false;
-  const bool first = !listens_on(w, f.listener.bound.port);
   f.kind = FileKind::kListener;
   f.listener.port = f.listener.bound.port;
   f.listener.backlog = wanted;
   f.listener.next = w.scheduler.listeners;
   w.scheduler.listeners = file;
   refresh_readiness(w, file, false);
-  if (first) emit(w, OutputType::kListen, f.listener.port, wanted, nullptr, 0);
+  if (!is_shared(w, file)) emit_place(w, OutputType::kListen, file, wanted);
   return true;
 }
 
@@ -354,7 +382,7 @@ void close_listener(Layout& w, std::uint32_t file) noexcept {
     at = &w.files[*at].listener.next;
   }
   *at = l.next;
-  if (!listens_on(w, l.port)) emit(w, OutputType::kUnlisten, l.port, 0, nullptr, 0);
+  if (!is_shared(w, file)) emit_place(w, OutputType::kUnlisten, file, 0);
 }
 
 // --- admission's side ---------------------------------------------------------------------------

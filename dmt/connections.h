@@ -27,6 +27,11 @@ inline constexpr std::uint16_t kChosenPort = 8;
 inline constexpr std::uint16_t kDissolved = 64;
 // Of a unix socket that is no stream yet: what shutdown has closed.
 inline constexpr std::uint16_t kShutRead = 16, kShutWrite = 32;
+// .. and only clients of the loopback interface are heard (SO_BINDTODEVICE).
+inline constexpr std::uint16_t kLoopbackDevice = 128;
+
+// Where a listener's clients come.
+ListenPlace place_of(const ListenerState& listener) noexcept;
 
 // Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
 // listener has the port and the address, unless both are of SO_REUSEPORT.

@@ -12,7 +12,7 @@ namespace crane::dmt {
 
 struct ListenerState {
   std::uint16_t port;
-  std::uint16_t any_address;  // bound to the wildcard
+  std::uint16_t any_address;  // bits: kWildcardAddress and its like
   std::uint32_t backlog;
   std::uint32_t queued;
   std::uint32_t head, tail;  // files (connections, or unix streams) linked by `chain`

@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 21;
+inline constexpr std::uint32_t kLayoutVersion = 22;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 

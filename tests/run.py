@@ -198,7 +198,8 @@ class Runner:
                     continue
                 command += ["runtime/preload/core/interposed.def",
                             "runtime/preload/core/interposed_hosts.def",
-                            "runtime/preload/core/interposed_terminals.def", str(library)]
+                            "runtime/preload/core/interposed_terminals.def",
+                            "runtime/preload/core/interposed_machine.def", str(library)]
             programs.append((f"lint/{script.stem}", command, 60))
         return programs
 

@@ -14,6 +14,9 @@
 
 namespace crane {
 
+// The mark of an address that Crane has added (IFA_PROTO, Linux 5.18); 1 to 3 are the kernel's.
+inline constexpr std::uint8_t kAddedByCrane = 0xc7;
+
 struct Ipv4Prefix {
   std::string address;       // 192.0.2.9
   std::uint32_t number = 0;  // the same, network order

@@ -16,8 +16,8 @@ enum class OutputType : std::uint8_t {
   kBytes = 1,      // bytes the server wrote to `conn` follow the header
   kShutdown = 2,   // the server shut down writing on `conn`: FIN after what was written
   kClose = 3,      // the server's last reference to `conn` is gone; argument 1 = RST (unread input)
-  kListen = 4,     // the server listens on port `conn`; argument = backlog
-  kUnlisten = 5,   // the server stopped listening on port `conn`; argument 1 = it is restarted
+  kListen = 4,     // the server listens on port `conn`; argument = backlog; ListenPlace follows
+  kUnlisten = 5,   // it does so no longer; argument 1 = it is restarted; ListenPlace follows
   kConsumed = 6,   // the server read `argument` bytes of `conn` in all (the proxy's receive window)
   kRefused = 7,    // CONNECT `conn` found no listener or a full backlog: reset the client (rule 21)
   kExit = 8,       // the server's main process ended; argument = wait status, `conn` = how many of
@@ -25,7 +25,8 @@ enum class OutputType : std::uint8_t {
   kSpawn = 9,      // a process was created; argument = its pid inside the container
   kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
   kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)
-  kPortWanted = 12,  // a bind waits: can the server have port `conn`? argument = the question
+  kPortWanted = 12,  // a bind waits: can the server have port `conn`? argument = the question;
+                     // ListenPlace follows
   kConnect = 13,     // the server opens connection `conn`; OutboundRequest follows
   kResolve = 14,     // the server asks for a name, by request `conn`; NameRequest follows
 };
@@ -38,6 +39,16 @@ struct OutputHeader {
   std::uint64_t clock;     // logical clock of the turn that wrote it
 };
 static_assert(sizeof(OutputHeader) == 32);
+
+// Where the server listens, at a port of its own.  Several listeners may share one (SO_REUSEPORT):
+// kListen tells of the first, kUnlisten of the last.
+struct ListenPlace {
+  VirtualAddress bound;
+  bool only_ipv6;        // not also IPv4, at the wildcard of IPv6
+  bool loopback_device;  // clients of the loopback interface alone
+  std::uint8_t padding[6];
+};
+static_assert(sizeof(ListenPlace) == 32);
 
 // Every kConnect has one kClose, also when the connection was refused.  A peer of AF_UNIX is a
 // socket of the host: its path, at most kSocketPathBytes, follows, and has no 0 at its end.

@@ -40,6 +40,38 @@ std::string text(const VirtualAddress& address) {
                                     : fmt::format("{}:{}", ip, address.port);
 }
 
+ListenPlace listen_place(Pieces pieces) noexcept {
+  ListenPlace place{};
+  if (!pieces.empty() && pieces[0].size() == sizeof place)
+    std::memcpy(&place, pieces[0].data(), sizeof place);
+  return place;
+}
+
+Place place_of(const ListenPlace& place) {
+  constexpr std::uint8_t kOwnAddress[] = {192, 0, 2, 1};  // of eth0, as servers see it
+  const VirtualAddress& bound = place.bound;
+  const bool is_ipv6 = bound.family == AF_INET6;
+  const bool is_own = !is_ipv6 && std::memcmp(bound.ip, kOwnAddress, sizeof kOwnAddress) == 0;
+  std::string address;
+  if (!is_wildcard(bound) && !is_own) {
+    char ip[INET6_ADDRSTRLEN] = "";
+    ::inet_ntop(bound.family, bound.ip, ip, sizeof ip);
+    address = ip;
+  } else if (!is_ipv6) {
+    address = place::kIpv4;
+  } else {
+    address = place.only_ipv6 ? place::kIpv6 : place::kBoth;
+  }
+  if (place.loopback_device) address += place::kLoopback;
+  return {bound.port, address};
+}
+
+Place place_of(const OutputHeader& header, Pieces pieces) {
+  const ListenPlace place = listen_place(pieces);
+  if (place.bound.family == 0) return {static_cast<std::uint16_t>(header.conn)};
+  return place_of(place);
+}
+
 const char* name(EntryType type) noexcept {
   switch (type) {
 #define ENTRY(symbol, number, name, origin) \

@@ -8,8 +8,11 @@
 
 #include <string>
 
+#include "dmt/base/place.h"
 #include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
 #include "proxy/replica/clients/bodies.h"
+#include "proxy/replica/clients/client_socket.h"
 
 namespace crane::proxy {
 
@@ -18,6 +21,11 @@ VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept
 
 // "192.0.2.1:1234" or "[2001:db8::1]:1234".
 std::string text(const VirtualAddress& address);
+
+// Of kListen and its like.  The address that the server has of Crane means all of the host's.
+ListenPlace listen_place(Pieces pieces) noexcept;  // zeros: none follows
+Place place_of(const ListenPlace& place);
+Place place_of(const OutputHeader& header, Pieces pieces);
 
 const char* name(EntryType type) noexcept;
 

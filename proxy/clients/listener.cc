@@ -10,9 +10,14 @@
 
 namespace crane::proxy {
 
-Listener::Listener(Proxy& owner, std::uint16_t server_port, int fd, int backlog, event_base* base,
+Listener::Listener(Proxy& owner, Place server_place, int fd, int backlog, event_base* base,
                    event_callback_fn on_accept)
-    : proxy(&owner), port(server_port), fd_(fd), backlog_(backlog), host_port_(local_of(fd).port) {
+    : proxy(&owner),
+      port(server_place.port),
+      address(std::move(server_place.address)),
+      fd_(fd),
+      backlog_(backlog),
+      host_port_(local_of(fd).port) {
   set_stream_options(fd);
   evutil_make_socket_nonblocking(fd);
   event_assign(&accept_event_, base, fd, EV_READ | EV_PERSIST, on_accept, this);

@@ -8,6 +8,9 @@
 #include <event2/event_struct.h>
 
 #include <cstdint>
+#include <string>
+
+#include "dmt/base/place.h"
 
 namespace crane::proxy {
 
@@ -16,7 +19,7 @@ class Proxy;
 class Listener {
  public:
   // Takes over `fd`, a listening socket; `on_accept` gets this object.
-  Listener(Proxy& owner, std::uint16_t server_port, int fd, int backlog, event_base* base,
+  Listener(Proxy& owner, Place server_place, int fd, int backlog, event_base* base,
            event_callback_fn on_accept);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -34,8 +37,15 @@ class Listener {
   // It takes them again; false, with errno: it does not.
   bool open_again() noexcept;
 
+  // It is for the clients of a server that listens there.
+  bool serves(const Place& at) const noexcept {
+    return at.port == port && (at.address.empty() || address.empty() || address == at.address);
+  }
+
   Proxy* const proxy;
-  const std::uint16_t port;  // the server's
+  const std::uint16_t port;   // the server's
+  const std::string address;  // Place::address
+  bool restarts = false;      // the server that listened there is restarted: clients wait
 
  private:
   const int fd_;

@@ -88,16 +88,19 @@ void Proxy::carry_out(client_actions::Close& action) {
   pause_.end();
 }
 
-void Proxy::carry_out(const client_actions::Accept& action) {
-  listener_of(action.port)->accept_clients(action.on, clients_.has_unclaimed(action.port));
-}
+void Proxy::carry_out(const client_actions::Accept& action) { update_accepting(action.port); }
 
 void Proxy::carry_out(const client_actions::Listen& action) {
-  Listener& listener = *listener_of(action.port);
-  if (!action.on) return listener.close_for_all();
-  if (listener.listens() || listener.open_again()) return;
-  spdlog::error("cannot listen on the server's port {}: {}; its clients are refused", action.port,
-                std::strerror(errno));
+  if (action.on) close_left(action.port);
+  for (const auto& listener : listeners_) {
+    if (listener->port != action.port) continue;
+    if (!action.on) {
+      listener->close_for_all();
+    } else if (is_active(*listener) && !listener->listens() && !listener->open_again()) {
+      spdlog::error("cannot listen on the server's {}: {}; its clients are refused",
+                    place::text(listener->port, listener->address), std::strerror(errno));
+    }
+  }
 }
 
 void Proxy::carry_out(const client_actions::SetPut& action) {
@@ -123,35 +126,85 @@ void Proxy::carry_out(const client_actions::SaySlow& action) {
 
 // --- listeners -----------------------------------------------------------------------------------
 
-Listener* Proxy::listener_of(std::uint16_t port) const noexcept {
-  const auto found = std::find_if(listeners_.begin(), listeners_.end(),
-                                  [port](const auto& l) { return l->port == port; });
-  return found == listeners_.end() ? nullptr : found->get();
+bool Proxy::is_active(const Listener& listener) const noexcept {
+  return std::any_of(listened_.begin(), listened_.end(),
+                     [&listener](const Place& place) { return listener.serves(place); });
 }
 
-void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
-  if (has_listener(port)) {
+// LISTEN-2
+void Proxy::close_left(std::uint16_t port) noexcept {
+  if (!may_close()) return;
+  for (const auto& listener : listeners_) {
+    if (listener->port == port && !listener->restarts && !is_active(*listener))
+      listener->close_for_all();
+  }
+}
+
+bool Proxy::is_covered(const Place& place) const noexcept {
+  return std::any_of(listened_.begin(), listened_.end(), [&place](const Place& other) {
+    return other.port == place.port && other.address != place.address && !other.address.empty() &&
+           place::covers(other.address, place.address);
+  });
+}
+
+void Proxy::make_way(const Place& place) noexcept {
+  if (!may_close()) return;
+  for (const auto& listener : listeners_) {
+    if (listener->port == place.port && !is_active(*listener) &&
+        place::overlap(listener->address, place.address) && !listener->serves(place))
+      listener->close_for_all();
+  }
+}
+
+void Proxy::end_restart() {
+  for (const auto& listener : listeners_) {
+    if (std::exchange(listener->restarts, false)) close_left(listener->port);
+  }
+}
+
+void Proxy::update_accepting(std::uint16_t port) {
+  const bool on = clients_.accepts(port);
+  for (const auto& listener : listeners_) {
+    if (listener->port != port) continue;
+    listener->accept_clients(on && is_active(*listener), clients_.has_unclaimed(port));
+  }
+}
+
+void Proxy::add_listener(const Place& place, int fd, int backlog) {
+  if (has_listener(place)) {
     ::close(fd);
     return;
   }
   const Listener& listener = *listeners_.emplace_back(
-      std::make_unique<Listener>(*this, port, fd, backlog, base_, on_accept));
+      std::make_unique<Listener>(*this, place, fd, backlog, base_, on_accept));
   if (shared_) shared_->add_port(listener.host_port());
   if (moved_) moved_->add_port(listener.host_port());
-  clients_.add_port(port, listener.host_port());
+  clients_.add_port(place.port, listener.host_port());
   run();
+  update_accepting(place.port);
 }
 
-bool Proxy::has_listener(std::uint16_t port) const noexcept { return listener_of(port) != nullptr; }
-
-bool Proxy::takes_clients(std::uint16_t port) const noexcept {
-  const Listener* listener = listener_of(port);
-  return listener != nullptr && listener->listens();
+bool Proxy::has_listener(const Place& place) const noexcept {
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [&place](const auto& l) { return l->serves(place); });
 }
 
-void Proxy::set_listening(std::uint16_t port, bool listening, bool restarts) {
-  clients_.set_listening(port, listening, restarts);
+bool Proxy::takes_clients(const Place& place) const noexcept {
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [&place](const auto& l) { return l->serves(place) && l->listens(); });
+}
+
+// The sockets of a port are opened and closed together where the server's own are; else one by one.
+void Proxy::set_listening(const Place& place, bool listening, bool restarts) {
+  listening ? (void)listened_.insert(place) : (void)listened_.erase(place);
+  const bool any = std::any_of(listened_.begin(), listened_.end(),
+                               [&place](const Place& p) { return p.port == place.port; });
+  for (const auto& listener : listeners_) {
+    if (listener->serves(place)) listener->restarts = restarts;
+  }
+  clients_.set_listening(place.port, any, restarts);
   run();
+  update_accepting(place.port);
 }
 
 void Proxy::refuse(bool on) {
@@ -209,7 +262,7 @@ void Proxy::accept_some(Listener& listener) {
     }
   }
   // No event comes for those that wait here and not in the kernel.
-  listener.accept_clients(clients_.accepts(listener.port), clients_.has_unclaimed(listener.port));
+  update_accepting(listener.port);
 }
 
 void Proxy::take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer) {

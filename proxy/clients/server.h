@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,23 +79,29 @@ class Proxy final : private MovedClients::Owner,
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // A listening socket for the server's port; taken over.  A second one for the same port is
-  // closed.
-  void add_listener(std::uint16_t port, int fd, int backlog = kBacklogMost);
-  bool has_listener(std::uint16_t port) const noexcept;
+  // A listening socket for clients of that place; taken over.  A second one is closed.
+  void add_listener(const Place& place, int fd, int backlog = kBacklogMost);
+  bool has_listener(const Place& place) const noexcept;
   // Its socket listens.
-  bool takes_clients(std::uint16_t port) const noexcept;
+  bool takes_clients(const Place& place) const noexcept;
   // `on`: the sockets do not listen, which must be this process's own: clients are refused by
   // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
   void refuse(bool on);
   // The sockets that are here; they stay ours.
   template <typename Visit>
   void for_each_listener(Visit&& visit) const {
-    for (const auto& listener : listeners_) visit(listener->port, listener->fd());
+    for (const auto& listener : listeners_)
+      visit(Place(listener->port, listener->address), listener->fd());
   }
   // The own server listens there, or does not any more.
   // `restarts`: clients wait in the kernel until the server listens again.
-  void set_listening(std::uint16_t port, bool listening, bool restarts = false);
+  void set_listening(const Place& place, bool listening, bool restarts = false);
+  // The server listens at another address, whose socket takes all clients of this one as well.
+  bool is_covered(const Place& place) const noexcept;
+  // Sockets that the server has left no longer keep `place` from being opened.
+  void make_way(const Place& place) noexcept;
+  // The server that was restarted is up: it has left all places at which it does not listen now.
+  void end_restart();
 
   // Connections outlive their leader on this host.  Before the first lead().
   void share(std::unique_ptr<SharedSockets> sockets);
@@ -217,7 +224,10 @@ class Proxy final : private MovedClients::Owner,
   void carry_out(const client_actions::Leave& action);
   void carry_out(const client_actions::SaySlow& action);
 
-  Listener* listener_of(std::uint16_t port) const noexcept;
+  bool is_active(const Listener& listener) const noexcept;
+  bool may_close() const noexcept { return leading() || !options_.shares_listeners; }
+  void close_left(std::uint16_t port) noexcept;
+  void update_accepting(std::uint16_t port);
   void accept_some(Listener& listener);
   void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
   SocketSeen share_socket(const ClientSocket& socket);
@@ -245,7 +255,8 @@ class Proxy final : private MovedClients::Owner,
   std::map<ConnId, std::unique_ptr<Dialing>> dialing_;
   Strangers* strangers_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  AcceptPause pause_;  // of all of them
+  std::set<Place> listened_;  // by the own server
+  AcceptPause pause_;         // of all of them
   Destinations destinations_;
   Names names_;
   std::unique_ptr<SharedSockets> shared_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's output: to the clients' sockets, or what it asks of the outside.
+#include "proxy/clients/encode.h"
 #include "proxy/clients/server.h"
 
 namespace crane::proxy {
@@ -14,9 +15,9 @@ void Proxy::on_writable(int, short, void* argument) {
 void Proxy::put_out(const OutputHeader& header, Pieces pieces, bool last) {
   switch (header.type) {
     case OutputType::kListen:
-      return set_listening(static_cast<std::uint16_t>(header.conn), true);
+      return set_listening(place_of(header, pieces), true);
     case OutputType::kUnlisten:
-      return set_listening(static_cast<std::uint16_t>(header.conn), false, header.argument == 1);
+      return set_listening(place_of(header, pieces), false, header.argument == 1);
     case OutputType::kConnect:
     case OutputType::kResolve:
       return asked(header, pieces.empty() ? std::span<const std::byte>{} : pieces.front());

@@ -58,6 +58,11 @@ struct AddressRequest {
     rtattr head;
     std::uint32_t address;
   } attributes[2];
+  struct {
+    rtattr head;
+    std::uint8_t value;
+    std::uint8_t padding[3];
+  } proto;
 };
 
 struct ErrorAnswer {
@@ -72,7 +77,7 @@ VirtualAddress::~VirtualAddress() {
   if (packets_ >= 0) ::close(packets_);
 }
 
-Outcome VirtualAddress::open(const std::string& address, const std::string& interface) {
+Outcome VirtualAddress::open(const std::string& address, const std::string& interface, bool left) {
   const auto parsed = parse_ipv4_prefix(address);
   if (!parsed) {
     return Error{Code::kBadArgument, 0, "is no IPv4 address with a prefix, as 192.0.2.9/24"};
@@ -84,7 +89,7 @@ Outcome VirtualAddress::open(const std::string& address, const std::string& inte
   index_ = index;
   interface_ = interface;
   open_packets();
-  static_cast<void>(change(false).ok());  // what a killed process of this replica left behind
+  if (left) static_cast<void>(change(false).ok());
   return Done{};
 }
 
@@ -126,7 +131,8 @@ VirtualAddress::Heard VirtualAddress::hear() noexcept {
 
 Outcome VirtualAddress::take(std::uint32_t reign) {
   reign_ = reign;
-  if (const Outcome added = change(true); !added) return added;
+  const Outcome added = change(true);
+  if (!added && !(held_ && added.error().detail == EEXIST)) return added;
   held_ = true;
   return announce();
 }
@@ -147,8 +153,8 @@ Outcome VirtualAddress::change(bool add) const {
   AddressRequest request{};
   request.head.nlmsg_len = sizeof request;
   request.head.nlmsg_type = add ? RTM_NEWADDR : RTM_DELADDR;
-  request.head.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK |
-                                                        (add ? NLM_F_CREATE | NLM_F_REPLACE : 0));
+  request.head.nlmsg_flags =
+      static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK | (add ? NLM_F_CREATE | NLM_F_EXCL : 0));
   request.message.ifa_family = AF_INET;
   request.message.ifa_prefixlen = static_cast<std::uint8_t>(prefix_);
   request.message.ifa_index = index_;
@@ -157,6 +163,8 @@ Outcome VirtualAddress::change(bool add) const {
     request.attributes[i].head = {sizeof request.attributes[i], kinds[i]};
     request.attributes[i].address = address_;
   }
+  request.proto.head = {RTA_LENGTH(sizeof request.proto.value), IFA_PROTO};
+  request.proto.value = kAddedByCrane;
   ErrorAnswer answer{};
   if (::send(s.fd(), &request, sizeof request, 0) < 0 ||
       ::recv(s.fd(), &answer, sizeof answer, 0) < static_cast<ssize_t>(sizeof answer.head)) {

@@ -29,10 +29,12 @@ class VirtualAddress {
   VirtualAddress& operator=(const VirtualAddress&) = delete;
 
   // "192.0.2.9/24" on "eth0". kBadArgument: no such form; kNotFound: no such interface.
-  Outcome open(const std::string& address, const std::string& interface);
+  // `left`: it is there, and a process of Crane that was killed has left it.
+  Outcome open(const std::string& address, const std::string& interface, bool left = false);
   bool configured() const noexcept { return index_ != 0; }
   bool held() const noexcept { return held_; }
-  // Adds it, if it is not there, and announces it.  `reign` rises from one leader to the next.
+  // Adds it, and announces it; EEXIST: the host has it by itself.  `reign` rises from one leader to
+  // the next.
   Outcome take(std::uint32_t reign);
   // Again: neighbours that heard another host would send there until they ask anew, which takes
   // half a minute.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "dmt/base/ipv4_prefix.h"
+#include "runtime/setup/host_address.h"
 #include "runtime/setup/service_manager.h"
 
 namespace crane::node {
@@ -36,7 +37,14 @@ HostRole::~HostRole() {
 bool HostRole::open() {
   proxy_.set_strangers(*this);
   if (file_.virtual_ip.empty()) return true;
-  const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
+  if (const Outcome own = setup::check_virtual_ip(file_.virtual_ip); !own) {
+    owner_.fail(ExitStatus::kNoListener, own.error().text);
+    return false;
+  }
+  const auto virtual_ip = parse_ipv4_prefix(file_.virtual_ip);
+  const bool left =
+      virtual_ip && setup::owner_of_address(virtual_ip->number) == setup::AddressOwner::kCrane;
+  const Outcome opened = address_.open(file_.virtual_ip, file_.interface, left);
   if (opened.ok()) {
     if (address_.fd() >= 0) {
       heard_ = ::event_new(::event_get_base(announce_), address_.fd(), EV_READ | EV_PERSIST,
@@ -97,31 +105,55 @@ std::string HostRole::summary(bool refuses) const {
 
 // --- listeners of the server's ports ------------------------------------------------------------
 
-int HostRole::open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener) {
-  const std::optional<std::uint16_t> published = setup::published_port(file_.publish, port);
+int HostRole::open_port(const Place& place, std::uint64_t backlog, OpenPort listener) {
+  const std::optional<setup::Published> published =
+      setup::published_port(file_.publish, place.port);
   if (!published) {
-    spdlog::info("port {} of the server is not published: clients do not reach it", port);
+    spdlog::info("port {} of the server is not published: clients do not reach it", place.port);
     return 0;
   }
-  const std::uint16_t ours = *published;
-  const std::string where = file_.listen_any ? "" : file_.replicas[config_.replica].clients;
+  const std::uint16_t ours = published->ours;
+  const bool elsewhere = !published->address.empty();
+  const std::string where = address_here(elsewhere ? published->address : place.address);
   const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
-  const auto fd = listener(where, ours, length);
+  const auto fd = listener(where, ours, length, true);
   if (!fd.ok()) return fd.error().detail;
-  spdlog::info("port {} of the server is port {} of this host", port, ours);
-  proxy_.add_listener(port, fd.value(), length);
-  ports_.emplace_back(port, ours);
+  spdlog::info("{} of the server is {} of this host", place::text(place), place::text(ours, where));
+  const auto moves = parse_ipv4_prefix(file_.virtual_ip);
+  if (!(moves && moves->address == where) && !setup::has_address(where)) {
+    spdlog::warn(
+        "this host does not have the address {} at which the server listens: no client reaches it "
+        "there while this replica leads, until the host has that address",
+        where);
+  }
+  proxy_.add_listener(elsewhere ? Place(place.port) : place, fd.value(), length);
+  const Ports::value_type pair{place.port, ours};
+  if (std::find(ports_.begin(), ports_.end(), pair) == ports_.end()) ports_.push_back(pair);
   return 0;
 }
 
-void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog) {
-  const int error = try_listener(port, backlog);
+// An address of any of the group's hosts stands for each host's own, so that one configuration of
+// the server is right on all of them (HOST-2).
+std::string HostRole::address_here(const std::string& address) const {
+  const std::string& own = file_.replicas[config_.replica].clients;
+  const bool of_hosts =
+      std::any_of(file_.replicas.begin(), file_.replicas.end(),
+                  [&address](const auto& replica) { return replica.clients == address; });
+  const bool on_one_machine = place::is_loopback(own) && place::is_loopback(address);
+  const bool all = address.empty() || place::is_wildcard(address);
+  if (of_hosts || on_one_machine || (all && !file_.listen_any)) return own;
+  return address.empty() ? std::string(place::kBoth) : address;
+}
+
+void HostRole::open_listener(const Place& place, std::uint64_t backlog) {
+  const int error = try_listener(place, backlog);
   if (error == 0) return;
-  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
-  if (!ports_.empty()) {
+  const std::uint16_t port = place.port;
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value().ours;
+  if (!ports_.empty() || (place::is_ipv6(place.address) && error == EAFNOSUPPORT)) {
     // The leader's host may have it: what a client made the server do ends no replica.
-    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
-                  ours, std::strerror(error));
+    spdlog::error("cannot listen on {}: {}; the server listens there in vain on this host",
+                  place::text(ours, place.address), std::strerror(error));
     return;
   }
   owner_.fail(
@@ -218,7 +250,7 @@ void HostRole::follow(bool refuses) {
 }
 
 void HostRole::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
-  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value().ours;
   if (file_.forward) return forwarder_.take(fd, ours, peer);
   const unsigned leader = value(leadership_.leader());
   spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, leader,

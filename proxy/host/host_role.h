@@ -8,6 +8,8 @@
 // Threads: the node's one thread, inside its event loop.
 // INVARIANT HOST-1  Clients that come to a follower are passed on, or refused, only while a leader
 //                   is known and the group has a quorum; else they wait in the kernel.
+// INVARIANT HOST-2  Clients reach the server at the addresses at which it listens, and no others.
+//                   The address of any host of the group stands for each host's own.
 
 #include <cstdint>
 #include <string>
@@ -50,18 +52,18 @@ class HostRole final : private proxy::Strangers {
   bool open();
 
   // --- listeners of the server's ports
-  // Errno, or 0: the server's `port` is its own on this host, or it is not published.
-  int try_listener(std::uint16_t port, std::uint64_t backlog) {
-    return open_port(port, backlog, setup::listen_on);
+  // Errno, or 0: this host takes the clients of that place, or it is not published.
+  int try_listener(const Place& place, std::uint64_t backlog) {
+    return open_port(place, backlog, setup::listen_on);
   }
   // The same for a server that is bound to it; clients reach it once the server listens.
-  int hold_port(std::uint16_t port, std::uint64_t backlog) {
-    return open_port(port, backlog, setup::hold_port);
+  int hold_port(const Place& place, std::uint64_t backlog) {
+    return open_port(place, backlog, setup::hold_port);
   }
   // The server listens there.  A port that is taken here ends the replica only while clients reach
   // no other one.
-  void open_listener(std::uint16_t port, std::uint64_t backlog);
-  // The server's ports, and this host's.
+  void open_listener(const Place& place, std::uint64_t backlog);
+  // The server's ports, and this host's; where it listens at several addresses, each once.
   const Ports& ports() const noexcept { return ports_; }
 
   // The node is up: the service manager hears so, and what it does from now on.
@@ -80,9 +82,11 @@ class HostRole final : private proxy::Strangers {
   std::size_t connections() const noexcept { return forwarder_.connections(); }
 
  private:
-  using OpenPort = Result<int> (*)(const std::string& address, std::uint16_t port, int backlog);
+  using OpenPort = Result<int> (*)(const std::string& address, std::uint16_t port, int backlog,
+                                   bool absent);
 
-  int open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener);
+  int open_port(const Place& place, std::uint64_t backlog, OpenPort listener);
+  std::string address_here(const std::string& address) const;
   void announce(bool on);
   std::string summary(bool refuses) const;
   static void on_announce(int, short, void* role);

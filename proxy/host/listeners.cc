@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/listeners.h"
 
+#include "dmt/connections.h"
 #include "proxy/clients/encode.h"
 
 namespace crane::node {
@@ -9,22 +10,26 @@ Listeners::Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host,
                      Supervisor& supervisor, Proposals& proposals)
     : layout_(layout), proxy_(proxy), host_(host), supervisor_(supervisor), proposals_(proposals) {}
 
-void Listeners::open(std::uint16_t port, std::uint64_t backlog) {
+void Listeners::open(const Place& place, std::uint64_t backlog) {
+  if (proxy_.is_covered(place)) return;
+  proxy_.make_way(place);
   if (host_ != nullptr) {
-    if (!proxy_.has_listener(port)) host_->open_listener(port, backlog);
+    if (!proxy_.has_listener(place)) host_->open_listener(place, backlog);
     return;
   }
-  if (proxy_.takes_clients(port)) return;
-  supervisor_.listen(port, backlog);
+  if (proxy_.takes_clients(place)) return;
+  supervisor_.listen(place, backlog);
 }
 
 void Listeners::open_all(bool tell_proxy) {
   for (std::uint32_t i = 1; i <= layout_.scheduler.files_used; ++i) {
     const dmt::FileRecord& f = layout_.files[i];
     if (f.kind != dmt::FileKind::kListener) continue;
-    open(f.listener.port, f.listener.backlog);  // LISTEN-1
+    const ListenPlace place = dmt::place_of(f.listener);
+    open(proxy::place_of(place), f.listener.backlog);  // LISTEN-1
     if (!tell_proxy) continue;
-    proxy_.output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
+    proxy_.output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0},
+                  std::as_bytes(std::span(&place, 1)));
   }
 }
 
@@ -34,7 +39,7 @@ void Listeners::recover() {
   for (std::uint32_t file = 1; file <= layout_.scheduler.files_used; ++file) {
     const dmt::FileRecord& f = layout_.files[file];
     if (f.kind != dmt::FileKind::kSocket || f.listener.question == 0) continue;
-    wanted(f.listener.bound.port, f.listener.question);
+    wanted(proxy::place_of(dmt::place_of(f.listener)), f.listener.question);
   }
 }
 
@@ -43,7 +48,7 @@ void Listeners::step(bool leads, std::int64_t now_ns) {
   now_ns_ = now_ns;
   seen_.clear();
   for (const auto& [number, question] : questions_.waiting()) {
-    seen_.push_back({number, socket_of(number), proxy_.has_listener(question.port)});
+    seen_.push_back({number, socket_of(number), proxy_.has_listener(question.place)});
   }
   step(replica::ports::Tick{leads, seen_});
 }
@@ -54,7 +59,7 @@ void Listeners::step(const replica::ports::Event& event) {
 }
 
 void Listeners::carry_out(const replica::ports::Open& open) {
-  step(replica::ports::Opened{open.question, open_for_bind(open.port)});
+  step(replica::ports::Opened{open.question, open_for_bind(open.place)});
 }
 
 void Listeners::carry_out(const replica::ports::Propose& proposal) {
@@ -76,11 +81,12 @@ std::uint32_t Listeners::socket_of(std::uint64_t question) const noexcept {
 }
 
 // Without a crane-run the server gets its port, and the next one opens it.
-std::optional<int> Listeners::open_for_bind(std::uint16_t port) {
+std::optional<int> Listeners::open_for_bind(const Place& place) {
   constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
-  if (host_ != nullptr) return host_->hold_port(port, kBacklog);
+  proxy_.make_way(place);
+  if (host_ != nullptr) return host_->hold_port(place, kBacklog);
   if (!supervisor_.present()) return 0;
-  supervisor_.listen_for_bind(port, kBacklog);
+  supervisor_.listen_for_bind(place, kBacklog);
   return std::nullopt;
 }
 

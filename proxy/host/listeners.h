@@ -29,16 +29,16 @@ class Listeners {
             Proposals& proposals);
 
   // The server listens there.
-  void open(std::uint16_t port, std::uint64_t backlog);
+  void open(const Place& place, std::uint64_t backlog);
   // At all ports: a new crane-run is there, or (`tell_proxy`) the server comes from a checkpoint.
   void open_all(bool tell_proxy);
 
   // --- binds that wait
-  void wanted(std::uint16_t port, std::uint64_t question) {
-    step(replica::ports::Wanted{port, question});
+  void wanted(const Place& place, std::uint64_t question) {
+    step(replica::ports::Wanted{place, question});
   }
-  // No listener for a port that was asked for: errno, or 0 when clients are not to reach it.
-  void settled(std::uint16_t port, int error) { step(replica::ports::Settled{port, error}); }
+  // No listener for what was asked for: errno, or 0 when clients are not to reach it.
+  void settled(const Place& place, int error) { step(replica::ports::Settled{place, error}); }
   // The crane-run that was asked is gone.
   void ask_again() { step(replica::ports::AskAgain{}); }
   // The server comes from a checkpoint.  REQUIRES the turn.
@@ -50,7 +50,7 @@ class Listeners {
   void step(const replica::ports::Event& event);
   void carry_out(const replica::ports::Open& open);
   void carry_out(const replica::ports::Propose& proposal);
-  std::optional<int> open_for_bind(std::uint16_t port);
+  std::optional<int> open_for_bind(const Place& place);
   std::uint32_t socket_of(std::uint64_t question) const noexcept;
 
   dmt::Layout& layout_;

@@ -15,6 +15,13 @@
 #include "runtime/control/schema.h"
 
 namespace crane::node {
+namespace {
+
+Place place_of(const control::Message& said) {
+  return {said.number<std::uint16_t>("port"), said.text("address")};
+}
+
+}  // namespace
 
 Supervisor::~Supervisor() { stop_watching(); }
 
@@ -92,18 +99,16 @@ void Supervisor::receive() {
 void Supervisor::carry_out(const std::string& text, int fd) {
   const auto said = parse_command(text);
   const bool listener = said && said->is("listener");
-  if (listener && fd >= 0) return owner_->listener_came(said->number<std::uint16_t>("port"), fd);
-  if (listener) return lost_listener(said->number<std::uint16_t>("port"));
+  if (listener && fd >= 0) return owner_->listener_came(place_of(*said), fd);
+  if (listener) return lost_listener(place_of(*said));
   if (fd >= 0) ::close(fd);
   if (!said) return;
   if (said->is("stop")) return owner_->stop_asked();
   if (said->is("listen_failed")) {
-    return owner_->listen_failed(said->number<std::uint16_t>("port"), said->number<int>("error"),
+    return owner_->listen_failed(place_of(*said), said->number<int>("error"),
                                  said->text("message"));
   }
-  if (said->is("not_published")) {
-    return owner_->not_published(said->number<std::uint16_t>("port"));
-  }
+  if (said->is("not_published")) return owner_->not_published(place_of(*said));
   if (said->is("signal")) {
     return owner_->signal_asked(said->number<std::uint32_t>("signo"),
                                 said->number<std::uint32_t>("pid"));
@@ -113,12 +118,12 @@ void Supervisor::carry_out(const std::string& text, int fd) {
 }
 
 // The kernel leaves out a descriptor that finds no place.
-void Supervisor::lost_listener(std::uint16_t port) {
+void Supervisor::lost_listener(const Place& place) {
   static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
   spdlog::error(
-      "the listening socket of port {} did not come, as no descriptor is free; it is asked "
+      "the listening socket of {} did not come, as no descriptor is free; it is asked "
       "for again",
-      port);
+      place::text(place));
   event_add(&lost_event_, &kAgain);
 }
 
@@ -190,16 +195,23 @@ void Supervisor::bring_back(unsigned replica, bool forget, const std::string& ch
   send({{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
 }
 
-void Supervisor::listen(std::uint16_t port, std::uint64_t backlog) {
-  send({{"t", "listen"}, {"port", port}, {"backlog", std::min<std::uint64_t>(backlog, INT32_MAX)}});
+void Supervisor::listen(const Place& place, std::uint64_t backlog) {
+  send({{"t", "listen"},
+        {"port", place.port},
+        {"address", place.address},
+        {"backlog", std::min<std::uint64_t>(backlog, INT32_MAX)}});
 }
 
-void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {
-  send({{"t", "listen"}, {"port", port}, {"backlog", backlog}, {"bind", true}});
+void Supervisor::listen_for_bind(const Place& place, int backlog) {
+  send({{"t", "listen"},
+        {"port", place.port},
+        {"address", place.address},
+        {"backlog", backlog},
+        {"bind", true}});
 }
 
-void Supervisor::hand_over(std::uint16_t port, int listener) {
-  send({{"t", "listener"}, {"port", port}}, listener);
+void Supervisor::hand_over(const Place& place, int listener) {
+  send({{"t", "listener"}, {"port", place.port}, {"address", place.address}}, listener);
 }
 
 }  // namespace crane::node

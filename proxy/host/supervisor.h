@@ -18,6 +18,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
+#include "dmt/base/place.h"
 #include "proxy/clients/woken.h"
 #include "proxy/host/control.h"
 #include "proxy/host/server_exit.h"
@@ -31,13 +32,13 @@ class Supervisor {
   class Owner : public proxy::Woken {
    public:
     // A listening socket for this port of the server; the descriptor is the callee's.
-    virtual void listener_came(std::uint16_t port, int fd) = 0;
-    virtual void listen_failed(std::uint16_t port, int error, const std::string& message) = 0;
+    virtual void listener_came(const Place& place, int fd) = 0;
+    virtual void listen_failed(const Place& place, int error, const std::string& message) = 0;
     // A listening socket came when this process had no descriptor free for it: it is to be asked
     // for again.
     virtual void listener_lost() = 0;
     // Clients are not to reach this port of the server.
-    virtual void not_published(std::uint16_t port) = 0;
+    virtual void not_published(const Place& place) = 0;
     virtual void stop_asked() = 0;
     virtual void signal_asked(std::uint32_t signo, std::uint32_t pid) = 0;
     virtual void member_asked(const control::Message& change) = 0;
@@ -85,15 +86,15 @@ class Supervisor {
   void refused_dumps(const std::string& reason);
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);
   // Opens a listening socket.
-  void listen(std::uint16_t port, std::uint64_t backlog);
+  void listen(const Place& place, std::uint64_t backlog);
   // The same for a bind that waits to know whether the server can have the port.
-  void listen_for_bind(std::uint16_t port, int backlog);
-  void hand_over(std::uint16_t port, int listener);
+  void listen_for_bind(const Place& place, int backlog);
+  void hand_over(const Place& place, int listener);
 
  private:
   void receive();
   void carry_out(const std::string& text, int fd);
-  void lost_listener(std::uint16_t port);
+  void lost_listener(const Place& place);
   void listen_to_channel();
   void send(const nlohmann::json& message, int passed = -1);
   void watch_writing();

@@ -136,10 +136,10 @@ class Node final : public EventLoop::Owner,
   void leave() override { end_.leave_now(); }
   bool has_server(ReplicaId who) const override { return recovery_->has_server(who); }
   std::int64_t lets_in_ns() const override { return proxy_->moves() ? proxy::kLetInNs : 0; }
-  void listener_came(std::uint16_t port, int fd) override { proxy_->add_listener(port, fd); }
-  void listen_failed(std::uint16_t port, int error, const std::string& message) override;
+  void listener_came(const Place& place, int fd) override { proxy_->add_listener(place, fd); }
+  void listen_failed(const Place& place, int error, const std::string& message) override;
   void listener_lost() override;
-  void not_published(std::uint16_t port) override;
+  void not_published(const Place& place) override;
   void stop_asked() override;
   void signal_asked(std::uint32_t signo, std::uint32_t pid) override;
   void member_asked(const control::Message& change) override;
@@ -164,8 +164,10 @@ class Node final : public EventLoop::Owner,
     return proposals_->follower_lag(who, now_ns_).ns;
   }
   std::optional<control::Readiness> readiness_of(ReplicaId who) const override;
-  void put_out_for_server(const OutputHeader& header) override { server_->put_out(header, {}); }
-  void let_in(const OutputHeader& header) override { server_put_out(header, {}, false); }
+  void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) override {
+    server_->put_out(header, bytes);
+  }
+  void let_in(const OutputHeader& header, const ListenPlace& place, bool last) override;
   void refusal_changed(const std::string& reason) override { supervisor_.refused_dumps(reason); }
   void caught_up() override { progress_.caught_up(); }
   std::vector<std::byte> group_facts() const override { return consensus_->group_facts(); }

@@ -3,15 +3,16 @@
 #include <cstdint>
 
 #include "dmt/scheduler.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
 
 namespace crane::node {
 
 void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) {
-  if (recovery_->keeps_back(header)) return;
+  if (recovery_->keeps_back(header, proxy::listen_place(pieces))) return;
   switch (header.type) {
     case OutputType::kListen:
-      listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);
+      listeners_->open(proxy::place_of(header, pieces), header.argument);
       break;
     case OutputType::kUnlisten:
       if (recovery_->restarts_server()) {  // the next one listens there: clients wait (LISTEN-2)
@@ -21,7 +22,7 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
       }
       break;
     case OutputType::kPortWanted:
-      listeners_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
+      listeners_->wanted(proxy::place_of(header, pieces), header.argument);
       return server_->node_awake();  // the bind waits
     case OutputType::kExit:
       server_->monitor().expect_end();
@@ -44,6 +45,12 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
       break;
   }
   proxy_->put_out(header, pieces, last);
+}
+
+void Node::let_in(const OutputHeader& header, const ListenPlace& place, bool last) {
+  const auto bytes = std::as_bytes(std::span(&place, 1));
+  server_put_out(header, {&bytes, 1}, false);
+  if (last) proxy_->end_restart();
 }
 
 }  // namespace crane::node

@@ -19,7 +19,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
                const ReplicaServer& server, const consensus::Consensus& group,
                Listeners& listeners) {
   spdlog::info("another crane-run has taken this replica over");
-  proxy.for_each_listener([&](std::uint16_t port, int fd) { supervisor.hand_over(port, fd); });
+  proxy.for_each_listener([&](const Place& place, int fd) { supervisor.hand_over(place, fd); });
   supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
                   view_counter(leadership.view()));
   supervisor.refused_dumps(recovery.refusal());
@@ -67,9 +67,9 @@ void Node::signalled(int signo) {
 
 // --- crane-run ----------------------------------------------------------------------------------
 
-void Node::listen_failed(std::uint16_t port, int error, const std::string& message) {
-  spdlog::error("no listener for port {}: {}", port, message);
-  listeners_->settled(port, error);
+void Node::listen_failed(const Place& place, int error, const std::string& message) {
+  spdlog::error("no listener for {}: {}", place::text(place), message);
+  listeners_->settled(place, error);
 }
 
 void Node::listener_lost() {
@@ -77,9 +77,9 @@ void Node::listener_lost() {
   listeners_->open_all(false);
 }
 
-void Node::not_published(std::uint16_t port) {
-  spdlog::info("port {} of the server is not published: clients do not reach it", port);
-  listeners_->settled(port, 0);
+void Node::not_published(const Place& place) {
+  spdlog::info("port {} of the server is not published: clients do not reach it", place.port);
+  listeners_->settled(place, 0);
 }
 
 void Node::stop_asked() { end_.request(monotonic_ns(), server_->exit().reported()); }

@@ -112,10 +112,13 @@ constexpr const char* kEnds[] = {"exited", "signal", "background"};
 constexpr Field port(const char* meaning) {
   return {"port", Kind::kNumber, true, meaning, 0, 65'535};
 }
-constexpr Field kListener[] = {port("of the server; its listening socket comes with the message")};
-constexpr Field kListenFailed[] = {port("of the server"), text("message", true, "why, for people"),
+constexpr Field kAddress = text("address", false, "at which it listens; empty: at any", kNameMost);
+constexpr Field kListener[] = {port("of the server; its listening socket comes with the message"),
+                               kAddress};
+constexpr Field kListenFailed[] = {port("of the server"), kAddress,
+                                   text("message", true, "why, for people"),
                                    number("error", true, "errno", 0, 4095)};
-constexpr Field kNotPublished[] = {port("of the server; clients do not reach it")};
+constexpr Field kNotPublished[] = {port("of the server; clients do not reach it"), kAddress};
 constexpr Field kSignalFrom[] = {
     number("signo", true, "its number on this machine", 1, NSIG - 1),
     number("pid", false, "of the process inside the server; null: its main process", 0, kIntMost)};
@@ -130,7 +133,8 @@ constexpr Verb kRunToNodeVerbs[] = {
 };
 
 constexpr Field kListen[] = {
-    port("of the server"), number("backlog", true, "as the server asked for it", 0, kIntMost),
+    port("of the server"), kAddress,
+    number("backlog", true, "as the server asked for it", 0, kIntMost),
     flag("bind", "a bind of the server waits to know whether it can have the port")};
 constexpr Field kRole[] = {{"role", Kind::kText, true, "of this replica", 0, kAny, kRoles},
                            number("view", true, "in which", 0, kAny),

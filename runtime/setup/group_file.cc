@@ -311,6 +311,13 @@ void read_clients(Section s, GroupFile& f) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
             "leave listen out: the address comes and goes");
   }
+  const auto moves = parse_ipv4_prefix(f.virtual_ip);
+  if (moves && std::any_of(f.replicas.begin(), f.replicas.end(), [&moves](const auto& replica) {
+        return replica.address == moves->address || replica.clients == moves->address;
+      })) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is the address of a replica's host itself",
+            "choose an address that no host has");
+  }
   if (f.virtual_ip.empty() != f.interface.empty()) {
     s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
   }
@@ -496,9 +503,7 @@ std::string to_toml(const GroupFile& f) {
   if (!f.shared_binds.empty()) server.insert("shared_binds", list(f.shared_binds));
   if (!f.env.empty()) server.insert("env", table_of(f.env));
   std::vector<std::string> publish;
-  for (const auto& [ours, theirs] : f.publish) {
-    publish.push_back(std::to_string(ours) + ":" + std::to_string(theirs));
-  }
+  for (const Published& port : f.publish) publish.push_back(text(port));
   toml::table clients{{"on_follower", f.forward ? "forward" : "refuse"},
                       {"listen", f.listen_any ? "any" : "clients"},
                       {"publish", list(publish)}};

@@ -235,8 +235,8 @@ Outcome check_machine(bool container, const Ports& publish) {
     if (auto p = check_root(); !p) return p;
     if (auto p = check_lxc(); !p) return p;
   }
-  for (const auto& [ours, theirs] : publish) {
-    if (auto taken = check_port(ours); !taken) return taken;
+  for (const Published& port : publish) {
+    if (auto taken = check_port(port.ours); !taken) return taken;
   }
   return Done{};
 }

@@ -7,19 +7,26 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace crane::setup {
 
-using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;  // ours, the server's
+struct Published {
+  std::uint16_t ours = 0, served = 0;
+  std::string address = {};  // of this machine (Place::address); empty: where the server listens
 
-// Adds "8080:80", or "80" for 80:80.  Returns nullptr, or what is wrong with the text; `ports` is
-// unchanged then.
+  bool operator==(const Published&) const = default;
+};
+using Ports = std::vector<Published>;
+
+// Adds "8080:80", "80" for 80:80, "192.0.2.7:8080:80", "[2001:db8::7]:8080:80"; "[::]" means IPv4
+// as well.  Returns nullptr, or what is wrong with the text; `ports` is unchanged then.
 const char* add_publish(const std::string& text, Ports& ports);
+// As add_publish() reads it.
+std::string text(const Published& port);
 
-// This machine's port for `port` of the server.  Without a list all ports are published as they
-// are; with one, only those in it: the server's other ports are for the server alone.
-std::optional<std::uint16_t> published_port(const Ports& ports, std::uint16_t port);
+// Where clients reach `port` of the server.  Without a list all ports are published as they are;
+// with one, only those in it: the server's other ports are for the server alone.
+std::optional<Published> published_port(const Ports& ports, std::uint16_t port);
 
 }  // namespace crane::setup

@@ -12,6 +12,7 @@ import signal
 import socket
 
 import _harness as h
+from addresses import own_addresses
 from _hosts import Hosts
 
 
@@ -268,6 +269,14 @@ def refusals(scenario):
     node(75, ["virtual address", "there is no such interface"],
          group.write("virtual.toml", clients={"listen": "any", "virtual_ip": "10.99.99.99/24",
                                               "interface": "crane-none"}), lines=2)
+    node(118, ["virtual_ip", "address of a replica's host itself"],
+         group.write("own.toml", clients={"listen": "any", "virtual_ip": "127.0.0.1/8",
+                                          "interface": "lo"}))
+    own = own_addresses()[0]
+    if own is not None:
+        node(75, ["cannot use the virtual address", own, "an address of this host itself"],
+             group.write("own.toml", clients={"listen": "any", "virtual_ip": f"{own}/24",
+                                              "interface": "lo"}), lines=2)
     node(102, ["no such program"], group.write("p.toml", server={"command": ["no-such-server"]}))
     group.secret.chmod(0o644)
     node(119, ["others may read", "chmod 600"], group.config)

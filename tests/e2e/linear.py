@@ -433,7 +433,7 @@ class Sums:
 @contextlib.contextmanager
 def places(scenario, kind, port):
     """(network, group, the addresses that clients ask) of an epoch."""
-    program = h.redis_program(port, "--protected-mode", "no")
+    program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     if kind == "shared":
         with OneHost(scenario, program, port=port) as group:
             yield group, group, group.clients

@@ -207,8 +207,8 @@ def body(scenario):
     number = 200 if scenario.full else 40
     port = h.free_port()
     with Network(HOSTS + 1) as network, \
-            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
-                  fabric="tcp", addresses=network.addresses, group={"members": HOSTS},
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
+                  port=port, fabric="tcp", addresses=network.addresses, group={"members": HOSTS},
                   started=range(HOSTS),
                   clients={"listen": "any", **network.moving_address()},
                   prefix=network.enter) as group:

@@ -47,8 +47,8 @@ def body(scenario):
     hook.write_text(f'#!/bin/sh\necho "$CRANE_REPLICA $CRANE_ROLE $CRANE_LEADER" >> {told}\n')
     hook.chmod(0o755)
     with Network(HOSTS) as network, \
-            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
-                  fabric="tcp",
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
+                  port=port, fabric="tcp",
                   addresses=network.addresses, record=True, hooks={"role_change": str(hook)},
                   clients={"listen": "any", **network.moving_address()},
                   prefix=network.enter) as group:

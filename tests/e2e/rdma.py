@@ -155,7 +155,8 @@ def started_by_crane_run(scenario, hosts):
     with Network(len(hosts)) as network, contextlib.ExitStack() as stack:
         for name, address in zip(network.names, hosts):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
-        group = Remote(scenario, network, h.redis_program(port, "--protected-mode", "no"),
+        program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
+        group = Remote(scenario, network, program,
                        port=port,
                        hosts=[f"{n}={a}" for n, a in zip(network.names, hosts)],
                        options=["--fabric", "verbs"], container=False, record=True,
@@ -194,7 +195,7 @@ def body(scenario):
     own = {1: {"group": {"huge_pages": "require"}},
            2: {"group": {"huge_pages": "never", "fence": "reset"}}}
     # A guest without control groups has no containers.
-    program = h.redis_program(port, "--protected-mode", "no")
+    program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     with Hosts(scenario, program, port=port, fabric="verbs", addresses=hosts, record=True,
                server={"container": False}, own=own) as group:
         benchmark(scenario, group, 20000 if scenario.full else 1000)

@@ -24,7 +24,8 @@ DATA = pathlib.Path(__file__).with_name("runtime_calls.txt")
 REASONS = pathlib.Path(__file__).with_name("runtime_reasons.txt")
 ROWS = [ROOT / f"runtime/preload/core/{name}.def" for name in ("interposed",
                                                                 "interposed_hosts",
-                                                                "interposed_terminals")]
+                                                                "interposed_terminals",
+                                                                "interposed_machine")]
 NUMBERS = ROOT / "runtime/preload/trap/system_calls.def"
 TABLE = ROOT / "runtime/preload/RUNTIMES.md"
 

@@ -72,7 +72,9 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   void after_server(const consensus::EntryView& entry);
   void admitted(Index at) { restart_->admitted(at); }
   // The server put this out while it is on trial (UPGRADE-1): let_in() follows, or nothing.
-  bool keeps_back(const OutputHeader& header) { return restart_->keeps_back(header); }
+  bool keeps_back(const OutputHeader& header, const ListenPlace& place) {
+    return restart_->keeps_back(header, place);
+  }
   // The replica votes without a server, so no server gets any entry.
   bool acceptor_only() const noexcept { return acceptor_only_; }
   // Why, if a checkpoint is there that it cannot begin at; "": there is none.

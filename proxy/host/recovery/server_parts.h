@@ -49,9 +49,9 @@ class RecoveryOwner : public proxy::Woken {
   // What a replica says of itself, this one as well; nullopt: nothing is known.
   virtual std::optional<control::Readiness> readiness_of(ReplicaId who) const = 0;
   // As if the server had put it out.
-  virtual void put_out_for_server(const OutputHeader& header) = 0;
-  // What keeps_back() kept back.
-  virtual void let_in(const OutputHeader& header) = 0;
+  virtual void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) = 0;
+  // What keeps_back() kept back, one after the other; `last`: the server is up.
+  virtual void let_in(const OutputHeader& header, const ListenPlace& place, bool last) = 0;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   virtual void refusal_changed(const std::string& reason) = 0;
   // The replica has run what it missed.

@@ -14,6 +14,7 @@
 
 #include "checkpoint/fault_points.h"
 #include "dmt/base/assert.h"
+#include "dmt/connections.h"
 #include "dmt/scheduler.h"
 #include "proxy/clients/encode.h"
 #include "proxy/host/control.h"
@@ -169,9 +170,9 @@ bool ServerRestart::failed_to_start(const std::string& why) {
   return on_trial;
 }
 
-bool ServerRestart::keeps_back(const OutputHeader& header) {
+bool ServerRestart::keeps_back(const OutputHeader& header, const ListenPlace& place) {
   if (!machine_.keeps_back(header)) return false;
-  step(change::PutOut{header});
+  step(change::PutOut{header, place});
   return true;
 }
 
@@ -207,7 +208,9 @@ void ServerRestart::carry_out(const change::Propose& proposal) {
                   : change::Proposed{proposal.purpose, Index{}, index.error().message()});
 }
 
-void ServerRestart::carry_out(const change::LetIn& output) { parts_.owner.let_in(output.header); }
+void ServerRestart::carry_out(const change::LetIn& kept) {
+  parts_.owner.let_in(kept.output.header, kept.output.place, kept.last);
+}
 
 void ServerRestart::carry_out(const change::ReleaseLog&) { dump_.release_log(); }
 
@@ -273,10 +276,12 @@ void ServerRestart::close_all() {
     if (f.kind == dmt::FileKind::kConnection) {
       if (f.connection.loopback) continue;  // it ends with the server
       parts_.owner.put_out_for_server(
-          {OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock});
+          {OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock}, {});
     } else if (f.kind == dmt::FileKind::kListener) {
+      const ListenPlace place = dmt::place_of(f.listener);
       parts_.owner.put_out_for_server(
-          {OutputType::kUnlisten, {}, f.listener.port, 1, w.scheduler.clock});
+          {OutputType::kUnlisten, {}, f.listener.port, 1, w.scheduler.clock},
+          std::as_bytes(std::span(&place, 1)));
     }
   }
 }

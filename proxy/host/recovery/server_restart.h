@@ -48,7 +48,7 @@ class ServerRestart {
   // It could not be started, or took no turn; false: it is not on trial.
   bool failed_to_start(const std::string& why);
   // Whether clients must not know of this yet (UPGRADE-1).
-  bool keeps_back(const OutputHeader& header);
+  bool keeps_back(const OutputHeader& header, const ListenPlace& place);
   // For the kernel; false: that was not asked for.
   bool ended();
   // The packer is done with what it was given.

@@ -35,9 +35,9 @@ void PortQuestions::look(std::uint64_t number, Question& question, bool has) {
     actions_.emplace_back(Propose{{number, question.file, 0}});
   } else if (question.state == State::kNew) {
     question.state = State::kAsked;
-    settled_.erase(question.port);
-    actions_.emplace_back(Open{number, question.port});
-  } else if (const auto found = settled_.find(question.port); found != settled_.end()) {
+    settled_.erase(question.place);
+    actions_.emplace_back(Open{number, question.place});
+  } else if (const auto found = settled_.find(question.place); found != settled_.end()) {
     actions_.emplace_back(Propose{{number, question.file, found->second}});
   }
 }
@@ -45,7 +45,7 @@ void PortQuestions::look(std::uint64_t number, Question& question, bool has) {
 void PortQuestions::on(const Opened& opened) {
   const auto found = waiting_.find(opened.question);
   if (found == waiting_.end() || !opened.error) return;
-  settled_[found->second.port] = *opened.error;  // also for a proposal that has to wait
+  settled_[found->second.place] = *opened.error;  // also for a proposal that has to wait
   actions_.emplace_back(Propose{{opened.question, found->second.file, *opened.error}});
 }
 

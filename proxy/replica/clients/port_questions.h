@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "dmt/base/place.h"
 #include "dmt/sequence/entry.h"
 
 namespace crane::replica {
@@ -32,7 +33,7 @@ namespace ports {
 
 // The server asks.
 struct Wanted {
-  std::uint16_t port = 0;
+  Place place;
   std::uint64_t question = 0;
 };
 // The answer to Open: errno or 0; nothing when it comes later, as Seen::has or Settled.
@@ -42,7 +43,7 @@ struct Opened {
 };
 // The later answer: errno, or 0 for a port that needs no listening socket.
 struct Settled {
-  std::uint16_t port = 0;
+  Place place;
   int error = 0;
 };
 // What was asked is gone.
@@ -69,7 +70,7 @@ using Event = std::variant<Tick, Wanted, Opened, Settled, AskAgain, Proposed>;
 // Tries to.
 struct Open {
   std::uint64_t question = 0;
-  std::uint16_t port = 0;
+  Place place;
 };
 struct Propose {
   PortBody body{};
@@ -84,7 +85,7 @@ class PortQuestions {
  public:
   enum class State : std::uint8_t { kNew, kAsked, kAnswered };  // in this reign
   struct Question {
-    std::uint16_t port = 0;
+    Place place;
     std::uint32_t file = 0;  // as of the last Tick
     State state = State::kNew;
   };
@@ -103,16 +104,16 @@ class PortQuestions {
 
  private:
   void on(const ports::Tick& tick);
-  void on(const ports::Wanted& wanted) { waiting_[wanted.question] = {wanted.port}; }
+  void on(const ports::Wanted& wanted) { waiting_[wanted.question] = {wanted.place}; }
   void on(const ports::Opened& opened);
-  void on(const ports::Settled& settled) { settled_[settled.port] = settled.error; }
+  void on(const ports::Settled& settled) { settled_[settled.place] = settled.error; }
   void on(const ports::AskAgain&);
   void on(const ports::Proposed& proposed);
   void look(std::uint64_t number, Question& question, bool has);
 
   ports::ActionList actions_;
   std::map<std::uint64_t, Question> waiting_;
-  std::map<std::uint16_t, int> settled_;  // ports, while they are asked for
+  std::map<Place, int> settled_;  // while they are asked for
 };
 
 }  // namespace crane::replica

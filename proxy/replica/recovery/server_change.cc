@@ -217,9 +217,10 @@ void ServerChange::stays_if_admitted(Index at) {
   say(false, fmt::format("entry {}: the upgraded server stays, clients are let in", value(at)));
   if (options_.keeps_files) actions_.emplace_back(LeaveFiles{});
   CRANE_ASSERT(!upgrade_.undecided());  // UPGRADE-1
-  for (const OutputHeader& header : std::exchange(kept_back_, {})) {
-    actions_.emplace_back(LetIn{header});
+  for (const PutOut& output : kept_back_) {
+    actions_.emplace_back(LetIn{output, &output == &kept_back_.back()});
   }
+  kept_back_.clear();
 }
 
 void ServerChange::on(const EndedAtTurn&) {
@@ -245,7 +246,7 @@ void ServerChange::trial_failed(const std::string& why, bool dead) {
 void ServerChange::on(const PutOut& output) {
   if (!keeps_back(output.header)) return;
   if (output.header.type == OutputType::kListen && listens_ns_ == 0) listens_ns_ = now_ns_;
-  kept_back_.push_back(output.header);
+  kept_back_.push_back(output);
 }
 
 void ServerChange::on(const Gone& server) {

@@ -28,6 +28,7 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/host_address.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
@@ -182,6 +183,7 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::find_program(file_.command[0], program_); !p) return p;
   if (auto p = setup::check_program(program_); !p) return p;
   if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
+  if (auto p = setup::check_virtual_ip(file_.virtual_ip); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
   const int replicas = static_cast<int>(file_.replicas.size());
   const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,

@@ -66,8 +66,8 @@ Examination examination_of(const Request& request, const std::string& group, con
   if (options->ring_mb != 0) what.wanted.ring_mb = options->ring_mb;
   if (what.wanted.runs) return what;
   what.wanted.replicas = options->places();
-  for (const auto& [ours, theirs] : options->publish) {
-    what.ports.push_back({ours, setup::check_port(ours), false});
+  for (const setup::Published& port : options->publish) {
+    what.ports.push_back({port.ours, setup::check_port(port.ours), false});
   }
   return what;
 }

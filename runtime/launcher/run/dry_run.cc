@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dmt/base/join.h"
+#include "dmt/base/place.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/setup/http.h"
@@ -38,10 +39,11 @@ std::string lasting_text(const Options& o) {
 }
 
 std::string clients_text(const setup::Ports& publish) {
-  if (publish.empty()) return "reach every port at which the server listens";
+  if (publish.empty()) return "reach the server wherever it listens";
   std::vector<std::string> all;
-  for (const auto& [ours, theirs] : publish) {
-    all.push_back(fmt::format("{} for the server's {}", ours, theirs));
+  for (const setup::Published& port : publish) {
+    all.push_back(
+        fmt::format("{} for the server's {}", place::text(port.ours, port.address), port.served));
   }
   return "reach " + joined(all);
 }

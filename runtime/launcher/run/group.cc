@@ -269,10 +269,10 @@ void Group::write_state() {
                                  {"votes", r.votes},
                                  {"exited", r.exited}});
   }
-  for (const auto& [port, socket] : listeners_.sockets()) {
+  for (const auto& [place, socket] : listeners_.sockets()) {
     if (!socket.serves) continue;
     state["listening"].push_back(
-        {{"port", port}, {"published", socket.published}, {"addr", socket.address}});
+        {{"port", place.port}, {"published", socket.published}, {"addr", socket.address}});
   }
   (void)write_file(directories_.dir() + "/state.json", state.dump(1) + "\n");
   if (supervisor_.serving()) setup::service_manager().ready(supervisor_.summary());

@@ -127,7 +127,9 @@ class Group {
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const control::Message& asked);
-  void keep_inside(Replica& replica, std::uint16_t port);
+  void refuse_to_listen(Replica& replica, const Place& place, bool for_bind, const Error& why,
+                        int error);
+  void keep_inside(Replica& replica, const Place& place);
   void reap();
   void on_node_end(Replica& replica, int status);
   void write_state();

@@ -45,7 +45,7 @@ void Group::tell(Replica& replica, const Json& message, int passed) {
   using control::Outbox;
   const auto kind = message["t"] == "stop" ? Outbox::Kind::kLast : Outbox::Kind::kUsual;
   std::string key;
-  for (const char* name : {"t", "port", "signo", "change", "replica"}) {
+  for (const char* name : {"t", "port", "address", "signo", "change", "replica"}) {
     if (const auto found = message.find(name); found != message.end()) key += found->dump() + " ";
   }
   if (replica.outbox.send(kind, key, message.dump(), passed) == Outbox::Sent::kFailed) {
@@ -135,43 +135,57 @@ void Group::on_message(Replica& replica, const std::string& json) {
 }
 
 void Group::on_listen(Replica& replica, const control::Message& asked) {
-  const auto port = asked.number<std::uint16_t>("port");
-  if (!listeners_.publishes(port)) return keep_inside(replica, port);
-  if (waits_for_sockets() && listeners_.sockets().count(port) == 0) {
+  const Place place{asked.number<std::uint16_t>("port"), asked.text("address")};
+  if (!listeners_.publishes(place.port)) return keep_inside(replica, place);
+  const Place key = listeners_.key_of(place);
+  if (waits_for_sockets() && listeners_.sockets().count(key) == 0) {
     replica.asks_to_listen.push_back(asked);
     return;
   }
+  // One of a server's addresses was refused, and that ended the group: the others come too late.
+  if (supervisor_.stopping() && listeners_.sockets().count(key) == 0) return;
   int fd = -1;
   bool fresh = false;
   const bool for_bind = asked.flag("bind");
-  const Outcome failed =
-      listeners_.open({port, "0.0.0.0", asked.number<int>("backlog"), for_bind}, fd, fresh);
-  if (!failed) {
-    tell(
-        replica,
-        {{"t", "listen_failed"}, {"port", port}, {"message", failed.error().text}, {"error", -fd}});
-    if (supervisor_.stopping()) return;
-    if (for_bind) return say(failed.error().text + "; the server's bind fails");
-    // Else clients reach the server at another port, or through sockets that nodes have.
-    if (!took_over_ && listeners_.sockets().empty()) return step(supervise::Fail{failed.error()});
-    if (listeners_.unreached(port))
-      say(failed.error().text + "; the group goes on, clients do not reach this port");
+  const Outcome opened =
+      listeners_.open({place, asked.number<int>("backlog"), for_bind}, fd, fresh);
+  if (!opened && fd == -EADDRINUSE && listeners_.waits_for_own(place)) {
+    replica.asks_to_listen.push_back(asked);  // the leader's server has not come so far
     return;
   }
-  tell(replica, {{"t", "listener"}, {"port", port}}, fd);
+  if (!opened) return refuse_to_listen(replica, place, for_bind, opened.error(), -fd);
+  tell(replica, {{"t", "listener"}, {"port", key.port}, {"address", key.address}}, fd);
   if (!fresh) return;
   write_state();
-  const auto& socket = listeners_.sockets().at(port);
-  const bool moved = socket.published != port;
-  say("listening on port " + std::to_string(socket.published) +
-      (moved ? " for the server's port " + std::to_string(port) : std::string()));
+  const auto& socket = listeners_.sockets().at(key);
+  const bool moved = socket.published != key.port;
+  say("listening on " + place::text(socket.published, socket.address) +
+      (moved ? " for the server's port " + std::to_string(key.port) : std::string()));
+}
+
+void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind, const Error& why,
+                             int error) {
+  tell(replica, {{"t", "listen_failed"},
+                 {"port", place.port},
+                 {"address", place.address},
+                 {"message", why.text},
+                 {"error", error}});
+  if (supervisor_.stopping()) return;
+  if (for_bind) return say(why.text + "; the server's bind fails");
+  // Else clients reach the server at another place, or through sockets that nodes have.  Servers
+  // that listen at both kinds of addresses go on where a machine has no IPv6.
+  const bool lacks_ipv6 =
+      place::is_ipv6(place.address) && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
+  if (!took_over_ && listeners_.sockets().empty() && !lacks_ipv6) return step(supervise::Fail{why});
+  if (listeners_.unreached(place))
+    say(why.text + "; the group goes on, clients do not reach this port");
 }
 
 // A port of the server's own: a bind that waits succeeds, as no process of the machine can have it.
-void Group::keep_inside(Replica& replica, std::uint16_t port) {
-  tell(replica, {{"t", "not_published"}, {"port", port}});
-  if (listeners_.unreached(port)) {
-    say("the server listens on port " + std::to_string(port) +
+void Group::keep_inside(Replica& replica, const Place& place) {
+  tell(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
+  if (listeners_.unreached(place.port)) {
+    say("the server listens on port " + std::to_string(place.port) +
         ", which no --publish names: clients do not reach it");
   }
 }

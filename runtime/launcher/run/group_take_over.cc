@@ -131,7 +131,8 @@ void Group::on_fd(Replica& replica, const std::string& json, int fd) {
     detail(name_of(replica.number) + ": a descriptor that was not asked for: " + json);
     return;
   }
-  listeners_.adopt(said.message->number<std::uint16_t>("port"), fd);
+  const control::Message& message = *said.message;
+  listeners_.adopt({message.number<std::uint16_t>("port"), message.text("address")}, fd);
   write_state();
 }
 

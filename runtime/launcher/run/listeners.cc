@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace crane::launcher {
@@ -13,20 +15,26 @@ using setup::failure;
 using setup::Status;
 
 Listeners::~Listeners() {
-  for (const auto& [port, socket] : sockets_) close(socket.fd);
+  for (const auto& [place, socket] : sockets_) close(socket.fd);
+}
+
+Place Listeners::key_of(const Place& place) const {
+  const auto published = setup::published_port(publish_, place.port).value();
+  return published.address.empty() ? place : Place{place.port};
 }
 
 Outcome Listeners::open(const Request& request, int& fd, bool& fresh) {
   fresh = false;
-  auto found = sockets_.find(request.port);
+  const Place key = key_of(request.place);
+  auto found = sockets_.find(key);
   if (found == sockets_.end()) {
-    const std::uint16_t published = setup::published_port(publish_, request.port).value();
+    const auto published = setup::published_port(publish_, key.port).value();
     const auto open = request.for_bind ? setup::hold_port : setup::listen_on;
-    auto opened = open(request.address, published, request.backlog);
+    const std::string& address = key.address.empty() ? published.address : key.address;
+    auto opened = open(address, published.ours, request.backlog, false);
     if (!opened) return refused(request, opened.error().detail, fd);
-    unreached_.erase(request.port);
-    const Socket socket{opened.value(), request.address, published, false};
-    found = sockets_.emplace(request.port, socket).first;
+    unreached_.erase(request.place);
+    found = sockets_.emplace(key, Socket{opened.value(), address, published.ours, false}).first;
   }
   Socket& socket = found->second;
   fd = socket.fd;
@@ -40,18 +48,34 @@ Outcome Listeners::open(const Request& request, int& fd, bool& fresh) {
 
 Outcome Listeners::refused(const Request& request, int error, int& fd) const {
   fd = -error;
-  const std::uint16_t published = setup::published_port(publish_, request.port).value();
-  return failure(Status::kPortTaken, "cannot listen on port", std::to_string(published),
-                 strerror(error),
-                 "stop its owner, publish the server's port elsewhere with --publish OTHER:" +
-                     std::to_string(request.port) +
-                     ", or publish only the ports that clients use, each with --publish");
+  const auto published = setup::published_port(publish_, request.place.port).value();
+  const std::string& address =
+      published.address.empty() ? request.place.address : published.address;
+  const std::string port = std::to_string(request.place.port);
+  const bool lacks = error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+  return failure(
+      Status::kPortTaken, "cannot listen on port",
+      std::to_string(published.ours) + (place::is_wildcard(address) ? "" : " of " + address),
+      strerror(error),
+      lacks ? "give this machine the address, or publish the server's port at another one with "
+              "--publish ADDRESS:" +
+                  port + ":" + port
+            : "stop its owner, publish the server's port elsewhere with --publish OTHER:" + port +
+                  ", or publish only the ports that clients use, each with --publish");
 }
 
-void Listeners::adopt(std::uint16_t port, int fd) {
+bool Listeners::waits_for_own(const Place& place) const {
+  const Place key = key_of(place);
+  return std::any_of(sockets_.begin(), sockets_.end(), [&key](const auto& known) {
+    return known.first != key && known.first.port == key.port &&
+           place::overlap(known.first.address, key.address);
+  });
+}
+
+void Listeners::adopt(const Place& place, int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (sockets_.count(port) != 0 ||
+  if (sockets_.count(place) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     close(fd);
     return;
@@ -66,7 +90,8 @@ void Listeners::adopt(std::uint16_t port, int fd) {
   socklen_t length = sizeof listens;
   (void)getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
   const std::uint16_t published = ntohs(is_v6 ? v6->sin6_port : v4->sin_port);
-  sockets_[port] = {fd, text, published, listens != 0};
+  // At a port without a place --publish named the address.
+  sockets_[place] = {fd, place.address.empty() ? text : place.address, published, listens != 0};
 }
 
 }  // namespace crane::launcher

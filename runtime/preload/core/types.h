@@ -45,6 +45,7 @@
 #include <sys/timeb.h>
 #include <sys/timerfd.h>
 #include <sys/times.h>
+#include <sys/timex.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>

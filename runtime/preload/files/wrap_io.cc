@@ -2,6 +2,7 @@
 // read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
 // run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
 #include "dmt/base/log.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
@@ -137,7 +138,10 @@ ssize_t read(int fd, void* b, size_t n) {
   const struct iovec v = {b, n};
   return finish(turn, read_vectors(turn, fd, &v, 1));
 }
-ssize_t __read_chk(int fd, void* b, size_t n, size_t) { return wrap::read(fd, b, n); }
+ssize_t __read_chk(int fd, void* b, size_t n, size_t room) {
+  fortify::check_room(n, room);
+  return wrap::read(fd, b, n);
+}
 
 ssize_t readv(int fd, const struct iovec* v, int n) {
   if (is_plain(fd)) return real::readv(fd, v, n);
@@ -157,10 +161,12 @@ ssize_t preadv64(int fd, const struct iovec* v, int n, off64_t at) {
   return wrap::preadv(fd, v, n, at);
 }
 ssize_t pread64(int fd, void* b, size_t n, off64_t at) { return wrap::pread(fd, b, n, at); }
-ssize_t __pread_chk(int fd, void* b, size_t n, off_t at, size_t) {
+ssize_t __pread_chk(int fd, void* b, size_t n, off_t at, size_t room) {
+  fortify::check_room(n, room);
   return wrap::pread(fd, b, n, at);
 }
-ssize_t __pread64_chk(int fd, void* b, size_t n, off64_t at, size_t) {
+ssize_t __pread64_chk(int fd, void* b, size_t n, off64_t at, size_t room) {
+  fortify::check_room(n, room);
   return wrap::pread(fd, b, n, at);
 }
 

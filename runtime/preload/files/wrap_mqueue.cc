@@ -8,6 +8,7 @@
 #include "dmt/base/raw.h"
 #include "dmt/message_notices.h"
 #include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
@@ -134,7 +135,10 @@ mqd_t mq_open(const char* path, int flags, mode_t mode, struct mq_attr* attribut
   const mqd_t q = real::mq_open(path, flags, mode, attributes);
   return finish_int(turn, q < 0 ? -errno : bind_plain(turn, q));
 }
-mqd_t __mq_open_2(const char* path, int flags) { return wrap::mq_open(path, flags, 0, nullptr); }
+mqd_t __mq_open_2(const char* path, int flags) {
+  if ((flags & O_CREAT) != 0) fortify::end_in([=] { return real::__mq_open_2(path, flags); });
+  return wrap::mq_open(path, flags, 0, nullptr);
+}
 
 int mq_close(mqd_t q) {
   if (is_queue(q)) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/text.h"
@@ -104,6 +105,14 @@ void fill_name(char* pattern) noexcept {
   }
 }
 
+namespace {
+
+bool needs_mode(int flags) noexcept {
+  return (flags & O_CREAT) != 0 || (flags & __O_TMPFILE) == __O_TMPFILE;
+}
+
+}  // namespace
+
 namespace wrap {
 namespace {
 
@@ -135,10 +144,16 @@ int open(const char* p, int f, mode_t m) {
 }
 int open64(const char* p, int f, mode_t m) { return wrap::open(p, f, m); }
 int openat64(int d, const char* p, int f, mode_t m) { return wrap::openat(d, p, f, m); }
-int __open_2(const char* p, int f) { return wrap::open(p, f, 0); }
-int __open64_2(const char* p, int f) { return wrap::open(p, f, 0); }
-int __openat_2(int d, const char* p, int f) { return wrap::openat(d, p, f, 0); }
-int __openat64_2(int d, const char* p, int f) { return wrap::openat(d, p, f, 0); }
+int __open_2(const char* p, int f) {
+  if (needs_mode(f)) fortify::end_in([=] { return real::__open_2(p, f); });
+  return wrap::open(p, f, 0);
+}
+int __open64_2(const char* p, int f) { return wrap::__open_2(p, f); }
+int __openat_2(int d, const char* p, int f) {
+  if (needs_mode(f)) fortify::end_in([=] { return real::__openat_2(d, p, f); });
+  return wrap::openat(d, p, f, 0);
+}
+int __openat64_2(int d, const char* p, int f) { return wrap::__openat_2(d, p, f); }
 int creat(const char* p, mode_t m) { return wrap::open(p, O_CREAT | O_WRONLY | O_TRUNC, m); }
 int creat64(const char* p, mode_t m) { return wrap::creat(p, m); }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
@@ -198,7 +199,10 @@ int poll(struct pollfd* fds, nfds_t n, int ms) {
       ms < 0 ? dmt::kNoDeadline : deadline_in(turn, std::int64_t{ms} * 1'000'000);
   return finish_int(turn, poll_masked(turn, fds, n, deadline, nullptr));
 }
-int __poll_chk(struct pollfd* fds, nfds_t n, int ms, size_t) { return wrap::poll(fds, n, ms); }
+int __poll_chk(struct pollfd* fds, nfds_t n, int ms, size_t room) {
+  fortify::check_room(n, room / sizeof *fds);
+  return wrap::poll(fds, n, ms);
+}
 
 int ppoll(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask) {
   Turn turn(Op::ppoll, Turn::kCancellationPoint);
@@ -207,7 +211,8 @@ int ppoll(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t
   return finish_int(turn, poll_masked(turn, fds, n, deadline, mask));
 }
 int __ppoll_chk(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask,
-                size_t) {
+                size_t room) {
+  fortify::check_room(n, room / sizeof *fds);
   return wrap::ppoll(fds, n, t, mask);
 }
 

@@ -13,6 +13,8 @@
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/terminals/terminal.h"
 
+extern "C" int __vdprintf_chk(int fd, int flag, const char* form, va_list list);
+
 namespace crane {
 namespace {
 
@@ -112,33 +114,46 @@ void adopt_standard_streams() noexcept {
   for (int fd = 0; fd <= 2; ++fd) adopt_standard_stream(fd);
 }
 
+extern "C" int __vsnprintf_chk(char* text, size_t n, int flag, size_t room, const char* form,
+                               va_list list) noexcept;
+
+namespace {
+
+// With `flag` %n ends the process, where the format is in writable memory.
+int make_text(char* text, size_t n, int flag, const char* form, va_list list) noexcept {
+  const OutsideCrane outside;
+  return __vsnprintf_chk(text, n, flag, n, form, list);
+}
+
+}  // namespace
+
 namespace wrap {
 
 // libc's own would write past us.  The text is made before.
 int vdprintf(int fd, const char* form, va_list list) {
+  return wrap::__vdprintf_chk(fd, 0, form, list);
+}
+int __vdprintf_chk(int fd, int flag, const char* form, va_list list) {
   if (is_plain(fd)) {
     const OutsideCrane outside;
-    return real::vdprintf(fd, form, list);
+    return real::__vdprintf_chk(fd, flag, form, list);
   }
   va_list again;
   va_copy(again, list);
-  const int size = real::vsnprintf(nullptr, 0, form, list);
+  const int size = make_text(nullptr, 0, flag, form, list);
   ssize_t put = -1;
   if (size >= 0) {
     const Scratch<char> text(static_cast<std::size_t>(size) + 1);
-    real::vsnprintf(text.data(), text.size(), form, again);
+    make_text(text.data(), text.size(), flag, form, again);
     put = write_stream(cookie_of(fd), text.data(), static_cast<std::size_t>(size));
   }
   va_end(again);
   return put >= 0 && put == size ? size : -1;
 }
-int __vdprintf_chk(int fd, int, const char* form, va_list list) {
-  return wrap::vdprintf(fd, form, list);
-}
 // Through the stub, which knows whether this thread has a slot.
 int dprintf(int fd, const char* form, va_list list) { return ::vdprintf(fd, form, list); }
-int __dprintf_chk(int fd, int, const char* form, va_list list) {
-  return ::vdprintf(fd, form, list);
+int __dprintf_chk(int fd, int flag, const char* form, va_list list) {
+  return ::__vdprintf_chk(fd, flag, form, list);
 }
 
 FILE* fdopen(int fd, const char* m) {

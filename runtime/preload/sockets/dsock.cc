@@ -69,13 +69,6 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
   return error;
 }
 
-// Bound to more than this host's loopback: clients were meant to come.
-bool is_for_others(const VirtualAddress& address) noexcept {
-  constexpr std::uint8_t kLoopbackNet = 127;
-  if (address.family == AF_INET) return address.ip[0] != kLoopbackNet;
-  return is_wildcard(address);
-}
-
 bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
   int on = 1;
   socklen_t n = sizeof on;
@@ -373,9 +366,7 @@ int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_
     return -EADDRINUSE;
   }
   d.bound = address;
-  if (d.chose_port && is_for_others(address)) {
-    unreachable::name(unreachable::What::kPort, address);
-  }
+  if (d.chose_port) unreachable::name(unreachable::What::kPort, address);
   return 0;
 }
 

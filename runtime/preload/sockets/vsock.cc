@@ -127,11 +127,17 @@ int show_name(const FileRecord& f, VirtualAddress address, struct sockaddr* a,
   return 0;
 }
 
+// The one interface besides lo is the network, which reaches what is bound to none.
+std::uint16_t device_bit(std::uint32_t file) noexcept {
+  return is_of_loopback(file) ? dmt::kLoopbackDevice : std::uint16_t{0};
+}
+
 void set_bound(FileRecord& f, std::uint32_t file, const VirtualAddress& address) noexcept {
   f.listener.bound = address;
-  f.listener.any_address = static_cast<std::uint16_t>(
-      (is_wildcard(address) ? dmt::kWildcardAddress : 0) |
-      (reuses_port(file) ? dmt::kReusesPort : 0) | (is_only_ipv6(file) ? dmt::kOnlyIpv6 : 0));
+  f.listener.any_address =
+      static_cast<std::uint16_t>((is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+                                 (reuses_port(file) ? dmt::kReusesPort : 0) |
+                                 (is_only_ipv6(file) ? dmt::kOnlyIpv6 : 0) | device_bit(file));
 }
 
 // shutdown() of a listener: it is a bound socket again, and who waits in accept gets EINVAL.
@@ -215,6 +221,11 @@ int listen(Turn& turn, int, std::uint32_t file, int backlog) noexcept {
     any.port = dmt::take_free_port(turn.w);
     if (any.port == 0) return -EADDRINUSE;
     set_bound(f, file, any);
+  }
+  if (f.kind == FileKind::kSocket) {  // it may have been bound before its device was named
+    constexpr unsigned kOthers = ~static_cast<unsigned>(dmt::kLoopbackDevice);
+    f.listener.any_address =
+        static_cast<std::uint16_t>((f.listener.any_address & kOthers) | device_bit(file));
   }
   const bool listening =
       dmt::start_listening(turn.w, file, static_cast<std::uint32_t>(std::max(backlog, 0)));

@@ -96,7 +96,7 @@ struct Options {
   struct linger linger;
   std::int64_t receive_timeout_ns, send_timeout_ns;
   std::uint32_t low_water;   // SO_RCVLOWAT where the file does not have it, 0 = not set
-  char device[IF_NAMESIZE];  // SO_BINDTODEVICE: reads back, and all interfaces are heard as before
+  char device[IF_NAMESIZE];  // SO_BINDTODEVICE
   bool is_reno;              // TCP_CONGESTION: reads back, of the two that each kernel has
   int values[kKnownCount];
 };
@@ -387,6 +387,9 @@ std::uint32_t low_water(std::uint32_t file) noexcept {
 }
 bool reuses_port(std::uint32_t file) noexcept {
   return options_of(file).values[find(SOL_SOCKET, SO_REUSEPORT)] != 0;
+}
+bool is_of_loopback(std::uint32_t file) noexcept {
+  return std::strcmp(options_of(file).device, "lo") == 0;
 }
 bool is_only_ipv6(std::uint32_t file) noexcept {
   return options_of(file).values[find(IPPROTO_IPV6, IPV6_V6ONLY)] != 0;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/machine.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
@@ -136,7 +137,10 @@ int gethostname(char* name, size_t n) {
   std::memcpy(name, host, size < n ? size : n);
   return size <= n ? 0 : fail(ENAMETOOLONG);
 }
-int __gethostname_chk(char* name, size_t n, size_t) { return wrap::gethostname(name, n); }
+int __gethostname_chk(char* name, size_t n, size_t room) {
+  fortify::check_room(n, room);
+  return wrap::gethostname(name, n);
+}
 
 // --- file systems: that there is one, and room in it  --------------------------------------------
 

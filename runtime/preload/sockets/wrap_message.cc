@@ -2,6 +2,7 @@
 // recv, send and their kin.
 #include <climits>
 
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
@@ -91,7 +92,8 @@ ssize_t recv(int fd, void* b, size_t n, int flags) {
   Turn turn(Op::recv, Turn::kCancellationPoint);
   return finish(turn, receive_buffer(turn, fd, b, n, flags, nullptr, nullptr));
 }
-ssize_t __recv_chk(int fd, void* b, size_t n, size_t, int flags) {
+ssize_t __recv_chk(int fd, void* b, size_t n, size_t room, int flags) {
+  fortify::check_room(n, room);
   return wrap::recv(fd, b, n, flags);
 }
 
@@ -99,8 +101,9 @@ ssize_t recvfrom(int fd, void* b, size_t n, int flags, struct sockaddr* a, sockl
   Turn turn(Op::recvfrom, Turn::kCancellationPoint);
   return finish(turn, receive_buffer(turn, fd, b, n, flags, a, an));
 }
-ssize_t __recvfrom_chk(int fd, void* b, size_t n, size_t, int flags, struct sockaddr* a,
+ssize_t __recvfrom_chk(int fd, void* b, size_t n, size_t room, int flags, struct sockaddr* a,
                        socklen_t* an) {
+  fortify::check_room(n, room);
   return wrap::recvfrom(fd, b, n, flags, a, an);
 }
 

@@ -3,6 +3,7 @@
 // another number than for the program.  Of other names they are libc's, and no operations.
 #include <cstring>
 
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
@@ -38,8 +39,12 @@ ssize_t readlink(const char* p, char* b, size_t n) {
 ssize_t readlinkat(int d, const char* p, char* b, size_t n) {
   return translated(Op::readlinkat, real::readlinkat(d, p, b, n), b, n);
 }
-ssize_t __readlink_chk(const char* p, char* b, size_t n, size_t) { return wrap::readlink(p, b, n); }
-ssize_t __readlinkat_chk(int d, const char* p, char* b, size_t n, size_t) {
+ssize_t __readlink_chk(const char* p, char* b, size_t n, size_t room) {
+  fortify::check_room(n, room);
+  return wrap::readlink(p, b, n);
+}
+ssize_t __readlinkat_chk(int d, const char* p, char* b, size_t n, size_t room) {
+  fortify::check_room(n, room);
   return wrap::readlinkat(d, p, b, n);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dmt/terminals.h"
+#include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
@@ -107,7 +108,10 @@ int ptsname_r(int fd, char* b, size_t n) {
   name_line(fd, name);
   return put_name(name, b, n);
 }
-int __ptsname_r_chk(int fd, char* b, size_t n, size_t) { return wrap::ptsname_r(fd, b, n); }
+int __ptsname_r_chk(int fd, char* b, size_t n, size_t room) {
+  fortify::check_room(n, room);
+  return wrap::ptsname_r(fd, b, n);
+}
 
 char* ptsname(int fd) {
   static char name[terminal::kNameBytes];
@@ -181,7 +185,10 @@ int ttyname_r(int fd, char* b, size_t n) {
   errno = error;
   return error;
 }
-int __ttyname_r_chk(int fd, char* b, size_t n, size_t) { return wrap::ttyname_r(fd, b, n); }
+int __ttyname_r_chk(int fd, char* b, size_t n, size_t room) {
+  fortify::check_room(n, room);
+  return wrap::ttyname_r(fd, b, n);
+}
 
 char* ttyname(int fd) {
   static char name[terminal::kNameBytes];

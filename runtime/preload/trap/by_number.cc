@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -149,6 +150,11 @@ long pending_by_number(const long* a) noexcept {
 long sandbox_by_number(const long* a) noexcept {
   return sandbox::by_seccomp(a[0], a[1], as<const void*>(a[2]));
 }
+
+// --- the machine itself (MACHINE-1)  -------------------------------------------------------------
+
+// As without the privilege.
+long refuse_privilege(const long*) noexcept { return -EPERM; }
 
 // --- the table  ----------------------------------------------------------------------------------
 

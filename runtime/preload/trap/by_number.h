@@ -4,6 +4,8 @@
 // (net.h).  The table is system_calls.def.
 //
 // Threads: any with a slot, inside of Crane, holding no turn.
+// INVARIANT MACHINE-1  No call of a server changes the machine itself: its names, clock, boot,
+//                      modules, swap, accounting, quotas, ports, console, kernel keys.
 
 namespace crane {
 

@@ -329,3 +329,47 @@ TEST_CASE("the bound on queued output resets the client that takes least", "[pro
   REQUIRE(f.log.taken.back().type == EntryType::kReset);
   (void)slow;
 }
+
+TEST_CASE("a socket is closed when the server leaves its address; the port's others go on",
+          "[server]") {
+  Fixture f;
+  LoopbackListener first, second;
+  f.proxy->add_listener({81, "127.0.0.1"}, ::dup(first.fd));
+  f.proxy->add_listener({81, "127.0.0.2"}, ::dup(second.fd));
+  const auto listens = [](int fd) {
+    int on = 0;
+    socklen_t size = sizeof on;
+    return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
+  };
+  f.proxy->set_listening({81, "127.0.0.1"}, true);
+  f.proxy->set_listening({81, "127.0.0.2"}, true);
+  f.proxy->lead(true);
+  CHECK(f.proxy->takes_clients({81, "127.0.0.1"}));
+  f.proxy->set_listening({81, "127.0.0.1"}, false);
+  CHECK_FALSE(listens(first.fd));
+  CHECK(listens(second.fd));
+  // A server that is restarted: clients wait, until it is up without that address.
+  f.proxy->set_listening({81, "127.0.0.2"}, false, true);
+  CHECK(listens(second.fd));
+  f.proxy->set_listening({81, "127.0.0.1"}, true);
+  CHECK(listens(first.fd));
+  CHECK(listens(second.fd));
+  f.proxy->end_restart();
+  CHECK_FALSE(listens(second.fd));
+}
+
+TEST_CASE("what the restarted server left makes way for another address of the same port",
+          "[server]") {
+  Fixture f;
+  LoopbackListener all;
+  f.proxy->add_listener({81, "0.0.0.0"}, ::dup(all.fd));
+  f.proxy->set_listening({81, "0.0.0.0"}, true);
+  f.proxy->lead(true);
+  f.proxy->make_way({81, "127.0.0.1"});
+  CHECK(f.proxy->takes_clients({81, "0.0.0.0"}));  // the server has not left it
+  f.proxy->set_listening({81, "0.0.0.0"}, false, true);
+  f.proxy->make_way({81, "::1"});
+  CHECK(f.proxy->takes_clients({81, "0.0.0.0"}));
+  f.proxy->make_way({81, "127.0.0.1"});
+  CHECK_FALSE(f.proxy->takes_clients({81, "0.0.0.0"}));
+}

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstring>
 
 #include "dmt/files.h"
 #include "dmt/processes.h"
@@ -74,6 +75,43 @@ TEST_CASE("listen is told to the node; a taken port is refused", "[connections]"
   REQUIRE(out.size() == 1);
   CHECK(out[0].header.type == OutputType::kUnlisten);
   CHECK(start_listening(world.w, b, 5));
+}
+
+TEST_CASE("the node hears of each address at which a port is listened for, once", "[connections]") {
+  World world;
+  world.hold();
+  constexpr std::uint16_t kPort = 8080;
+  const auto listener = [&world](std::uint8_t last, std::uint16_t bits) {
+    const std::uint32_t file = create_file(world.w, world.main, FileKind::kSocket);
+    world.w.files[file].listener.bound = {AF_INET, kPort, 0, {127, 0, 0, last}};
+    world.w.files[file].listener.any_address = bits;
+    REQUIRE(start_listening(world.w, file, 5));
+    return file;
+  };
+  const auto place = [](const auto& record) {
+    ListenPlace said{};
+    REQUIRE(record.bytes.size() == sizeof said);
+    std::memcpy(&said, record.bytes.data(), sizeof said);
+    return said;
+  };
+  const std::uint32_t a = listener(1, kReusesPort), b = listener(1, kReusesPort);
+  const std::uint32_t c = listener(2, kLoopbackDevice);
+  auto out = world.outputs();
+  REQUIRE(out.size() == 2);  // a and b share theirs
+  CHECK(out[0].header.conn == kPort);
+  CHECK(place(out[0]).bound.ip[3] == 1);
+  CHECK_FALSE(place(out[0]).loopback_device);
+  CHECK(place(out[1]).bound.ip[3] == 2);
+  CHECK(place(out[1]).loopback_device);
+  drop_reference(world.w, a);
+  CHECK(world.outputs().empty());
+  drop_reference(world.w, c);
+  drop_reference(world.w, b);
+  out = world.outputs();
+  REQUIRE(out.size() == 2);
+  CHECK(out[0].header.type == OutputType::kUnlisten);
+  CHECK(place(out[0]).bound.ip[3] == 2);
+  CHECK(place(out[1]).bound.ip[3] == 1);
 }
 
 TEST_CASE_METHOD(Served, "a port is asked for once clients came; PORT wakes the bind that asked",
@@ -454,7 +492,9 @@ TEST_CASE("a full output ring holds the writer physically, never logically", "[c
   // Nothing wakes the main slot but us: the test plays the listener's waiter.
   std::thread reader([&] {
     for (bool ended = false; !ended;) {
-      for (const Output& o : world.outputs()) sum += o.bytes.size();
+      for (const Output& o : world.outputs()) {
+        if (o.header.type == OutputType::kBytes) sum += o.bytes.size();
+      }
       ended = sum == 40u << 20;
       std::this_thread::yield();
     }

@@ -58,7 +58,7 @@ def main():
         log.write("hello from the server\n")
     introduce()
     if "FAKE_PORT" in play:
-        say(t="listen", port=int(play["FAKE_PORT"]), addr="127.0.0.1", backlog=5)
+        say(t="listen", port=int(play["FAKE_PORT"]), address="127.0.0.1", backlog=5)
     if "FAKE_EXIT" in play:
         say(t="exit", status=int(play["FAKE_EXIT"]), reason="exited")
     listener, leaves = None, None
@@ -85,8 +85,8 @@ def main():
             assert json.loads(control.recv(4096))["do"] == "supervise"
             control.send(b'{"ok": true, "message": "taken over"}')
             if listener:
-                socket.send_fds(control, [json.dumps({"t": "listener", "port": int(
-                    play["FAKE_PORT"])}).encode()], [listener.fileno()])
+                has = {"t": "listener", "address": "127.0.0.1", "port": int(play["FAKE_PORT"])}
+                socket.send_fds(control, [json.dumps(has).encode()], [listener.fileno()])
             introduce()
             continue
         if not control or control not in readable:

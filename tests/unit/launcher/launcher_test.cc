@@ -18,7 +18,6 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/run/hosts.h"
-#include "runtime/launcher/run/listeners.h"
 #include "runtime/setup/option_json.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -73,8 +72,8 @@ TEST_CASE("options: everything after -- belongs to the server", "[launcher]") {
   CHECK(o.replicas == 5);
   CHECK(o.mode == "parallel");
   REQUIRE(o.publish.size() == 2);
-  CHECK(o.publish[0] == std::pair<std::uint16_t, std::uint16_t>{8080, 80});
-  CHECK(o.publish[1] == std::pair<std::uint16_t, std::uint16_t>{443, 443});
+  CHECK(o.publish[0] == crane::setup::Published{8080, 80});
+  CHECK(o.publish[1] == crane::setup::Published{443, 443});
   CHECK(o.program == std::vector<std::string>{"apache2", "-n", "7", "--", "-v"});
   CHECK(o.name == "apache2");
   CHECK(o.container);
@@ -424,52 +423,6 @@ TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[laun
   unsetenv("APACHE_CONFDIR");
   CHECK(contains(p.environment, "APACHE_RUN_USER=somebody"));
   CHECK(p.directories == std::vector<std::string>{scratch.path + "/real/log"});
-}
-
-TEST_CASE("listeners: one socket per port, opened once, published where asked", "[launcher]") {
-  const Listeners probe({});
-  int fd = -1;
-  bool fresh = false;
-  // Port 0 of the system stands for "some free port": bind it, learn it, publish it again.
-  const int holder = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(holder, 1) == 0);
-  REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const std::uint16_t port = ntohs(address.sin_port);
-  Listeners listeners({{port, 80}});
-  Listeners::Request ask{80, "127.0.0.1", 5, true};
-  const auto takes_clients = [&address] {
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
-    const auto* to = reinterpret_cast<const sockaddr*>(&address);
-    const bool takes = connect(client, to, sizeof address) == 0;
-    close(client);
-    return takes;
-  };
-  const auto taken = listeners.open(ask, fd, fresh);
-  CHECK(status_of(taken) == Status::kPortTaken);
-  CHECK(taken.error().text.find(std::to_string(port)) != std::string::npos);
-  close(holder);
-  REQUIRE(listeners.open(ask, fd, fresh).ok());
-  CHECK_FALSE(fresh);
-  CHECK_FALSE(takes_clients());  // the server is bound, and may connect from there
-  ask.for_bind = false;
-  REQUIRE(listeners.open(ask, fd, fresh).ok());
-  CHECK(fresh);
-  CHECK(takes_clients());
-  int again = -1;
-  REQUIRE(listeners.open(ask, again, fresh).ok());
-  CHECK_FALSE(fresh);
-  CHECK(again == fd);
-  CHECK(listeners.sockets().at(80).published == port);
-  CHECK(listeners.publishes(80));
-  CHECK_FALSE(listeners.publishes(81));
-  CHECK(listeners.unreached(81));
-  CHECK_FALSE(listeners.unreached(81));
-  CHECK(probe.publishes(81));
 }
 
 TEST_CASE("directories: locked while the group lives, gone afterwards", "[launcher]") {

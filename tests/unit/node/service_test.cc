@@ -231,6 +231,7 @@ TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
   Listeners listeners(w, proxy, nullptr, supervisor, proposals);
   w.files[1].kind = dmt::FileKind::kListener;
   w.files[1].listener.port = 6379;
+  w.files[1].listener.bound = {AF_INET, 6379, 0, {127, 0, 0, 1}};
   w.files[1].listener.backlog = 511;
   w.files[2].kind = dmt::FileKind::kConnection;
   w.scheduler.files_used = 2;
@@ -238,6 +239,7 @@ TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
   char said[512] = "";
   REQUIRE(recv(ends[1], said, sizeof said - 1, MSG_DONTWAIT) > 0);
   CHECK(std::string(said).find("6379") != std::string::npos);
+  CHECK(std::string(said).find("127.0.0.1") != std::string::npos);
   CHECK(recv(ends[1], said, sizeof said, MSG_DONTWAIT) < 0);
   close(ends[1]);
 }

@@ -56,15 +56,15 @@ struct World : Supervisor::Owner {
     event_base_free(base);
   }
   void woke() override {}
-  void listener_came(std::uint16_t port, int fd) override {
+  void listener_came(const Place& place, int fd) override {
     ::close(fd);
-    heard.push_back("listener " + std::to_string(port));
+    heard.push_back("listener " + std::to_string(place.port));
   }
   void listener_lost() override { heard.emplace_back("lost"); }
-  void listen_failed(std::uint16_t port, int error, const std::string& message) override {
-    heard.push_back(std::to_string(port) + " " + std::to_string(error) + " " + message);
+  void listen_failed(const Place& place, int error, const std::string& message) override {
+    heard.push_back(std::to_string(place.port) + " " + std::to_string(error) + " " + message);
   }
-  void not_published(std::uint16_t) override {}
+  void not_published(const Place&) override {}
   void stop_asked() override { heard.emplace_back("stop"); }
   void signal_asked(std::uint32_t signo, std::uint32_t pid) override {
     heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));

@@ -138,7 +138,7 @@ struct ServerChangeTest {
   }
   const char* carry_out(const HandOver&) { return "HandOver"; }
   const char* carry_out(const LetIn& l) {
-    let_in.push_back(l.header.conn);
+    let_in.push_back(l.output.header.conn);
     return "LetIn";
   }
   const char* carry_out(const ReleaseLog&) {

@@ -42,7 +42,7 @@ struct Fixture {
 
  private:
   void carry_out(const Open& o) {
-    asked.push_back(o.port);
+    asked.push_back(o.place.port);
     questions.step(Opened{o.question, at_once});
   }
   void carry_out(const Propose& p) {

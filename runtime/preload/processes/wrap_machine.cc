@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What belongs to the machine: a server gets the answer of a process without the privilege
+// (MACHINE-1), the same on all replicas.
+#include <cerrno>
+
+#include "dmt/base/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/core/wrappers.h"
+
+namespace crane::wrap {
+
+int sethostname(const char*, size_t) { return fail(EPERM); }
+int setdomainname(const char*, size_t) { return fail(EPERM); }
+int reboot(int) { return fail(EPERM); }
+int swapon(const char*, int) { return fail(EPERM); }
+int swapoff(const char*) { return fail(EPERM); }
+int acct(const char*) { return fail(EPERM); }
+int init_module(void*, unsigned long, const char*) { return fail(EPERM); }
+int delete_module(const char*, unsigned) { return fail(EPERM); }
+int quotactl(int, const char*, int, caddr_t) { return fail(EPERM); }
+int iopl(int) { return fail(EPERM); }
+int ioperm(unsigned long, unsigned long, int) { return fail(EPERM); }
+int vhangup() { return fail(EPERM); }
+
+// Reads and sizes pass; what clears the buffer or changes the console does not.
+int klogctl(int what, char* b, int n) {
+  constexpr int kClose = 0, kOpen = 1, kReadAll = 3, kSizeUnread = 9, kSizeBuffer = 10;
+  for (const int harmless : {kClose, kOpen, kReadAll, kSizeUnread, kSizeBuffer}) {
+    if (what == harmless) return real::klogctl(what, b, n);
+  }
+  return fail(EPERM);
+}
+
+int adjtimex(struct timex* t) {
+  const bool changes = is_readable(t, sizeof *t) && t->modes != 0;
+  return changes ? fail(EPERM) : real::adjtimex(t);
+}
+int clock_adjtime(clockid_t c, struct timex* t) {
+  const bool changes = is_readable(t, sizeof *t) && t->modes != 0;
+  return changes ? fail(EPERM) : real::clock_adjtime(c, t);
+}
+
+}  // namespace crane::wrap
