@@ -8,6 +8,7 @@ next-schedule)."""
 import contextlib
 import json
 import os
+import re
 import shutil
 import threading
 
@@ -17,6 +18,9 @@ from checkpoints import check_equal, control, lead
 from upgrade import Placed, ask, builds, lose_and_lead, run
 
 OF_SCHEDULE = ("crane-run", "crane-node", "crane-ctl")   # programs that hold the number
+VERSIONS = (h.ROOT / "dmt/base/versions.h").read_text()
+THIS = re.search(r"kSchedule = (\d+);", VERSIONS)[1]
+NEXT = str(int(THIS) + 1)
 
 
 def schedules(group):
@@ -66,8 +70,8 @@ def refusals(scenario, group, place, new):
             status=5, says=["other versions: wirf", "stop the group"])
         put(new, place, "crane-ctl")
         run(scenario, group, "not asked: refused", "upgrade", group.name, status=5,
-            says=["schedule 1", "schedule 2", "its clients are disconnected", "--yes"])
-    scenario.check(all_are(group, "1"), "nothing has ended", repr(schedules(group)))
+            says=[f"schedule {THIS}", f"schedule {NEXT}", "its clients are disconnected", "--yes"])
+    scenario.check(all_are(group, THIS), "nothing has ended", repr(schedules(group)))
 
 
 def one_host(scenario, new, options):
@@ -86,7 +90,7 @@ def one_host(scenario, new, options):
             with other_crane_ctl(scenario, place):
                 run(scenario, group, f"{what}: the group is handed over", "upgrade", group.name,
                     "--yes", says=["from wire", "ends at entry", "this build runs here: 3 of 3"])
-            scenario.check(all_are(group, "2"), f"{what}: the schedule is the next one",
+            scenario.check(all_are(group, NEXT), f"{what}: the schedule is the next one",
                            repr(schedules(group)))
             scenario.check(before[1] not in {one[1] for one in builds(group).values()},
                            f"{what}: every server has the new libcrane.so", repr(builds(group)))
@@ -99,7 +103,7 @@ def one_host(scenario, new, options):
         ask(group, "SET", "kept", "7")
         scenario.check(group.stop() == 0, f"{what}: it is stopped")
         group.start()
-        scenario.check(ask(group, "GET", "kept") == b"7" and all_are(group, "2"),
+        scenario.check(ask(group, "GET", "kept") == b"7" and all_are(group, NEXT),
                        f"{what}: its log goes on with the new build", repr(schedules(group)))
 
 
@@ -116,7 +120,7 @@ def one_away(scenario, new):
             run(scenario, group, "two of three are handed over", "upgrade", group.name, "--yes",
                 says=["this build runs here: 2 of 2"])
         run(scenario, group, "the third is back", "replica", "resume", str(away), group.name)
-        h.wait_until(lambda: all_are(group, "2"), 30, "all have the next schedule")
+        h.wait_until(lambda: all_are(group, NEXT), 30, "all have the next schedule")
         scenario.check(ask(group, "GET", "kept") == b"7", "one away: its data are there")
         lead(group, away)
         scenario.check(ask(group, "GET", "kept") == b"7", "one away: and with it as leader")
@@ -158,7 +162,7 @@ def does_not_come_up(scenario, old, new):
                 asking.join(150)
             scenario.check(said and said[0][0] == 5 and "began again with the old build" in
                            said[0][1], "a group that cannot begin is told of", repr(said))
-            h.wait_until(lambda: all_are(group, "1"), 90, "the old build is back")
+            h.wait_until(lambda: all_are(group, THIS), 90, "the old build is back")
             group.remember(group.state())
             load.progress()
             load.stop()
