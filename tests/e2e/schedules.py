@@ -25,7 +25,7 @@ def version_of(scenario):
 
 
 def hash_of(scenario, name):
-    """"<turns> <hash>" of one run in serial mode; None when it did not end."""
+    """"<turns> <hash>" of one run in serial mode; None when it did not run to its end."""
     words = [str(scenario.out / "crane-solo"), "--hash", "--",
              str(scenario.out / "interpose" / name)]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
@@ -37,7 +37,7 @@ def hash_of(scenario, name):
             process.terminate()
             return None
     found = re.findall(r"^schedule (\d+ [0-9a-f]{16})$", errors, re.M)
-    return found[-1] if found else None
+    return found[-1] if found and not found[-1].startswith("0 ") else None   # it was not built
 
 
 def hashes_of(scenario, names):
