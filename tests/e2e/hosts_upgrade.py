@@ -68,7 +68,8 @@ def another_schedule(scenario, network, program, port):
             run(scenario, group, "another schedule: the group is handed over", group.leader(),
                 "upgrade", group.name, "--yes", says=["this build runs here: 1 of 1"])
             served(clients)
-            h.wait_until(lambda: hand_over.all_are(group, hand_over.NEXT), 30, "all have the next schedule")
+            h.wait_until(lambda: hand_over.all_are(group, hand_over.NEXT), 30,
+                         "all have the next schedule")
         check_writes(scenario, group, clients, "another schedule")
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What one run of a replica's node has to do with clients: the production's Clients in a shell, and
+// The clients' side of one run of a replica's node: a shell around the production's Clients, and
 // the server that answers them.
 //
 // Threads: one.

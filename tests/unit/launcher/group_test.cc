@@ -3,6 +3,7 @@
 // METHOD  The real Group in a child process, over fake_node.py, which speaks the control protocol.
 // CHECKS  exit status passed through; one socket for all; losses judged; everything removed.
 #include "runtime/launcher/run/group.h"
+#include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/waiting.h"
 
 #include <arpa/inet.h>
@@ -156,17 +157,7 @@ Json members(const std::vector<std::pair<int, const char*>>& all) {
 
 bool dead(pid_t pid) { return kill(pid, 0) != 0; }
 
-std::uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
+std::uint16_t free_port() { return crane::proxy::LoopbackListener().port(); }
 
 std::string ask(std::uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -446,18 +437,10 @@ TEST_CASE("group: where a majority fails by itself each time, the group ends and
 }
 
 TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
-  const int holder = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(holder, 1) == 0);
-  REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  Running group(1, {"FAKE_PORT=" + std::to_string(ntohs(address.sin_port))}, "port");
+  const crane::proxy::LoopbackListener holder;
+  Running group(1, {"FAKE_PORT=" + std::to_string(holder.port())}, "port");
   CHECK(group.wait() == static_cast<int>(Status::kPortTaken));
   CHECK(group.said().find("cannot listen on port") != std::string::npos);
-  close(holder);
 }
 
 TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {

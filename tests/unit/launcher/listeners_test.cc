@@ -11,6 +11,8 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "tests/unit/clients/loopback_listener.h"
 
@@ -23,15 +25,9 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   int fd = -1;
   bool fresh = false;
   // Port 0 of the system stands for "some free port": bind it, learn it, publish it again.
-  const int holder = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(holder, 1) == 0);
-  REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const std::uint16_t port = ntohs(address.sin_port);
+  std::optional<crane::proxy::LoopbackListener> holder(std::in_place);
+  const sockaddr_in address = holder->address;
+  const std::uint16_t port = holder->port();
   Listeners listeners({{port, 80}});
   Listeners::Request ask{{80, "127.0.0.1"}, 5, true};
   const auto takes_clients = [&address] {
@@ -44,7 +40,7 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   const auto taken = listeners.open(ask, fd, fresh);
   CHECK(status_of(taken) == Status::kPortTaken);
   CHECK(taken.error().text.find(std::to_string(port)) != std::string::npos);
-  close(holder);
+  holder.reset();
   REQUIRE(listeners.open(ask, fd, fresh).ok());
   CHECK_FALSE(fresh);
   CHECK_FALSE(takes_clients());  // the server is bound, and may connect from there
