@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dmt/base/crc.h"
+#include "dmt/base/elf_program.h"
 
 namespace crane::setup {
 namespace {
@@ -66,17 +67,6 @@ bool read_at(int fd, void* to, std::size_t size, std::uint64_t offset) {
   return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-// Whether that table names a library: libc, or one that needs it.
-bool needs_library(int fd, const Elf64_Phdr& table) {
-  Elf64_Dyn entry{};
-  for (std::uint64_t at = 0; at + sizeof entry <= table.p_filesz; at += sizeof entry) {
-    if (!read_at(fd, &entry, sizeof entry, table.p_offset + at)) return false;
-    if (entry.d_tag == DT_NULL) return false;
-    if (entry.d_tag == DT_NEEDED) return true;
-  }
-  return false;
-}
-
 Outcome check_elf(int fd, const std::string& path) {
   Elf64_Ehdr header{};
   if (!read_at(fd, &header, sizeof header, 0) ||
@@ -87,22 +77,21 @@ Outcome check_elf(int fd, const std::string& path) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
     return unsuitable(path, "built for another machine", "install its amd64 build");
   }
-  bool dynamic = false, libraries = false;
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
-    if (!read_at(fd, &segment, sizeof segment, header.e_phoff + i * sizeof segment)) break;
-    dynamic = dynamic || segment.p_type == PT_INTERP;
-    libraries = libraries || (segment.p_type == PT_DYNAMIC && needs_library(fd, segment));
+  const auto read = [fd](std::uint64_t at, void* to, std::size_t size) {
+    return read_at(fd, to, size, at);
+  };
+  switch (elf_program(header, read)) {
+    case ElfProgram::kLibraries:
+      return Done{};
+    case ElfProgram::kNoLibrary:
+      return unsuitable(path, "without libc, so libcrane.so would not see its system calls",
+                        "use a build that calls libc (of Go: with cgo)");
+    case ElfProgram::kStatic:
+    case ElfProgram::kUnreadable:
+      break;
   }
-  if (!dynamic) {
-    return unsuitable(path, "statically linked, so libcrane.so cannot be loaded into it",
-                      "use a dynamically linked build");
-  }
-  if (!libraries) {
-    return unsuitable(path, "without libc, so libcrane.so would not see its system calls",
-                      "use a build that calls libc (of Go: with cgo)");
-  }
-  return Done{};
+  return unsuitable(path, "statically linked, so libcrane.so cannot be loaded into it",
+                    "use a dynamically linked build");
 }
 
 // The interpreter of "#!/usr/bin/env python3" is python3, of "#!/bin/sh -e" /bin/sh.

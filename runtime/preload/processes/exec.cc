@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "dmt/base/elf_program.h"
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "dmt/files.h"
@@ -58,21 +59,6 @@ bool is_preloaded_by_system() noexcept {
   return std::strstr(text, "/libcrane.so") != nullptr;
 }
 
-template <typename T>
-bool read_at(int fd, std::uint64_t at, T& into) noexcept {
-  return raw_syscall(SYS_pread64, fd, &into, sizeof into, static_cast<long>(at)) == sizeof into;
-}
-
-// Whether that table names a library: libc, or one that needs it.
-bool needs_library(int fd, const Elf64_Phdr& table) noexcept {
-  Elf64_Dyn entry;
-  for (std::uint64_t at = 0; at + sizeof entry <= table.p_filesz; at += sizeof entry) {
-    if (!read_at(fd, table.p_offset + at, entry) || entry.d_tag == DT_NULL) return false;
-    if (entry.d_tag == DT_NEEDED) return true;
-  }
-  return false;
-}
-
 int check_elf(const char* path, const char* head, std::size_t size, int fd) noexcept {
   Elf64_Ehdr elf;
   if (size < sizeof elf) return ENOEXEC;
@@ -80,16 +66,21 @@ int check_elf(const char* path, const char* head, std::size_t size, int fd) noex
   if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != EM_X86_64) {
     return refuse(path, "it is for another processor");
   }
-  bool dynamic = false, libraries = false;
-  for (unsigned i = 0; i < elf.e_phnum; ++i) {
-    Elf64_Phdr header;
-    if (!read_at(fd, elf.e_phoff + i * sizeof header, header)) return ENOEXEC;
-    dynamic = dynamic || header.p_type == PT_INTERP;
-    libraries = libraries || (header.p_type == PT_DYNAMIC && needs_library(fd, header));
+  const auto read_at = [fd](std::uint64_t at, void* to, std::size_t bytes) {
+    return raw_syscall(SYS_pread64, fd, to, bytes, static_cast<long>(at)) ==
+           static_cast<long>(bytes);
+  };
+  switch (elf_program(elf, read_at)) {
+    case ElfProgram::kLibraries:
+      return 0;
+    case ElfProgram::kStatic:
+      return refuse(path, "it is statically linked and cannot load libcrane.so");
+    case ElfProgram::kNoLibrary:
+      return refuse(path, "it has no libc, and libcrane.so would not see its calls");
+    case ElfProgram::kUnreadable:
+      break;
   }
-  if (!dynamic) return refuse(path, "it is statically linked and cannot load libcrane.so");
-  if (!libraries) return refuse(path, "it has no libc, and libcrane.so would not see its calls");
-  return 0;
+  return ENOEXEC;
 }
 
 // The interpreter of a script's first line, in place; null when there is none.
