@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,8 @@ constexpr int kNewTriesMax = 16;
 // A supervisor without a node gives CRIU 2 s and another 5 to end, the server 10, and may be
 // copying.
 constexpr int kOldSupervisorMs = 30'000;
+// A process that was killed ends at once, unless the kernel waits for a disk.
+constexpr int kLeftEndsMs = 1'000;
 
 using NewContainer = lxc_container* (*)(const char*, const char*);
 
@@ -348,19 +351,49 @@ void Container::end_all() {
   }
 }
 
+// A server outlives its supervisor where both were hit while the server changed its user; the name
+// is ours, so what runs under it is nobody's.
+static void kill_left(const std::filesystem::path& group) {
+  std::ifstream processes(group / "cgroup.procs");
+  for (pid_t pid = 0; processes >> pid;) {
+    const int process = pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1;
+    if (process < 0) continue;
+    syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
+    pollfd ended{process, POLLIN, 0};
+    poll(&ended, 1, kLeftEndsMs);
+    close(process);
+  }
+}
+
+// The container's, and those that LXC names NAME-1 and so on where the first was still in use.
+static void remove_groups(const std::filesystem::path& parent, const std::string& name) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
+    const std::string group = entry.path().filename();
+    const std::string after = group.starts_with(name) ? group.substr(name.size()) : "?";
+    const bool numbered = after.size() > 1 && after[0] == '-' &&
+                          after.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (!after.empty() && !numbered) continue;
+    kill_left(entry.path());
+    rmdir(entry.path().c_str());
+  }
+}
+
 // Control groups and lock files that LXC leaves when its monitor is killed.
 void Container::remove_leftovers() {
   namespace fs = std::filesystem;
   Background::remove_left();
   std::error_code ignored;
-  for (const char* kind : {"lxc.payload.", "lxc.monitor."}) {
-    const std::string group = kind + options_.name;
-    rmdir(("/sys/fs/cgroup/" + group).c_str());
-    for (const auto& controller : fs::directory_iterator("/sys/fs/cgroup", ignored)) {
-      if (controller.is_symlink()) continue;
-      rmdir((controller.path().string() + "/" + group).c_str());
-      rmdir((controller.path().string() + "/lxc.pivot").c_str());  // refused while in use
+  const fs::path all = "/sys/fs/cgroup";
+  std::vector<fs::path> parents{all};
+  for (const auto& controller : fs::directory_iterator(all, ignored)) {
+    if (!controller.is_symlink() && controller.is_directory()) parents.push_back(controller.path());
+  }
+  for (const fs::path& parent : parents) {
+    for (const char* kind : {"lxc.payload.", "lxc.monitor."}) {
+      remove_groups(parent, kind + options_.name);
     }
+    rmdir((parent / "lxc.pivot").c_str());  // refused while in use
   }
   const fs::path locks = "/run/lxc/lock";
   fs::path lock = locks / options_.directory.substr(1);

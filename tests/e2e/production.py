@@ -79,9 +79,18 @@ def nodes(scenario, machine):
     machine.must(f"kill -9 {first}")
     restarted(machine, leader, first)
     whole(machine)
-    scenario.check(show(machine, leader, "NRestarts") == "1", "systemd starts a killed node again")
+    scenario.check(show(machine, leader, "NRestarts") == "1",
+                   "systemd starts a killed node again")
     h.wait_until(lambda: machine.run(ROWS).returncode == 0, 60, "the group answers")
     scenario.check(machine.must(ROWS) == "book\n", "the row is there after the leader was killed")
+    first, servers = show(machine, leader, "MainPID"), set(machine.must(SERVERS).split())
+    machine.must(f"systemctl kill -s KILL --kill-whom=all {leader}")
+    restarted(machine, leader, first)
+    left = servers & set(machine.must(SERVERS).split())
+    scenario.check(len(servers) == len(UNITS) and len(left) == len(UNITS) - 1,
+                   "no server outlives a unit of which every process was killed",
+                   f"{servers} {left}")
+    whole(machine)
     said = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
     levels = set(re.findall(r'"PRIORITY":"(\d)"', said))
     scenario.check({"4", "6"} <= levels <= {"3", "4", "5", "6"},
@@ -104,7 +113,8 @@ def removed(scenario, machine):
 
 def running(machine):
     """Processes of groups, and containers."""
-    return machine.run("pgrep -a 'crane|postgres'; "
+    return machine.run("pgrep 'crane|postgres' | while read pid; do"
+                       " ps -o pid=,ppid=,stat=,args= -p $pid; cat /proc/$pid/cgroup; done; "
                        "find /sys/fs/cgroup -name 'lxc.*.crane.*'").stdout
 
 

@@ -246,6 +246,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   prepare_thread_end();
   arm_thread_end();
   install_fault_handlers();
+  family::note_parent_death_signal();
   family::forget_children_in_kernel();
   take_over_vdso();
   take_over_libc_view();

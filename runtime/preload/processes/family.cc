@@ -11,6 +11,11 @@
 
 namespace crane {
 namespace family {
+namespace {
+
+int of_kernel = 0;  // the kernel's signal for us; the server's own is ProcessRecord's
+
+}  // namespace
 
 bool is_option(int option) noexcept {
   return option == PR_SET_PDEATHSIG || option == PR_GET_PDEATHSIG ||
@@ -38,6 +43,15 @@ long control(int option, long argument) noexcept {
       *reinterpret_cast<int*>(argument) = p.collects_orphans ? 1 : 0;
       return 0;
   }
+}
+
+void note_parent_death_signal() noexcept {
+  raw_syscall(SYS_prctl, PR_GET_PDEATHSIG, &of_kernel, 0, 0, 0);
+}
+
+void renew_parent_death_signal() noexcept {
+  if (of_kernel == 0 || self.process != dmt::kMainProcess) return;  // its children end with it
+  raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, of_kernel, 0, 0, 0);
 }
 
 void forget_children_in_kernel() noexcept {
