@@ -27,6 +27,7 @@
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
 #include "checkpoint/container_supervisor.h"
+#include "checkpoint/machine_files.h"
 #include "checkpoint/tree.h"
 #include "dmt/base/descriptor_limit.h"
 
@@ -38,6 +39,7 @@ constexpr long kOverlayMagic = 0x794c7630;
 // The overlay's, in the container's directory; where both must be in memory, in a tmpfs at kWork.
 constexpr const char* kUpper = "/upper";
 constexpr const char* kWork = "/work";
+constexpr const char* kMachine = "/machine";  // the machine's root, as a layer
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
@@ -131,6 +133,31 @@ Outcome Container::make_own_directories() {
   return Done{};
 }
 
+// The lower directories of the overlay: the state of the machine's files that the group has, which
+// is a part of the machine's root, above that root.  The kernel takes no directory and one within
+// it as two layers, unless the one above comes through an overlay of its own.
+Result<std::string> Container::mount_lower() {
+  if (options_.files_record.empty()) return std::string("/");
+  const auto files = hold_files(options_.files_record, options_.files_generation);
+  if (!files.ok()) return files.error();
+  if (files.value().layers.empty()) return std::string("/");
+  const std::string place = options_.directory + kMachine;
+  if (auto made = make_directories(place); !made) return made.error();
+  if (mount("crane", place.c_str(), "tmpfs", 0, "mode=755") != 0) {
+    return system_error("mount a tmpfs for the machine's root");
+  }
+  const std::string empty = place + "/empty", root = place + "/root";
+  if (auto made = make_directories(empty); !made) return made.error();
+  if (auto made = make_directories(root); !made) return made.error();
+  if (mount("crane", root.c_str(), "overlay", MS_RDONLY, ("lowerdir=" + empty + ":/").c_str()) !=
+      0) {
+    return system_error("mount an overlay of the machine's root");
+  }
+  std::string layers;
+  for (const std::string& layer : files.value().layers) layers += layer + ":";
+  return layers + root;
+}
+
 // The overlay over the machine's root; `upper`: a directory that it starts with, or "".
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
@@ -157,10 +184,12 @@ Outcome Container::mount_root(const std::string& upper) {
     if (auto copied = copy_tree(upper, place); !copied) return copied;
   }
   if (auto made = make_own_directories(); !made) return made;
+  const auto lower = mount_lower();
+  if (!lower.ok()) return lower.error();
   // xino: directories keep their inode numbers also where the layers are on two file systems;
   // without it each look after their inodes were forgotten, and each mount, gives them others.
-  const std::string data =
-      "lowerdir=/,upperdir=" + upper_directory() + ",workdir=" + work + ",xino=on";
+  const std::string data = "lowerdir=" + lower.value() + ",upperdir=" + upper_directory() +
+                           ",workdir=" + work + ",xino=on";
   if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {
     return system_error("mount the overlay");
   }
@@ -408,9 +437,12 @@ void Container::clean() {
   const std::string& dir = options_.directory;
   umount2(in_root("").c_str(), MNT_DETACH);
   umount2((dir + kWork).c_str(), MNT_DETACH);
+  umount2((dir + kMachine + "/root").c_str(), MNT_DETACH);
+  umount2((dir + kMachine).c_str(), MNT_DETACH);
   remove_leftovers();
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
+  remove_tree(dir + kMachine);
   if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
   if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
 }

@@ -9,12 +9,12 @@
 // node is gone (the end of their socket says so). Mounts exist only in the supervisor's namespace,
 // so even a killed supervisor leaves none, and takes the server with it (parent-death signals).
 //
-// Container (CRANE 5): overlay root file system (lower = the machine's /, upper in the replica's
-// directory, so a server sees the files of its machine and writes to its own), fresh /run, own pid,
-// uts, ipc, mount and network namespaces (the network holds only lo: bytes come through Crane),
-// addresses not randomised (DESIGN D7: equal on all replicas). The server is its pid 1.
-// PlainProcessTree: the same without a root file system of its own; with root privilege it
-// still has own pid, uts, ipc and mount namespaces, without it is an ordinary process tree.
+// Container (CRANE 5): overlay root file system (lower = the machine's /, below the group's state
+// of its programs and settings; upper in the replica's directory, so a server writes to its own),
+// fresh /run, own pid, uts, ipc, mount and network namespaces (the network holds only lo: bytes
+// come through Crane), addresses not randomised (DESIGN D7: equal on all replicas). The server is
+// its pid 1. PlainProcessTree: the same without a root file system of its own; with root privilege
+// it still has own pid, uts, ipc and mount namespaces, without it is an ordinary process tree.
 //
 // A running server can be dumped (begin_checkpoint) and, with what was kept, recover in any
 // container of any replica on a machine with the same files (begin_restore): CRIU does it, as a
@@ -24,6 +24,8 @@
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.
 // INVARIANT CONTAINER-1: after destroy(), or after the node died, no process of the server is left.
 // INVARIANT CONTAINER-2: nothing is ever mounted in the caller's mount namespace.
+// INVARIANT FILES-1: a server has its own /tmp and /var/tmp; it sees the machine's only where its
+//                    command line names something there.
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -56,6 +58,10 @@ struct ServerOptions {
   // Directories that are the server's own and begin empty, whatever the machine has there: what
   // others make in them would be seen by some replicas alone (FILES-1).  Modes are 01777.
   std::vector<std::string> own_directories;
+  // The record of the group's state of the machine's files, which the overlay lies above, and which
+  // generation of it (machine_files.h); "": the files as they are.
+  std::string files_record = {};
+  std::size_t files_generation = 0;
   std::string working_directory = "/";
   rlim_t descriptors = 0;     // the server's soft limit of them; 0: as the caller's
   int stdout_fd = -1;         // inherited by the server; -1: /dev/null
@@ -228,6 +234,7 @@ class Container final : public Server {
   Outcome prepare_place();
   Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
+  Result<std::string> mount_lower();
   Outcome prepare_root();
   Outcome name_preload();
   void configure(Handle& handle);

@@ -63,7 +63,7 @@ Agreed digests_of(const Config& c) {
   }
   std::vector<std::string> soft_barriers;
   for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
-  Agreed all{setup::file_digest(c.program),
+  Agreed all{setup::file_digest(c.program_file.empty() ? c.program : c.program_file),
              digest(command),
              digest(c.env),
              static_cast<std::uint64_t>(c.mode),

@@ -18,6 +18,7 @@
 #include "dmt/base/result.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/node_fields.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
 
@@ -35,6 +36,7 @@ struct Config : setup::NodeFields {
   // checkpoint to begin with, and the digest of the recorded group's log.
   bool replays = false;
   std::string container_name, restore_from, log_digest;
+  std::string program_file;  // where `program` lies in the state of the machine's files
   // Set when the node runs by itself, one per host.
   std::optional<setup::GroupFile> host;
   std::array<std::byte, 32> links{};  // authenticates replicas to each other
@@ -48,6 +50,10 @@ struct Config : setup::NodeFields {
   }
   bool on_disk() const { return durability == "disk"; }
   std::string left_dir() const { return replica_dir() + "/left"; }  // of keeps_files
+  // Of the machine's files that the group reads (checkpoint/machine_files.h); "": as they are.
+  std::string files_record() const {
+    return container && !replays ? dir + "/" + setup::kFilesRecord : "";
+  }
   std::string checkpoints_dir() const { return replica_dir() + "/checkpoints"; }
   std::string store_dir() const { return dir + "/store"; }
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }

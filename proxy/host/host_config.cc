@@ -179,6 +179,7 @@ void forget_group(const Config& c) {
   std::filesystem::remove_all(c.store_dir() + "/r" + number, ignored);
   std::filesystem::remove_all(c.dir + "/member-" + number, ignored);
   std::filesystem::remove_all(c.checkpoints_dir(), ignored);
+  std::filesystem::remove(c.files_record(), ignored);
   if (c.host->fabric != "shm") {
     std::filesystem::remove_all(directory, ignored);
     return;

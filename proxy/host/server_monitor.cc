@@ -71,8 +71,8 @@ ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& se
       owner_(owner),
       check_ins_(base, segment.checkin_fd(), *this) {
   event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
-  command_.push_back(config.program);
-  command_.insert(command_.end(), config.args.begin(), config.args.end());
+  server_as_.command.push_back(config.program);
+  server_as_.command.insert(server_as_.command.end(), config.args.begin(), config.args.end());
 }
 
 ServerMonitor::~ServerMonitor() { stop(); }
@@ -83,7 +83,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
                            : fmt::format("crane.{}.r{}", config_.group, config_.replica);
   o.host_name = config_.group;
   o.directory = config_.replica_dir();
-  o.command = command_;
+  o.command = server_as_.command;
   o.environment = config_.env;
   // Without root the directory cannot be bound to a place that is the same on all replicas.
   const bool bound = config_.container || ::geteuid() == 0;
@@ -96,7 +96,9 @@ checkpoint::ServerOptions ServerMonitor::options() const {
     o.binds.push_back({bind.source, bind.target, bind.read_only});
   }
   o.make_directories = config_.dirs;
-  o.own_directories = own_directories(config_, command_);
+  o.own_directories = own_directories(config_, server_as_.command);
+  o.files_record = config_.files_record();
+  o.files_generation = server_as_.files;
   o.working_directory = config_.working_directory;
   o.descriptors = config_.server_descriptors;
   o.upper = upper_;
@@ -241,9 +243,9 @@ void ServerMonitor::started() {
   if (e.code == Code::kBusy) return;
   event_del(&server_event_);
   const std::string& reason = server_->reason();
-  owner_.server_failed(
-      ExitStatus::kServerNotStarted,
-      fmt::format("{}: {}{}{}", command_[0], e.message(), reason.empty() ? "" : ": ", reason));
+  owner_.server_failed(ExitStatus::kServerNotStarted,
+                       fmt::format("{}: {}{}{}", server_as_.command[0], e.message(),
+                                   reason.empty() ? "" : ": ", reason));
 }
 
 void ServerMonitor::stop() {
@@ -399,7 +401,7 @@ void ServerMonitor::on_checkin_timeout(int, short, void* argument) {
       fmt::format(
           "{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
           "one started by a wrapper that clears LD_PRELOAD?){}",
-          monitor.command_[0], kCheckinTimeout.tv_sec, monitor.log_tail()));
+          monitor.server_as_.command[0], kCheckinTimeout.tv_sec, monitor.log_tail()));
 }
 
 std::string ServerMonitor::why_no_checkin(int status) const {
@@ -417,7 +419,7 @@ std::string ServerMonitor::why_no_checkin(int status) const {
   const std::string said = log_tail();
   // AddressSanitizer's words; it wants to be loaded before libcrane.so.
   const bool wants_first = said.find("ASan runtime does not come first") != std::string::npos;
-  return fmt::format("{} {}{}{}", command_[0], how, said,
+  return fmt::format("{} {}{}{}", server_as_.command[0], how, said,
                      wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
 }
 

@@ -27,6 +27,7 @@
 #include "proxy/host/check_ins.h"
 #include "proxy/host/config.h"
 #include "proxy/host/segment.h"
+#include "proxy/replica/recovery/upgrade.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -60,8 +61,8 @@ class ServerMonitor final : private CheckIns::Owner {
   ServerMonitor& operator=(const ServerMonitor&) = delete;
 
   // What start() runs: as configured, until an upgrade says otherwise.
-  void set_command(std::vector<std::string> command) { command_ = std::move(command); }
-  const std::vector<std::string>& command() const noexcept { return command_; }
+  void start_as(replica::Upgrade::Server server) { server_as_ = std::move(server); }
+  const replica::Upgrade::Server& started_as() const noexcept { return server_as_; }
   // Begins to start the server; server_started() or server_failed() follows.  `upper`: what its
   // overlay begins with, or "".  Again after stop().
   Outcome start(const std::string& upper = "");
@@ -145,7 +146,7 @@ class ServerMonitor final : private CheckIns::Owner {
   pid_t pid_ = -1;
   int log_ = -1;
   std::string upper_, kept_;  // of start() and keep_files()
-  std::vector<std::string> command_;
+  replica::Upgrade::Server server_as_;
   bool started_ = false;  // server_started() was called
   bool checked_in_ = false;
   bool restored_ = false;

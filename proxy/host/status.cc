@@ -252,8 +252,9 @@ nlohmann::json upgrade_json(const NodeStatus& s) {
            {{"state", name(s.upgrade.state())},
             {"entry", value(s.upgrade.entry())},
             {"why", s.upgrade.why()},
-            {"command", nlohmann::json(s.command).dump(
-                            -1, ' ', false, nlohmann::json::error_handler_t::replace)}}}};
+            {"command", nlohmann::json(s.server.command)
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)},
+            {"files", s.server.files}}}};
 }
 
 // How the group is, as this replica knows it.

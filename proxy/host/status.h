@@ -32,12 +32,12 @@ namespace crane::node {
 
 struct NodeStatus {
   std::string group, fabric, durability;
-  replica::Upgrade upgrade;          // the last one
-  std::vector<std::string> command;  // of the server
-  std::string library;               // digest of the server's libcrane.so; empty: there is none yet
-  std::string cpus;                  // of the replica, where it is bound to some
-  std::string placement;             // of the node: "roams", "shares"; "": it has no choice
-  int numa_node = -1;                // whose memory it prefers
+  replica::Upgrade upgrade;  // the last one
+  replica::Upgrade::Server server;
+  std::string library;    // digest of the server's libcrane.so; empty: there is none yet
+  std::string cpus;       // of the replica, where it is bound to some
+  std::string placement;  // of the node: "roams", "shares"; "": it has no choice
+  int numa_node = -1;     // whose memory it prefers
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // peers
   std::uint64_t forwarded = 0;  // clients passed on to the leader's host

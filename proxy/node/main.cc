@@ -30,6 +30,7 @@
 #include "proxy/host/config.h"
 #include "proxy/host/control.h"
 #include "proxy/host/descriptors.h"
+#include "proxy/host/held_files.h"
 #include "proxy/host/host_config.h"
 #include "proxy/host/placement.h"
 #include "proxy/host/recovery/fetch.h"
@@ -135,6 +136,13 @@ int run_under_launcher(const std::string& path, int control_fd, rlim_t descripto
   config.value().server_descriptors = descriptors;
   open_log(config.value());
   crane::node::place_node(config.value());
+  if (const auto held = crane::node::hold_files_of_group(config.value()); !held) {
+    const int status = crane::node::code(ExitStatus::kServerNotStarted);
+    const std::string why = held.error().message();
+    spdlog::error("{}", why);
+    crane::node::Control(control_fd).send({{"t", "fatal"}, {"code", status}, {"message", why}});
+    return status;
+  }
   if (!config.value().analysis.empty()) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody misses it; the next crane-run starts another one
     return crane::node::code(crane::node::AnalysisNode(config.value(), control_fd).run());
@@ -197,6 +205,10 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
   config.forget = begin.forget;
   config.server_descriptors = descriptors;
   crane::node::place_node(config);
+  if (const auto held = crane::node::hold_files_of_group(config); !held) {
+    spdlog::error("{}", held.error().message());
+    return crane::node::code(ExitStatus::kServerNotStarted);
+  }
   ExitStatus status;
   {
     crane::node::NodeMode member;

@@ -157,6 +157,7 @@ constexpr F kUpgrade[] = {
     {"entry", Holds::kNumber, kAlways, "log index of the entry that ended the server; 0: none"},
     {"why", Holds::kText, kAlways, "why it was rolled back; empty: it was not"},
     {"command", Holds::kText, kAlways, "the server's command line now, a JSON list"},
+    {"files", Holds::kNumber, kAlways, "generation of the machine's files that it reads"},
 };
 constexpr F kBuild[] = {
     {"commit", Holds::kText, kAlways, "of its crane-node"},

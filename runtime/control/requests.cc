@@ -32,6 +32,7 @@ constexpr Field number(const char* name, bool required, const char* meaning, std
 }
 
 constexpr const char* kChanges[] = {"add", "promote", "remove"};
+constexpr std::uint64_t kGenerationMost = 65'535;  // one for each upgrade
 constexpr const char* kTiers[] = {"criu", "restart"};
 constexpr std::span<const Field> kNoFields = {};
 
@@ -51,7 +52,9 @@ constexpr Field kCheckpoint[] = {
      0, kAny, kTiers}};
 constexpr Field kUpgrade[] = {
     text("command", true, "the new server's command line, a JSON list of words"),
-    number("seconds", true, "within which it listens, or is rolled back", 1, 86'400)};
+    number("seconds", true, "within which it listens, or is rolled back", 1, 86'400),
+    number("files", false, "generation of the machine's files that it reads; null: as before", 0,
+           kGenerationMost)};
 constexpr Field kCopyLog[] = {
     number("view", true, "of the entry of a checkpoint", 0, kAny),
     number("index", true, "its log index", 0, kAny),

@@ -57,7 +57,7 @@ Outcome check_version(const std::string& segment) {
 
 // What outlives the processes of a group that lasts, in its directory and in a replica's.
 bool of_a_group(const std::string& name) {
-  return name == "group.json" || name == "base" || name == "store" ||
+  return name == "group.json" || name == "base" || name == "store" || name == kFilesRecord ||
          name.rfind("restored-", 0) == 0 || name.rfind("member-", 0) == 0;
 }
 
@@ -439,8 +439,8 @@ void leave_logs(const std::string& directory) {
                             name.find_first_not_of("0123456789", 1) == std::string::npos;
     if (entry.is_directory(ignored) && of_replica) {
       leave_logs(entry.path());
-    } else if (!entry.is_regular_file(ignored) && name != "checkpoints" &&
-               !name.starts_with("diverged-")) {
+    } else if (name == kFilesRecord || (!entry.is_regular_file(ignored) && name != "checkpoints" &&
+                                        !name.starts_with("diverged-"))) {
       fs::remove_all(entry.path(), ignored);
     }
   }

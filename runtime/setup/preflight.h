@@ -29,6 +29,9 @@ Outcome find_parts(Parts& parts);
 // vain as well.
 inline constexpr char kDrainedMark[] = "drained";
 
+// In a group's directory: which state of the machine's files it reads (checkpoint/machine_files.h).
+inline constexpr char kFilesRecord[] = "files";
+
 // Root privilege and LXC when containers are wanted; published ports that are named.
 Outcome check_machine(bool container, const Ports& publish);
 // Each of these by itself.  Statuses: kNoRoot; kNoLxc; kPortTaken.

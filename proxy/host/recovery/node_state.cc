@@ -49,7 +49,8 @@ NodeState parse(const Json& json) {
   for (std::size_t type = 0; type < std::min(entries.size(), s.entries.size()); ++type) {
     s.entries[type] = entries.at(type);
   }
-  if (json.contains("command")) json.at("command").get_to(s.command);
+  if (json.contains("command")) json.at("command").get_to(s.server.command);
+  s.server.files = json.value("machine_files", 0U);
   s.handed_over = json.value("handed_over", false);
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
@@ -75,7 +76,8 @@ Json to_json(const NodeState& s) {
           {"anew_from", s.restarted_from},
           {"log_bytes", s.log_bytes},
           {"entries", s.entries},
-          {"command", s.command},
+          {"command", s.server.command},
+          {"machine_files", s.server.files},
           {"handed_over", s.handed_over},
           {"outputs",
            {{"bytes", s.outputs.bytes},

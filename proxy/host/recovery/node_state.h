@@ -16,6 +16,7 @@
 #include "dmt/base/result.h"
 #include "proxy/host/entry_counts.h"
 #include "proxy/host/outputs.h"
+#include "proxy/replica/recovery/upgrade.h"
 
 namespace crane::node {
 
@@ -33,7 +34,7 @@ struct NodeState {
   std::uint64_t restarted_from = 0;  // since where, if it differed before (proxy/record/alarms.h)
   std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
   EntryCounts entries{};             // committed
-  std::vector<std::string> command;  // the server's command line; empty: as configured
+  replica::Upgrade::Server server;   // without a command line: as configured
   bool handed_over = false;          // any build of Crane may go on from here (start_check.h)
   Outputs::State outputs;
 };

@@ -87,7 +87,7 @@ Outcome Recovery::begin() {
 
 void Recovery::open(ServerParts parts) {
   parts_.emplace(std::move(parts));
-  if (!start_.state().command.empty()) parts_->monitor.set_command(start_.state().command);
+  if (!start_.state().server.command.empty()) parts_->monitor.start_as(start_.state().server);
   dump_ = std::make_unique<ServerDump>(*parts_, *packer_);
   restart_ = std::make_unique<ServerRestart>(*parts_, *packer_, *dump_, *this, start_.upper(),
                                              start_.carried());
@@ -419,7 +419,7 @@ std::string Recovery::upgrade(const control::Message& request) {
 
 void Recovery::describe(NodeStatus& status) {
   status.upgrade = restart_->upgrade();
-  status.command = parts_->monitor.command();
+  status.server = parts_->monitor.started_as();
   status.checkpoint = machine_.checkpoint();
   status.dump = dump_->last_times();
   status.returned = start_.times();

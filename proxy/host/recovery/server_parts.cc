@@ -22,7 +22,7 @@ void note_parts(NodeState& state, const ServerParts& parts, std::uint64_t clock,
   state.restarted_from = parts.live_check.alarms().restarted_from();
   state.entries = parts.intake.counts();
   state.outputs = parts.outputs.state();
-  state.command = parts.monitor.command();
+  state.server = parts.monitor.started_as();
 }
 
 std::uint64_t server_log_bytes(const Config& config) {

@@ -63,7 +63,7 @@ std::string check_command(const nlohmann::json& words) {
 }
 
 // What stands in a kEnd entry behind its body.
-change::Next next_of(std::span<const std::byte> rest, const std::vector<std::string>& before) {
+change::Next next_of(std::span<const std::byte> rest, const replica::Upgrade::Server& before) {
   const auto* text = reinterpret_cast<const char*>(rest.data());
   const auto json = nlohmann::json::parse(text, text + rest.size(), nullptr, false);
   CRANE_ASSERT(json.is_object());
@@ -74,9 +74,10 @@ change::Next next_of(std::span<const std::byte> rest, const std::vector<std::str
     return next;
   }
   next.before = before;
-  next.command = json.at("command").get<replica::Upgrade::Words>();
+  next.server.command = json.at("command").get<std::vector<std::string>>();
+  next.server.files = json.value("files", before.files);
   next.same_program =
-      setup::file_digest(next.command[0]) == json.at("program").get<std::uint64_t>();
+      setup::file_digest(next.server.command[0]) == json.at("program").get<std::uint64_t>();
   return next;
 }
 
@@ -138,7 +139,12 @@ std::string ServerRestart::ask_upgrade(const control::Message& request) {
   asked.bad = check_command(words);
   if (asked.bad.empty()) {
     const std::uint64_t program = setup::file_digest(words[0].get<std::string>());
-    asked.next = nlohmann::json{{"command", words}, {"program", program}}.dump();
+    asked.next =
+        nlohmann::json{
+            {"command", words},
+            {"program", program},
+            {"files", request.number<std::uint32_t>("files", parts_.monitor.started_as().files)}}
+            .dump();
   }
   return answer_to(std::move(asked));
 }
@@ -154,7 +160,7 @@ void ServerRestart::committed(const consensus::EntryView& entry) {
   if (!proxy::read_body(entry.payload, committed.body)) return;
   committed.place = {entry.place(), entry.stamp_ns, parts_.owner.group_facts()};
   const auto rest = entry.payload.subspan(sizeof committed.body);
-  if (!rest.empty()) committed.next = next_of(rest, parts_.monitor.command());
+  if (!rest.empty()) committed.next = next_of(rest, parts_.monitor.started_as());
   step(std::move(committed));
 }
 
@@ -329,8 +335,8 @@ void ServerRestart::stop_server() {
 
 void ServerRestart::carry_out(const change::BeginServer& begin) {
   stop_server();
-  if (begin.command) parts_.monitor.set_command(*begin.command);
-  contents_.state.command = parts_.monitor.command();
+  if (begin.server) parts_.monitor.start_as(*begin.server);
+  contents_.state.server = parts_.monitor.started_as();
   if (begin.leaves_files) parts_.monitor.keep_files(parts_.config.left_dir());
   if (const Outcome renewed = renew_segment(); !renewed.ok()) {
     return step(change::Begun{renewed.error().message()});
@@ -348,7 +354,7 @@ void ServerRestart::carry_out(const change::BeginServer& begin) {
 
 void ServerRestart::carry_out(const change::HandOver&) {
   stop_server();
-  contents_.state.command = parts_.monitor.command();
+  contents_.state.server = parts_.monitor.started_as();
   contents_.state.handed_over = true;
   take_files();
   checkpoint::fault_point("hand_over.kept");

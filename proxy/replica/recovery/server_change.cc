@@ -186,11 +186,11 @@ void ServerChange::end_committed(const Committed& entry) {
     const Next& next = *entry.next;
     next_build_ = next.build;
     if (next.build.empty() && next.same_program) {
-      upgrade_.asked(at, next.before, next.command, entry.body.patience_s);
+      upgrade_.asked(at, next.before, next.server, entry.body.patience_s);
       judged_ = View{};
     } else if (next.build.empty()) {
       fail(Fail::Cause::kDisagrees,
-           next.command[0] +
+           next.server.command[0] +
                " is not the one that the leader upgrades the server to; make it equal on all "
                "hosts");
     }
@@ -303,12 +303,12 @@ void ServerChange::begin_if_gone() {
   if (!not_kept_.empty() && !rolls_back_) {
     return fail(Fail::Cause::kServerNotStarted, "the server's files cannot be kept: " + not_kept_);
   }
-  const Upgrade::Words* next = upgrade_.begun();
+  const Upgrade::Server* next = upgrade_.begun();
   if (!next_build_.empty()) return hand_over();
   kept_back_.clear();
   listens_ns_ = 0;
   BeginServer begins;
-  if (next != nullptr) begins.command = *next;
+  if (next != nullptr) begins.server = *next;
   begins.on_files_before = rolls_back_;  // UPGRADE-2
   begins.leaves_files = options_.keeps_files && !upgrade_.on_trial();
   actions_.emplace_back(std::move(begins));

@@ -2,8 +2,8 @@
 #pragma once
 // What a replica decides when its server is ended and another one takes its place on its files, at
 // one place of the log, on all replicas: for a checkpoint without processes where CRIU refuses the
-// server (restarter.h), for another command line (upgrade.h), or for another build of Crane, which
-// goes on from that checkpoint while this node ends (a hand-over).
+// server (restarter.h), for another command line or newer files of the machine (upgrade.h), or for
+// another build of Crane, which goes on from that checkpoint while this node ends (a hand-over).
 //
 //   Asked, or the schedule -> Propose kEnd       Committed kEnd   -> KeepFiles
 //   EndedAtTurn, Tick      -> Propose kBegin     Committed kBegin -> NotePlace; the log is held
@@ -57,10 +57,10 @@ struct Place {
   std::uint64_t stamp_ns = 0;
   std::vector<std::byte> facts;  // consensus' own (Consensus::group_facts)
 };
-// What goes on where the server ends: a build of Crane, or a command line.
+// What goes on where the server ends: a build of Crane, or another server.
 struct Next {
   std::string build;
-  Upgrade::Words command, before;  // `before`: of the server that ends
+  Upgrade::Server server, before;  // `before`: the one that ends
   bool same_program = true;        // the program here is the leader's
 };
 
@@ -169,7 +169,7 @@ struct NoteServer {
 struct EndServer {};
 // In place of the one that is gone.
 struct BeginServer {
-  std::optional<Upgrade::Words> command;  // nullopt: its
+  std::optional<Upgrade::Server> server;  // nullopt: as that one
   bool on_files_before = false;           // those that it began with, not those that it left
   bool leaves_files = false;              // LeaveFiles, for the new one
 };

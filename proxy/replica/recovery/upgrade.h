@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A server that is upgraded: it ends at one entry of the log and the next one, with another command
-// line, takes its place on its files (restarter.h).  Until that one is known to serve it is on
-// trial: no client is let in, so that nothing is lost when it is rolled back, which is another
-// restart, with the command line and the files of before.
+// line or on a newer state of the machine's files, takes its place on its files (restarter.h).
+// Until that one is known to serve it is on trial: no client is let in, so that nothing is lost
+// when it is rolled back, which is another restart, with the command line and the files of before,
+// its own and the machine's.
 //
 //   kNone --asked--> kAsked --begun--> kTrial --kept--> kKept
 //                                        |  failed      \ a later one begins here, too
@@ -34,11 +35,15 @@ namespace crane::replica {
 
 class Upgrade {
  public:
-  using Words = std::vector<std::string>;  // a command line
+  struct Server {
+    std::vector<std::string> command;
+    std::uint32_t files = 0;  // the generation of the machine's files (checkpoint/machine_files.h)
+    bool operator==(const Server&) const = default;
+  };
   enum class State : std::uint8_t { kNone, kAsked, kTrial, kKept, kFailed, kRolledBack };
 
   // The entry that ends the server was committed.
-  void asked(Index at, Words before, Words next, std::uint32_t patience_s) {
+  void asked(Index at, Server before, Server next, std::uint32_t patience_s) {
     CRANE_ASSERT(!open());
     *this = Upgrade();
     state_ = State::kAsked;
@@ -47,8 +52,8 @@ class Upgrade {
     next_ = std::move(next);
     patience_s_ = patience_s;
   }
-  // A new server begins with this command line; nothing: with the one that it has.
-  const Words* begun() {
+  // A new server begins like this; nothing: as the one that ended.
+  const Server* begun() {
     if (state_ == State::kAsked) {
       state_ = State::kTrial;
       return &next_;
@@ -96,7 +101,7 @@ class Upgrade {
  private:
   State state_ = State::kNone;
   Index entry_{}, keep_at_{};
-  Words before_, next_;
+  Server before_, next_;
   std::uint32_t patience_s_ = 0;
   bool dead_ = false;
   std::string why_;

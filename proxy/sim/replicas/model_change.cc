@@ -19,7 +19,7 @@ change::Options options_for(const Settings& settings) {
   return o;
 }
 
-Upgrade::Words command_of(std::uint32_t version) { return {std::to_string(version)}; }
+Upgrade::Server server_of(std::uint32_t version) { return {{std::to_string(version)}}; }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void ModelChange::committed(std::uint64_t at, std::uint32_t number) {
   entry.body = {number & 0xff, kPatienceS};
   entry.place.at = {{View{1}, Index{at}}, at * kEntryBytes};
   if (const std::uint32_t next = number >> 8; next != 0) {
-    entry.next = change::Next{"", command_of(next), command_of(version_), true};
+    entry.next = change::Next{"", server_of(next), server_of(version_), true};
   }
   step(entry);
 }
@@ -106,8 +106,8 @@ void ModelChange::on(const change::NoteServer&) {
 
 void ModelChange::on(const change::BeginServer& action) {
   const bool stays = world_.settings().mutant == Mutant::kNoRollback && action.on_files_before;
-  if (action.command && !stays) {
-    version_ = static_cast<std::uint32_t>(std::stoul(action.command->front()));
+  if (action.server && !stays) {
+    version_ = static_cast<std::uint32_t>(std::stoul(action.server->command.front()));
   }
   world_.version_begins(id_, replica_.applied(), version_);
   replica_.begin_server(noted_hash_);

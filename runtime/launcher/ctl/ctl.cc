@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
+#include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
 #include "runtime/launcher/control_client.h"
@@ -130,6 +132,21 @@ int worse(int status, Health health) {
   return static_cast<int>(rank(before) < rank(health) ? health : before);
 }
 
+// That the machine has programs or settings which the group's servers do not read yet.
+std::string newer_files_of(const Request& request, const std::string& group, const Json& summary) {
+  std::optional<std::uint64_t> generation;
+  for (const Json& row : control::list_in(summary, "replicas")) {
+    const Json upgrade = control::object_in(row, "upgrade");
+    if (upgrade.contains("files")) generation = control::number_in(upgrade, "files");
+  }
+  if (!generation) return {};
+  const auto held =
+      checkpoint::held_files(request.home_of(group) + "/" + setup::kFilesRecord, *generation);
+  if (!held.ok() || checkpoint::is_current(held.value())) return {};
+  return "files: programs or /etc of this machine are newer than those that the servers read (" +
+         held.value().state + "); crane-ctl upgrade " + group + " takes them\n";
+}
+
 int status_once(const Request& request) {
   std::vector<std::string> groups;
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
@@ -140,7 +157,8 @@ int status_once(const Request& request) {
     add_sizes(summary, request.home_of(group));
     worst = worse(worst, health_of(summary));
     text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
-                                     : (text.empty() ? "" : "\n") + table_of(summary);
+                                     : (text.empty() ? "" : "\n") + table_of(summary) +
+                                           newer_files_of(request, group, summary);
   }
   const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
   print((redraw ? "\033[H\033[2J" : "") + text);

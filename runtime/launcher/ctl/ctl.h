@@ -135,6 +135,8 @@ int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_groups(const Request& request);
 int status(const Request& request);
 int list_members(const Request& request);
+// Whether the agreed versions of all replicas here are those of this build.
+bool is_of_this_build(const Request& request, const std::string& group);
 int upgrade_crane(const Request& request);  // ctl_hand_over.cc
 // Whether the operator wants what was said; `--yes`: nothing is asked.
 bool confirmed(const Request& request);

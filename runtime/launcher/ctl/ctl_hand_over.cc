@@ -59,11 +59,6 @@ int check(const std::string& group, const std::map<int, NodeAnswer>& answers) {
     differ.merge(differences(versions_of(answer)));
     if (!was_replaced(number_in(answer.status, "pid"))) not_replaced = replica;
   }
-  if (differ.empty()) {
-    return refuse(group,
-                  "this build runs beside those of its replicas, so nothing has to end at once: "
-                  "crane-ctl replica drain N, resume N, one after the other, the leader last");
-  }
   if (differ.erase("schedule") == 0 || !differ.empty()) {
     return refuse(group, "this build cannot read what its replicas keep and say (other versions: " +
                              joined(differ) +
@@ -147,6 +142,13 @@ int await_this_build(const Request& request, const std::string& group, std::uint
 }
 
 }  // namespace
+
+bool is_of_this_build(const Request& request, const std::string& group) {
+  for (const auto& [replica, answer] : ask_all(request, group)) {
+    if (answer.reply == Reply::kAnswer && !differences(versions_of(answer)).empty()) return false;
+  }
+  return true;
+}
 
 int upgrade_crane(const Request& request) {
   std::string group;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-ctl upgrade: the server of every replica ends at one entry of the log, and begins again
-// with another command line; one that does not come up is rolled back.
+// with another command line, and on the files that this machine has now
+// (checkpoint/machine_files.h); one that does not come up is rolled back.
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <iostream>
 
+#include "checkpoint/machine_files.h"
+#include "dmt/base/join.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/take_over.h"
+#include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
 
@@ -41,24 +45,63 @@ std::string shown(const std::vector<std::string>& words) {
   return text;
 }
 
-// Says what happens before it does; false: the operator does not want it.
-bool agreed(const Request& request, const std::string& group, const Json& summary,
-            const std::vector<std::string>& words) {
-  std::string now;
+struct Running {
+  std::vector<std::string> command;
+  std::size_t files = 0;  // generation
+};
+
+Running running_in(const Json& summary) {
+  Running now;
   for (const Json& row : control::list_in(summary, "replicas")) {
-    const Json list = Json::parse(text_in(object_in(row, "upgrade"), "command"), nullptr, false);
-    if (now.empty() && list.is_array()) now = shown(list.get<std::vector<std::string>>());
+    const Json upgrade = object_in(row, "upgrade");
+    const Json list = Json::parse(text_in(upgrade, "command"), nullptr, false);
+    if (!now.command.empty() || !list.is_array()) continue;
+    now = {list.get<std::vector<std::string>>(), number_in(upgrade, "files")};
   }
+  return now;
+}
+
+// What is in the newest state of the machine's files and not in the one that the servers read.
+std::string changed_text(const checkpoint::GroupFiles& before,
+                         const checkpoint::GroupFiles& after) {
+  constexpr std::size_t kShown = 8;
+  const checkpoint::ChangedFiles all = checkpoint::compare_files(before, after, kShown);
+  std::string text = "files of this machine: " + std::to_string(all.all) + " changed\n";
+  const auto list = [&text](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) text += std::string("  ") + what + " " + joined(names) + "\n";
+  };
+  list("other", all.changed);
+  list("new", all.added);
+  list("gone", all.removed);
+  if (all.all > all.changed.size() + all.added.size() + all.removed.size()) text += "  ..\n";
+  return text;
+}
+
+// The generation of the machine's files that the next server reads, and what differs in it.
+Outcome choose_files(const std::string& record, std::size_t now, std::size_t& next,
+                     std::string& changed) {
+  next = now;
+  if (access(record.c_str(), F_OK) != 0) return Done{};  // no container: as they are
+  const auto before = checkpoint::held_files(record, now);
+  const auto found = checkpoint::next_files(record, now);
+  if (!found.ok()) return found.error();
+  next = found.value().generation;
+  if (next != now && before.ok()) changed = changed_text(before.value(), found.value().files);
+  return Done{};
+}
+
+// Says what happens before it does; false: the operator does not want it.
+bool agreed(const Request& request, const std::string& group, const Running& now,
+            const std::vector<std::string>& words, const std::string& changed) {
   print(
-      "upgrade of " + group + "\n  from " + now + "\n  to   " + shown(words) +
-      "\n"
+      "upgrade of " + group + "\n  from " + shown(now.command) + "\n  to   " + shown(words) + "\n" +
+      changed +
       "1. a checkpoint is taken, while clients go on\n"
       "2. the server of every replica ends at one entry of the log; its clients are disconnected\n"
       "3. the new one begins on the files that it left, everywhere alike\n"
       "4. when it has listened for 2 s clients are let in; when it ends before, or does not "
       "listen within " +
-      std::to_string(request.seconds) +
-      " s, the old command line begins again on the files of step 2\n");
+      std::to_string(request.seconds) + " s, the old one begins again on the files of step 2\n");
   return confirmed(request);
 }
 
@@ -127,21 +170,42 @@ bool confirmed(const Request& request) {
 namespace {
 
 int upgrade_server(const Request& request) {
-  if (request.command.empty()) return upgrade_crane(request);
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  std::vector<std::string> words;
-  if (const auto found = command_of(request.command, words); !found) {
-    say(found.error().text);
-    return found.error().exit_status;
+  if (request.command.empty() && !is_of_this_build(request, group)) return upgrade_crane(request);
+  const Running now = running_in(summary_of(request, group));
+  std::vector<std::string> words = now.command;
+  if (!request.command.empty()) {
+    if (const auto found = command_of(request.command, words); !found) {
+      say(found.error().text);
+      return found.error().exit_status;
+    }
+  }
+  std::size_t files = 0;
+  std::string changed;
+  if (auto p = choose_files(request.home_of(group) + "/" + setup::kFilesRecord, now.files, files,
+                            changed);
+      !p) {
+    say("no state of this machine's files: " + group + ": " + p.error().message());
+    return kRefused;
+  }
+  if (request.command.empty() && files == now.files) {
+    say("refused: " + group +
+        ": its servers read this machine's programs and /etc as they are now, "
+        "and this build of Crane runs beside those of its replicas, so nothing has to end at once: "
+        "crane-ctl replica drain N, resume N, one after the other, the leader last; another "
+        "command "
+        "line stands behind --");
+    return kRefused;
   }
   const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
   if (Json::parse(text) != Json(words)) {
     say("command line: crane-ctl: the new command line is no UTF-8, as which it stands in the log");
     return static_cast<int>(setup::Status::kUsage);
   }
-  if (!agreed(request, group, summary_of(request, group), words)) return kRefused;
-  const Json what{{"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}};
+  if (!agreed(request, group, now, words, changed)) return kRefused;
+  const Json what{
+      {"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}, {"files", files}};
   std::uint64_t entry = 0;
   const int bad = end_servers(request, group, what, "the files of step 2 are the way back", entry);
   return bad != 0 ? bad : await_verdict(request, group, entry);
@@ -152,9 +216,10 @@ int upgrade_server(const Request& request) {
 Command upgrade_command(Request& r) {
   return {
       "upgrade",
-      "the server with another command line, behind --: ended and begun at one entry of the log, "
-      "rolled back if it does not come up; without one: this build of Crane in place of the "
-      "replicas', where their schedules differ",
+      "the server with another command line, behind --, and on the programs and /etc that this "
+      "machine has now: ended and begun at one entry of the log, rolled back if it does not come "
+      "up; without a command line: the same on the newer files, or this build of Crane in place of "
+      "the replicas', where their schedules differ",
       {group_word(r),
        {"--seconds",
         &r.seconds,

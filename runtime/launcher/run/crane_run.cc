@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
+#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
 
+#include "checkpoint/machine_files.h"
+#include "dmt/base/clock.h"
 #include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
 #include "runtime/launcher/doctor/doctor.h"
@@ -90,6 +94,34 @@ bool wait_for_room(const Outcome& problem) {
   return sigtimedwait(&ends, nullptr, &look) < 0;
 }
 
+// Before the first node starts, so that all of them find it; and a person is told of it.
+Outcome hold_machine_files(const Options& options, const std::string& directory) {
+  if (!options.container) return Done{};
+  const std::string record = directory + "/" + kFilesRecord;
+  if (options.force_new_group) unlink(record.c_str());
+  const std::int64_t begun = crane::monotonic_ns();
+  const auto held = crane::checkpoint::hold_files(record, 0);
+  if (!held.ok()) {
+    return failure(Status::kDirectory, "cannot keep the state of this machine's files", record,
+                   held.error().message(), "make room, or run without containers");
+  }
+  const crane::checkpoint::GroupFiles& files = held.value();
+  if (!files.why_live.empty()) {
+    say("the server reads this machine's files as they are (" + files.why_live +
+            "): what is installed or removed while the group runs may end replicas",
+        crane::setup::Level::kWarning);
+  } else if (files.made_names > 1) {
+    say(
+        fmt::format("{} files of this machine's programs are kept as they are now, in {:.1f} s; "
+                    "that is done once after each change of them",
+                    files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
+  } else if (!crane::checkpoint::is_current(files)) {
+    say("the group goes on with this machine's programs and /etc as they were (" + files.state +
+        "); crane-ctl upgrade takes those of now");
+  }
+  return Done{};
+}
+
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
@@ -104,6 +136,7 @@ int run_new(const Options& options, const Found& found) {
     directories.remove();
     if (!wait_for_room(made)) return 0;
   }
+  if (auto p = hold_machine_files(options, directories.dir()); !p) return fail(p.error());
   if (!options.analysis.empty()) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
   }

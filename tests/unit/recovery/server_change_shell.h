@@ -13,7 +13,7 @@ namespace crane::replica::change {
 
 inline constexpr std::int64_t kMs = 1'000'000, kS = 1000 * kMs;
 inline constexpr View kView{256};
-inline const Upgrade::Words kOld{"/bin/old"}, kNew{"/bin/new", "-x"};
+inline const Upgrade::Server kOld{{"/bin/old"}}, kNew{{"/bin/new", "-x"}, 1};
 
 inline Options options() {
   Options o;
@@ -77,7 +77,7 @@ struct ServerChangeTest {
     end_at(10, Next{"", kNew, kOld, true});
     REQUIRE(look() == Names{"Propose"});
     REQUIRE(begin_at(15) == Names{"BeginServer", "ReleaseLog"});
-    REQUIRE(begun.command == kNew);
+    REQUIRE(begun.server == kNew);
     REQUIRE(machine.upgrade().on_trial());
   }
   static OutputHeader listen() {

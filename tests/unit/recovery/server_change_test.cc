@@ -20,7 +20,7 @@ TEST_CASE("change: a server that has ended is followed by another one, which is 
   CHECK(f.look() == Names{"Propose"});
   CHECK(f.machine.deadline_ns() == f.now_ns + ServerChange::kWaitNs);
   CHECK(f.begin_at(15) == Names{"BeginServer", "ReleaseLog"});
-  CHECK_FALSE(f.begun.command);
+  CHECK_FALSE(f.begun.server);
   CHECK_FALSE(f.begun.on_files_before);
   CHECK(f.machine.busy());  // until it is published
   f.tick.runs = false;

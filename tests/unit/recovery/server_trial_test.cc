@@ -48,7 +48,7 @@ TEST_CASE("change: a server stays that is behind the word for it when the next o
     CHECK(f.machine.upgrade().state() == Upgrade::State::kKept);
   }
   SECTION("for another upgrade") {
-    const Upgrade::Words third{"/bin/third"};
+    const Upgrade::Server third{{"/bin/third"}};
     CHECK(f.commit(RestartBody::kEnd, 30, Next{"", third, kNew, true}, 30) ==
           Names{"LetIn", "KeepFiles"});
     CHECK(f.machine.upgrade().state() == Upgrade::State::kAsked);
@@ -111,7 +111,7 @@ TEST_CASE("change: an upgraded server that does not serve is rolled back", "[UPG
   CHECK_FALSE(f.dead);
   f.step(Gone{"its files are not needed"});
   CHECK(f.look() == Names{"BeginServer", "ReleaseLog"});
-  CHECK(f.begun.command == kOld);
+  CHECK(f.begun.server == kOld);
   CHECK(f.begun.on_files_before);
   CHECK(f.machine.upgrade().why() == why);
   CHECK(f.said == "entry 25: the upgrade is rolled back: " + why);
@@ -130,7 +130,7 @@ TEST_CASE("change: a server that takes no turn is rolled back on all replicas", 
     f.commit(RestartBody::kBegin, 25);
     CHECK(f.look() == Names{"NoteServer", "BeginServer", "ReleaseLog"});
     CHECK(f.dead);
-    CHECK(f.begun.command == kOld);
+    CHECK(f.begun.server == kOld);
     CHECK(f.begun.on_files_before);
   }
   SECTION("but fails where others start it") {

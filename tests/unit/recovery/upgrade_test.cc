@@ -10,14 +10,14 @@ using namespace crane::replica;
 
 namespace {
 
-const Upgrade::Words kBefore{"/bin/old", "-x"}, kNext{"/bin/new"};
+const Upgrade::Server kBefore{{"/bin/old", "-x"}}, kNext{{"/bin/new"}, 1};
 
 Upgrade on_trial() {
   Upgrade u;
   u.asked(Index{7}, kBefore, kNext, 30);
-  const Upgrade::Words* words = u.begun();
-  REQUIRE(words != nullptr);
-  CHECK(*words == kNext);
+  const Upgrade::Server* server = u.begun();
+  REQUIRE(server != nullptr);
+  CHECK(*server == kNext);
   CHECK(u.on_trial());
   return u;
 }
@@ -45,9 +45,9 @@ TEST_CASE("upgrade: a server that ended before it stayed is rolled back", "[upgr
   CHECK(u.rolls_back());
   u.failed("it ended again");
   CHECK(u.why() == "it ended");
-  const Upgrade::Words* words = u.begun();
-  REQUIRE(words != nullptr);
-  CHECK(*words == kBefore);
+  const Upgrade::Server* server = u.begun();
+  REQUIRE(server != nullptr);
+  CHECK(*server == kBefore);
   CHECK(u.state() == Upgrade::State::kRolledBack);
   CHECK_FALSE(u.open());
 }

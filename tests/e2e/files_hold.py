@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GOAL: a group reads one state of its machine's files (FILES-2), whatever is installed meanwhile.
+METHOD: redis as a package has it (a program below /usr, settings in /etc); both are replaced as
+dpkg does it while the group runs, then lost replicas recover, by their log and by CRIU, and the
+group is upgraded, with a program that comes up and with one that does not.
+CHECKS: a replica that recovers has the program and settings of before and agrees; status says that
+newer ones are there; after crane-ctl upgrade every server has the new ones; a program that does not
+come up is rolled back to the state before; a stop and a start of a group that lasts change nothing.
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+
+import _harness as h
+from checkpoints import checkpoint, control, recover
+
+PLACE = pathlib.Path(f"/usr/local/lib/crane-test-{os.getpid()}")
+SETTINGS = pathlib.Path(f"/etc/crane-test-{os.getpid()}.conf")
+PROGRAM = PLACE / "redis-server"
+
+
+def replace(path, data):
+    """As dpkg does it: the old file keeps its content and loses its name."""
+    fresh = path.with_name(path.name + ".dpkg-new")
+    fresh.write_bytes(data)
+    fresh.chmod(0o755)
+    fresh.rename(path)
+
+
+@contextlib.contextmanager
+def installed(port):
+    PLACE.mkdir()
+    try:
+        shutil.copy(shutil.which("redis-server", path="/usr/bin"), PROGRAM)
+        configure(port, 1001)
+        yield
+    finally:
+        shutil.rmtree(PLACE)
+        SETTINGS.unlink(missing_ok=True)
+
+
+def configure(port, clients):
+    replace(SETTINGS, f"port {port}\nbind 127.0.0.1\nsave \"\"\nmaxclients {clients}\n".encode())
+
+
+def another_build():
+    replace(PROGRAM, PROGRAM.read_bytes() + b"another build")
+
+
+def programs(group):
+    """The size of the program that each replica's server runs."""
+    return {n: os.stat(f"/proc/{s['server_pid']}/exe").st_size
+            for n, s in group.statuses().items() if s and s["server_pid"]}
+
+
+def clients_of(port):
+    return h.Redis(port, 20)("CONFIG", "GET", "maxclients")[1]
+
+
+def set_some(port, first, count):
+    client = h.Redis(port, 20)
+    for number in range(first, first + count):
+        client("SET", f"key{number}", f"value{number}")
+
+
+def is_whole(scenario, group, what, size):
+    group.settle()
+    sizes = programs(group)
+    scenario.check(len(sizes) == 3 and set(sizes.values()) == {size} and not group.alarm(), what,
+                   f"{sizes}, wanted {size}; {group.brief()}")
+
+
+def holds(scenario):
+    port = h.free_port()
+    with installed(port):
+        before = PROGRAM.stat().st_size
+        program = [str(PROGRAM), str(SETTINGS)]
+        with h.Group(scenario, program, port=port, options=["--checkpoint-every", "3600"]) as group:
+            set_some(port, 0, 20)
+            status, text = control(group, "status", group.name)
+            scenario.check("files:" not in text, "status says nothing while nothing is newer", text)
+            another_build()
+            configure(port, 2002)
+            after = PROGRAM.stat().st_size
+            status, text = control(group, "status", group.name)
+            scenario.check(f"crane-ctl upgrade {group.name} takes them" in text,
+                           "status says that newer files are there", text)
+            recover(group, 1 - min(group.leader(), 1))
+            set_some(port, 20, 20)
+            is_whole(scenario, group, "a replica that ran its log again has the program of before",
+                     before)
+            checkpoint(group, (group.leader() + 1) % 3)
+            for number in range(3):
+                recover(group, number)
+            set_some(port, 40, 20)
+            is_whole(scenario, group, "so have those that recovered from a checkpoint", before)
+            scenario.check(clients_of(port) == b"1001", "and its settings")
+
+            status, text = control(group, "upgrade", group.name, "--yes")
+            scenario.check(status == 0 and str(PROGRAM) in text and str(SETTINGS) in text,
+                           "an upgrade takes the new files, and names them", text)
+            set_some(port, 60, 20)
+            is_whole(scenario, group, "after it every server is of the new build", after)
+            scenario.check(clients_of(port) == b"2002", "and reads the new settings")
+            recover(group, (group.leader() + 1) % 3)
+            is_whole(scenario, group, "a replica that recovers passes from one to the other", after)
+            status, text = control(group, "upgrade", group.name, "--yes")
+            scenario.check(status == 5 and "nothing has to end" in text,
+                           "an upgrade to what there is is refused", text)
+
+            replace(PROGRAM, pathlib.Path(shutil.which("false")).read_bytes())
+            status, text = control(group, "upgrade", group.name, "--yes", "--seconds", "5")
+            scenario.check(status == 8, "a program that does not come up is rolled back", text)
+            is_whole(scenario, group, "and the one before runs", after)
+            recover(group, (group.leader() + 1) % 3)
+            is_whole(scenario, group, "also where the log is run again", after)
+
+
+def lasts(scenario):
+    """A group that lasts, stopped and started."""
+    port = h.free_port()
+    with installed(port):
+        before = PROGRAM.stat().st_size
+        data = scenario.work / "data"
+        data.mkdir()
+        group = h.Group(scenario, [str(PROGRAM), str(SETTINGS), "--dir", str(data)], port=port,
+                        options=["--data", str(data), "--durability", "disk"])
+        with group:
+            set_some(port, 0, 5)
+        another_build()
+        group.start()
+        with contextlib.ExitStack() as end:
+            end.push(group.__exit__)
+            is_whole(scenario, group, "a group that was stopped goes on with its files", before)
+            said = group.log.read_text(errors="replace")
+            scenario.check("goes on with this machine's programs and /etc as they were" in said,
+                           "and crane-run says so", said)
+
+
+def body(scenario):
+    h.need("redis-server")
+    if not h.can_contain():
+        raise h.CannotRun("without a container the machine's files are read as they are")
+    holds(scenario)
+    lasts(scenario)
+
+
+h.tell("files_hold", body)
