@@ -39,7 +39,7 @@ constexpr long kOverlayMagic = 0x794c7630;
 // The overlay's, in the container's directory; where both must be in memory, in a tmpfs at kWork.
 constexpr const char* kUpper = "/upper";
 constexpr const char* kWork = "/work";
-constexpr const char* kMachine = "/machine";  // the machine's root, as a layer
+constexpr const char* kParts = "/parts";  // where those below are mounted that a state has
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
@@ -89,6 +89,33 @@ void leave_numbers_to_criu() noexcept {
       std::min(limit.rlim_cur, limit.rlim_max - std::min(kForCriu, limit.rlim_max / 2)));
 }
 
+// xino: directories keep their inode numbers also where the layers are on two file systems; without
+// it each look after their inodes were forgotten, and each mount, gives them others.
+Outcome mount_overlay(const std::string& lower, const std::string& upper, const std::string& work,
+                      const std::string& place) {
+  const std::string data =
+      "lowerdir=" + lower + ",upperdir=" + upper + ",workdir=" + work + ",xino=on";
+  if (mount("crane", place.c_str(), "overlay", 0, data.c_str()) == 0) return Done{};
+  return system_error("mount the overlay");
+}
+
+// The upper directory of a layer's: as that one, unless a server has left one.
+Outcome make_as(const std::string& layer, const std::string& upper) {
+  struct stat info {};
+  if (lstat(layer.c_str(), &info) != 0) return file_error("look at", layer);
+  if (mkdir(upper.c_str(), 0700) != 0) {
+    if (errno == EEXIST) return Done{};
+    return file_error("make", upper);
+  }
+  const timespec times[2] = {info.st_mtim, info.st_mtim};
+  if (lchown(upper.c_str(), info.st_uid, info.st_gid) != 0 ||
+      chmod(upper.c_str(), info.st_mode & 07777) != 0 ||
+      utimensat(AT_FDCWD, upper.c_str(), times, 0) != 0) {
+    return file_error("make", upper);
+  }
+  return Done{};
+}
+
 }  // namespace
 
 // What LXC's monitor learnt; the supervisor reads it when the monitor has ended.
@@ -108,12 +135,24 @@ Outcome Container::available() {
 }
 
 std::string Container::in_root(const std::string& path) const {
+  for (const Bind& part : parts_) {
+    const bool within = path.starts_with(part.target) &&
+                        (path.size() == part.target.size() || path[part.target.size()] == '/');
+    if (within) return part.source + path.substr(part.target.size());
+  }
   return options_.directory + "/rootfs" + path;
 }
 
 std::string Container::upper_directory() const {
   const std::string nested = options_.directory + kWork + kUpper;
   return std::filesystem::exists(nested) ? nested : options_.directory + kUpper;
+}
+
+// In the order in which they are mounted.
+std::vector<Bind> Container::all_binds() const {
+  std::vector<Bind> all = parts_;
+  all.insert(all.end(), options_.binds.begin(), options_.binds.end());
+  return all;
 }
 
 // Held as long as we live.
@@ -133,35 +172,49 @@ Outcome Container::make_own_directories() {
   return Done{};
 }
 
-// The lower directories of the overlay: the state of the machine's files that the group has, which
-// is a part of the machine's root, above that root.  The kernel takes no directory and one within
-// it as two layers, unless the one above comes through an overlay of its own.
-Result<std::string> Container::mount_lower() {
-  if (options_.files_record.empty()) return std::string("/");
+// /usr, /etc and the like of the group's state of the machine's files: each an overlay of its own,
+// whose upper directory is a part of the root's, so that what the server writes is one tree. Layers
+// of the root's overlay they cannot be, as they lie within another one, `/`.
+Outcome Container::mount_parts(const std::string& work) {
+  namespace fs = std::filesystem;
+  if (options_.files_record.empty()) return Done{};
   const auto files = hold_files(options_.files_record, options_.files_generation);
   if (!files.ok()) return files.error();
-  if (files.value().layers.empty()) return std::string("/");
-  const std::string place = options_.directory + kMachine;
-  if (auto made = make_directories(place); !made) return made.error();
-  if (mount("crane", place.c_str(), "tmpfs", 0, "mode=755") != 0) {
-    return system_error("mount a tmpfs for the machine's root");
+  std::error_code failed;
+  for (const std::string& layer : files.value().layers) {
+    for (const auto& top : fs::directory_iterator(layer, failed)) {
+      const std::string name = top.path().filename(), target = "/" + name;
+      const std::string upper = upper_directory() + target;
+      if (auto made = make_as(top.path(), upper); !made) return made;
+      const std::string own_work = work + "." + name;
+      const std::string place = options_.directory + kParts + target;
+      if (auto made = make_directories(own_work); !made) return made;
+      if (auto made = make_directories(place); !made) return made;
+      if (auto mounted = mount_overlay(top.path(), upper, own_work, place); !mounted) {
+        return mounted;
+      }
+      parts_.push_back({place, target});
+    }
   }
-  const std::string empty = place + "/empty", root = place + "/root";
-  if (auto made = make_directories(empty); !made) return made.error();
-  if (auto made = make_directories(root); !made) return made.error();
-  if (mount("crane", root.c_str(), "overlay", MS_RDONLY, ("lowerdir=" + empty + ":/").c_str()) !=
-      0) {
-    return system_error("mount an overlay of the machine's root");
+  if (failed)
+    return Error{Code::kSystem, failed.value(), "look at the state of the machine's files"};
+  return Done{};
+}
+
+void Container::unmount_parts() {
+  for (const Bind& part : parts_) {
+    umount2(part.source.c_str(), MNT_DETACH);
+    remove_tree(options_.directory + kWork + "." + part.target.substr(1));
   }
-  std::string layers;
-  for (const std::string& layer : files.value().layers) layers += layer + ":";
-  return layers + root;
+  parts_.clear();
+  remove_tree(options_.directory + kParts);
 }
 
 // The overlay over the machine's root; `upper`: a directory that it starts with, or "".
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
   const bool keep = options_.keep_upper && upper.empty();
+  parts_.clear();
   for (const std::string part : {"/rootfs", kUpper, kWork}) {
     if (!keep || part != kUpper) remove_tree(dir + part);
     if (auto made = make_directories(dir + part); !made) return made;
@@ -184,16 +237,9 @@ Outcome Container::mount_root(const std::string& upper) {
     if (auto copied = copy_tree(upper, place); !copied) return copied;
   }
   if (auto made = make_own_directories(); !made) return made;
-  const auto lower = mount_lower();
-  if (!lower.ok()) return lower.error();
-  // xino: directories keep their inode numbers also where the layers are on two file systems;
-  // without it each look after their inodes were forgotten, and each mount, gives them others.
-  const std::string data = "lowerdir=" + lower.value() + ",upperdir=" + upper_directory() +
-                           ",workdir=" + work + ",xino=on";
-  if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {
-    return system_error("mount the overlay");
-  }
-  return Done{};
+  const std::string root = dir + "/rootfs";
+  if (auto mounted = mount_overlay("/", upper_directory(), work, root); !mounted) return mounted;
+  return mount_parts(work);
 }
 
 // What the server wrote last has the time of this replica's machine where the schedule has another:
@@ -218,6 +264,7 @@ Outcome Container::move_upper(const std::string& to) {
   }
   settle(from);
   if (failed) return Error{Code::kSystem, failed.value(), "look at the server's files"};
+  unmount_parts();
   umount2(in_root("").c_str(), MNT_DETACH);
   if (rename(from.c_str(), to.c_str()) == 0) return Done{};
   return copy_tree(from, to);
@@ -321,7 +368,7 @@ void Container::configure(Handle& handle) {
   set("lxc.init.cwd", options_.working_directory);
   for (const auto& variable : options_.environment) set("lxc.environment", variable);
   // Through LXC, not by ourselves: CRIU takes the list of external mounts from these entries.
-  for (const auto& bind : options_.binds) {
+  for (const auto& bind : all_binds()) {
     const bool directory = std::filesystem::is_directory(bind.source);
     set("lxc.mount.entry", fstab_field(bind.source) + " " + fstab_field(bind.target.substr(1)) +
                                " none rbind," + (bind.read_only ? "ro," : "") +
@@ -435,14 +482,12 @@ void Container::remove_leftovers() {
 void Container::clean() {
   if (claim_ < 0) return;  // what is there belongs to another one
   const std::string& dir = options_.directory;
+  unmount_parts();
   umount2(in_root("").c_str(), MNT_DETACH);
   umount2((dir + kWork).c_str(), MNT_DETACH);
-  umount2((dir + kMachine + "/root").c_str(), MNT_DETACH);
-  umount2((dir + kMachine).c_str(), MNT_DETACH);
   remove_leftovers();
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
-  remove_tree(dir + kMachine);
   if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
   if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
 }

@@ -9,8 +9,8 @@
 // node is gone (the end of their socket says so). Mounts exist only in the supervisor's namespace,
 // so even a killed supervisor leaves none, and takes the server with it (parent-death signals).
 //
-// Container (CRANE 5): overlay root file system (lower = the machine's /, below the group's state
-// of its programs and settings; upper in the replica's directory, so a server writes to its own),
+// Container (CRANE 5): overlay root file system (lower = the machine's /, and at /usr, /etc and the
+// like the group's state of them; upper in the replica's directory, so a server writes to its own),
 // fresh /run, own pid, uts, ipc, mount and network namespaces (the network holds only lo: bytes
 // come through Crane), addresses not randomised (DESIGN D7: equal on all replicas). The server is
 // its pid 1. PlainProcessTree: the same without a root file system of its own; with root privilege
@@ -234,7 +234,9 @@ class Container final : public Server {
   Outcome prepare_place();
   Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
-  Result<std::string> mount_lower();
+  Outcome mount_parts(const std::string& work);
+  void unmount_parts();
+  std::vector<Bind> all_binds() const;
   Outcome prepare_root();
   Outcome name_preload();
   void configure(Handle& handle);
@@ -243,6 +245,7 @@ class Container final : public Server {
 
   Verdict* verdict_ = nullptr;  // shared by the supervisor and LXC's monitor
   Handle* handle_ = nullptr;    // the supervisor's view of the container
+  std::vector<Bind> parts_;     // of the state of the machine's files, mounted here
   int claim_ = -1;              // of the name
   int null_ = -1;               // /dev/null as the server has it
   int network_ = -1;            // a restored server's network namespace

@@ -166,7 +166,7 @@ Outcome Container::prepare_restore() {
 
 Outcome Container::describe(CriuCall& call) {
   const bool dump = call.kind == CriuCall::Kind::kDump;
-  for (const auto& bind : options_.binds) {
+  for (const auto& bind : all_binds()) {
     call.externals.push_back("mnt[" + bind.target + "]:" + (dump ? bind.target : bind.source));
   }
   const int out = options_.stdout_fd < 0 ? null_ : options_.stdout_fd;

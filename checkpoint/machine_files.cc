@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOpaque = "trusted.overlay.opaque";
 constexpr long kOverlayMagic = 0x794c7630;
 constexpr std::size_t kRecordMax = 1 << 16, kListMax = 1 << 28;
 // The parts of a state; what a part is made of.
@@ -118,7 +116,6 @@ bool Store::whole(const std::string& state) const {
   });
 }
 
-// /etc above /usr: neither is seen through the other's.
 std::vector<std::string> Store::layers(const std::string& state) const {
   std::vector<std::string> found;
   for (const auto& part : parts(state)) found.push_back(at(part));
@@ -178,7 +175,6 @@ Outcome Store::link_programs(const std::string& part, std::size_t& made) {
       }
       return done;
     }
-    if (setxattr(to.c_str(), kOpaque, "y", 1, 0) != 0) return file_error("cover", to);
   }
   std::string list;
   for (const auto& one : linked.directories) list += fmt::format("{} {}\n", one.ns, one.path);
@@ -190,7 +186,6 @@ Outcome Store::copy_settings(const std::string& part, std::size_t& made) {
   const std::string from = machine_ + "/etc", to = at(part) + "/etc";
   const std::uint64_t before = digest_of_tree(from, Times::kCounted);
   if (auto copied = copy_tree(from, to); !copied) return copied;
-  if (setxattr(to.c_str(), kOpaque, "y", 1, 0) != 0) return file_error("cover", to);
   made = std::max<std::size_t>(made, 1);
   return write_file(list_of(part), fmt::format("{:016x}\n", before));
 }

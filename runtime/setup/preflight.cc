@@ -466,7 +466,8 @@ void GroupDirectories::remove_host(Goes goes) {
     const std::string& top = i == 0 ? dir_own_ : shm_own_;
     const bool last = flock(locks_[i], LOCK_EX | LOCK_NB) == 0;
     const bool empty = std::all_of(fs::directory_iterator(top, ignored), {}, [](const auto& entry) {
-      return entry.path().filename() == "lock" || entry.path().filename() == kHome;
+      const std::string name = entry.path().filename();
+      return name == "lock" || name == kHome || name == kFilesRecord;
     });
     if (last && empty) fs::remove_all(top, ignored);
   }

@@ -114,7 +114,7 @@ def recovers_from_disk(scenario, network):
         with group:
             scenario.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
             scenario.check(group.stop() == 0, "and the group is stopped", group.said())
-        left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|lock)$", p)]
+        left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|files|lock)$", p)]
         scenario.check(not left, "what lasts stays on the hosts, nothing else does", left)
 
 

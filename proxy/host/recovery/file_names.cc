@@ -29,7 +29,8 @@ using Name = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 // File systems of the container's own, whose content CRIU makes again.  /etc/hostname stands for
 // what is in no layer but the machine's.
 constexpr const char* kOwnPlaces[] = {"/run", "/dev"};
-constexpr const char* kOtherPlaces[] = {"/", "/etc", "/etc/passwd", "/usr", "/proc", "/sys"};
+constexpr const char* kOtherPlaces[] = {"/",    "/etc",  "/etc/passwd", "/usr",
+                                        "/opt", "/proc", "/sys"};
 
 bool name_of(const std::string& path, bool follow, Name& name) {
   struct stat info {};
