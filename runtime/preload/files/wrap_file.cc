@@ -89,6 +89,15 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
   return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
 }
 
+// F_GETOWN.  A group is a negative number, and no error: as libc's, it asks by the other call.
+int owner_of(Turn& turn, int fd) noexcept {
+  struct f_owner_ex owner = {};
+  const int asked = control(turn, fd, F_GETOWN_EX, reinterpret_cast<long>(&owner));
+  const int result = finish_int(turn, asked);
+  if (result < 0) return result;
+  return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
+}
+
 // Whether the command is one that only looks at, or concerns, a plain descriptor alone.
 bool needs_no_turn(int fd, int command) noexcept {
   if (command == F_GETFD || command == F_SETFD) return true;
@@ -261,6 +270,7 @@ int fcntl(int fd, int c, long x) {
     return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
   }
   Turn turn(Op::fcntl);
+  if (c == F_GETOWN) return owner_of(turn, fd);
   return finish_int(turn, control(turn, fd, c, x));
 }
 int fcntl64(int fd, int c, long x) { return wrap::fcntl(fd, c, x); }

@@ -90,6 +90,7 @@ static void ring_group(int to, int from) {
   struct f_owner_ex x;
   CHECK_EQUAL(fcntl(from, F_GETOWN_EX, &x), 0);
   CHECK(x.type == F_OWNER_PGRP && x.pid == child);
+  CHECK_EQUAL(fcntl(from, F_GETOWN), -child);
   say(to, "3", MSG_OOB);
   int status = 0;
   CHECK_EQUAL(waitpid(child, &status, 0), child);
