@@ -52,7 +52,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       return admit_connect(w, header.viewstamp.index, body_as<ConnectBody>(w, body));
     case EntryType::kData: {
       const auto data = body_as<DataBody>(w, body);
-      return admit_data(w, data.conn, body.data() + sizeof data, body.size() - sizeof data);
+      return admit_data(w, connection_of(data), body.data() + sizeof data,
+                        body.size() - sizeof data, is_urgent(data));
     }
     case EntryType::kShutdown:
       return admit_shutdown(w, body_as<ConnBody>(w, body).conn);

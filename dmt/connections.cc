@@ -15,6 +15,7 @@
 #include "dmt/loopback.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
+#include "dmt/urgent.h"
 
 namespace crane::dmt {
 namespace {
@@ -34,12 +35,48 @@ void free_input(Layout& w, ConnectionState& c) noexcept {
   c.tail_block = c.head_offset = c.tail_used = 0;
 }
 
+// Copies from the front of the input; a peek leaves it there, and begins behind `skip` bytes.
+std::size_t copy_input(Layout& w, ConnectionState& c, std::byte* out, std::size_t size, bool peek,
+                       std::size_t skip) noexcept {
+  std::uint32_t block = c.head_block;
+  std::uint32_t offset = c.head_offset;
+  std::size_t done = 0;
+  while (done < size && block != 0) {
+    const std::uint32_t end = block == c.tail_block ? c.tail_used : kBlockBytes;
+    const auto skipped = static_cast<std::uint32_t>(std::min<std::size_t>(skip, end - offset));
+    skip -= skipped;
+    offset += skipped;
+    const std::size_t n = std::min<std::size_t>(size - done, end - offset);
+    std::memcpy(out + done, block_bytes(w, block) + offset, n);
+    done += n;
+    offset += static_cast<std::uint32_t>(n);
+    if (offset < end) break;
+    const std::uint32_t following = block == c.tail_block ? 0 : w.block_next[block];
+    if (!peek) free_block(w, block);
+    block = following;
+    offset = 0;
+  }
+  if (peek || done == 0) return done;
+  c.head_block = block;
+  c.head_offset = offset;
+  if (block == 0) c.tail_block = c.tail_used = 0;
+  c.consumed += done;
+  forget_passed_mark(c);
+  return done;
+}
+
 // Tells the proxies how far the server has read, in steps that keep the client's window open; its
 // first read, which opens the window, at once.
 void report_consumed(Layout& w, ConnectionState& c) noexcept {
   if (c.reported != 0 && c.consumed - c.reported < kReceiveWindow / 4) return;
   c.reported = c.consumed;
   emit(w, OutputType::kConsumed, value(c.conn), c.consumed, nullptr, 0);
+}
+
+void note_consumed(Layout& w, std::uint32_t file, std::size_t bytes) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  c.loopback ? note_read(w, file, bytes) : report_consumed(w, c);
+  w.files[file].readiness = connection_readiness(w, w.files[file]);
 }
 
 // Whether a client could mean both.  The wildcard of IPv6 is that of IPv4 as well, unless it is for
@@ -139,18 +176,25 @@ void unlink_connection(Layout& w, std::uint32_t file) noexcept {
 
 // Hands on the record whose `size` bytes lie at `bytes`, behind room for its header.
 void commit_record(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
-                   std::byte* bytes, std::uint32_t size) noexcept {
-  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
+                   std::byte* bytes, std::uint32_t size, OutputMarks marks = {}) noexcept {
+  const OutputHeader header{type, marks, conn, argument, w.scheduler.clock};
   std::memcpy(bytes - sizeof header, &header, sizeof header);
   commit_output(w, static_cast<std::uint32_t>(sizeof header + size));
 }
 
 void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
-          const std::byte* data, std::uint32_t size) noexcept {
+          const std::byte* data, std::uint32_t size, OutputMarks marks) noexcept {
   const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + size);
   std::byte* const bytes = reserve_output(w, total).data() + sizeof(OutputHeader);
   if (size > 0) std::memcpy(bytes, data, size);
-  commit_record(w, type, conn, argument, bytes, size);
+  commit_record(w, type, conn, argument, bytes, size, marks);
+}
+
+std::byte input_byte(Layout& w, std::uint32_t file, std::size_t before) noexcept {
+  std::byte byte;
+  const std::size_t n = copy_input(w, w.files[file].connection, &byte, 1, true, before);
+  CRANE_ASSERT(n == 1);
+  return byte;
 }
 
 void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
@@ -257,34 +301,28 @@ std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
 
 std::uint64_t readable_bytes(const Layout& w, std::uint32_t file) noexcept {
   const ConnectionState& c = w.files[file].connection;
-  return c.received - c.consumed;
+  const std::uint64_t there = c.received - c.consumed;
+  if (!has_mark(c)) return there;
+  return is_at_mark(c) ? there - (is_at_hidden_byte(c) ? 1 : 0) : bytes_to_mark(c);
+}
+
+void drop_hidden_byte(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  CRANE_ASSERT(is_at_hidden_byte(c));
+  std::byte hidden;
+  note_consumed(w, file, copy_input(w, c, &hidden, 1, false, 0));
 }
 
 std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::size_t size,
                             bool peek) noexcept {
   ConnectionState& c = w.files[file].connection;
-  std::uint32_t block = c.head_block;
-  std::uint32_t offset = c.head_offset;
-  std::size_t done = 0;
-  while (done < size && block != 0) {
-    const std::uint32_t end = block == c.tail_block ? c.tail_used : kBlockBytes;
-    const std::size_t n = std::min<std::size_t>(size - done, end - offset);
-    std::memcpy(out + done, block_bytes(w, block) + offset, n);
-    done += n;
-    offset += static_cast<std::uint32_t>(n);
-    if (offset < end) break;
-    const std::uint32_t following = block == c.tail_block ? 0 : w.block_next[block];
-    if (!peek) free_block(w, block);
-    block = following;
-    offset = 0;
-  }
-  if (peek || done == 0) return done;
-  c.head_block = block;
-  c.head_offset = offset;
-  if (block == 0) c.tail_block = c.tail_used = 0;
-  c.consumed += done;
-  c.loopback ? note_read(w, file, done) : report_consumed(w, c);
-  w.files[file].readiness = connection_readiness(w, w.files[file]);
+  const auto most =
+      static_cast<std::size_t>(std::min<std::uint64_t>(size, readable_bytes(w, file)));
+  const bool hidden = is_at_hidden_byte(c);
+  if (peek) return copy_input(w, c, out, most, true, hidden ? 1 : 0);
+  if (hidden) drop_hidden_byte(w, file);
+  const std::size_t done = copy_input(w, c, out, most, false, 0);
+  if (done > 0) note_consumed(w, file, done);
   return done;
 }
 
@@ -296,14 +334,16 @@ std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept {
   return used < limit ? limit - used : 0;
 }
 
-std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data,
-                             std::size_t size) noexcept {
+std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data, std::size_t size,
+                             bool ends_urgent) noexcept {
   ConnectionState& c = w.files[file].connection;
   const std::size_t total = std::min<std::size_t>(size, send_space(w, file));
-  if (c.loopback) pass_to_other_end(w, file, data, total);
+  const bool marks = ends_urgent && total == size && total > 0;
+  if (c.loopback) pass_to_other_end(w, file, data, total, marks);
   for (std::size_t done = 0; !c.loopback && done < total;) {
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(total - done, kOutputBytesMax));
-    emit(w, OutputType::kBytes, value(c.conn), c.sent, data + done, n);
+    emit(w, OutputType::kBytes, value(c.conn), c.sent, data + done, n,
+         {marks && done + n == total});
     c.sent += n;
     done += n;
   }
@@ -417,7 +457,8 @@ void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   queue_for_accept(w, listener, file);
 }
 
-void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept {
+void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size,
+                bool ends_urgent) noexcept {
   const std::uint32_t file = find_connection(w, conn);
   if (file == 0) return;
   ConnectionState& c = w.files[file].connection;
@@ -436,6 +477,7 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
   }
   append_input(w, c, data, size);
   c.received += size;
+  if (ends_urgent && size > 0) note_urgent(w, file);
   refresh_readiness(w, file, true);
 }
 
@@ -485,10 +527,12 @@ void reset_connections(Layout& w, Resets which) noexcept {
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept {
   const ConnectionState& c = file.connection;
   if (c.connecting) return 0;
-  if (c.reset) return kIn | kOut | kHup | kRdHup | (c.socket_error != 0 ? kErr : 0);
-  Readiness now = 0;
+  const Readiness urgent = (c.urgent & kUrgentUnread) != 0 ? kPri : 0;
+  if (c.reset) return kIn | kOut | kHup | kRdHup | (c.socket_error != 0 ? kErr : 0) | urgent;
+  Readiness now = urgent;
   const bool at_eof = c.fin_received || c.shut_read;
-  if (c.received - c.consumed >= c.low_water || at_eof) now |= kIn;
+  const std::uint32_t hidden = is_at_hidden_byte(c) ? 1 : 0;
+  if (c.received - c.consumed >= c.low_water + hidden || at_eof) now |= kIn;
   if (at_eof) now |= kRdHup;
   if (at_eof && c.shut_write) now |= kHup;
   // Writable when a third of the send buffer is free, as Linux' TCP says it.

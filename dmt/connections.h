@@ -48,19 +48,23 @@ bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexc
 // The oldest queued connection of a listener, or 0.  The queue's reference becomes the caller's.
 std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept;
 
-// Bytes that recv would give now.
+// Bytes that recv would give now: at most to the mark (urgent.h).
 std::uint64_t readable_bytes(const Layout& w, std::uint32_t file) noexcept;
 
 // Copies up to `size` unread bytes out, without consuming them when `peek`.  Returns how many.
 std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::size_t size,
                             bool peek) noexcept;
 
+// REQUIRES: is_at_hidden_byte.  A read passes over it, as does a mark that comes then.
+void drop_hidden_byte(Layout& w, std::uint32_t file) noexcept;
+
 // Bytes that may be written now (0 when S is used up).
 std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept;
 
-// Writes min(size, send_space) bytes to the client; returns how many.
-std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data,
-                             std::size_t size) noexcept;
+// Writes min(size, send_space) bytes to the client; returns how many.  `ends_urgent`: the last of
+// all of them is urgent.
+std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data, std::size_t size,
+                             bool ends_urgent = false) noexcept;
 
 // Writing without a copy: room for at most min(size, send_space) bytes, more than 0 of them, and
 // how many of them were filled, 0 or more.  REQUIRES: send_space, and that it is no loopback
@@ -86,7 +90,9 @@ void link_connection(Layout& w, std::uint32_t file) noexcept;
 void unlink_connection(Layout& w, std::uint32_t file) noexcept;
 // A record of the output ring.
 void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
-          const std::byte* data, std::uint32_t size) noexcept;
+          const std::byte* data, std::uint32_t size, OutputMarks marks = {}) noexcept;
+// The unread byte behind `before` others.  REQUIRES: there are more.
+std::byte input_byte(Layout& w, std::uint32_t file, std::size_t before) noexcept;
 void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept;
 void reset_connection(Layout& w, std::uint32_t file) noexcept;
 // `file` waits at the listener for accept, which takes over its reference.
@@ -102,7 +108,8 @@ void close_listener(Layout& w, std::uint32_t file) noexcept;
 // PORT: wakes the bind that asked.
 void admit_port(Layout& w, const PortBody& body) noexcept;
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept;
-void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept;
+void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size,
+                bool ends_urgent = false) noexcept;
 void admit_shutdown(Layout& w, ConnId conn) noexcept;
 void admit_reset(Layout& w, ConnId conn) noexcept;
 void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept;

@@ -36,17 +36,21 @@ struct ConnectionState {
   std::uint64_t sent, drained;       // bytes written, bytes taken by the client (D15)
   std::uint64_t taken;               // TakenBody::total, for a node that recovers
   bool fin_received, reset, shut_read, shut_write, accepted, linger_reset;
+  bool loopback;              // with another socket of the server (loopback.h): no `conn`
+  bool told_connected;        // a nonblocking connect has been asked for its outcome
   std::int32_t socket_error;  // SO_ERROR, cleared by reading it
   std::uint32_t low_water;    // SO_RCVLOWAT
   std::uint32_t bucket_next;  // files with the same hash of `conn`
-  bool loopback;              // with another socket of the server (loopback.h): no `conn`
-  bool told_connected;        // a nonblocking connect has been asked for its outcome
   bool connecting;            // by the server, and CONNECTED has not come (outbound.h)
-  std::uint32_t other;        // its other end, 0 = closed
+  std::uint8_t urgent;        // bits: kUrgentUnread and its like (urgent.h)
   std::uint16_t any_address;  // ListenerState's, while it is connecting
+  std::uint32_t other;        // its other end, 0 = closed
+  std::uint32_t urgent_at;    // of the urgent byte: as `received` counts, modulo 2^32
   VirtualAddress from;        // OutboundRequest::local, for a node that recovers
   std::uint32_t path_block;   // of a unix socket of the host: a block with its path; 0 = of TCP
+  std::int32_t owner;         // who gets SIGURG, as F_SETOWN says it, or a thread (urgent.h)
 };
+static_assert(sizeof(ConnectionState) == 216);  // no byte of it is unused
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
 struct StreamState {

@@ -13,6 +13,7 @@
 #include "dmt/connections.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
+#include "dmt/urgent.h"
 
 namespace crane::dmt {
 namespace {
@@ -138,8 +139,8 @@ bool has_room_at_other_end(const Layout& w, std::size_t size) noexcept {
   return has_room;
 }
 
-void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data,
-                       std::size_t size) noexcept {
+void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data, std::size_t size,
+                       bool ends_urgent) noexcept {
   ConnectionState& c = w.files[file].connection;
   if (c.other == 0) {  // closed: as Linux, the bytes vanish and a reset comes back
     reset_connection(w, file);
@@ -154,6 +155,7 @@ void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data,
   append_input(w, other, data, size);
   c.sent += size;
   other.received += size;
+  if (ends_urgent) note_urgent(w, c.other);
   refresh_readiness(w, c.other, true);
 }
 

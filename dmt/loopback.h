@@ -46,9 +46,9 @@ std::uint64_t loopback_limit(const Layout& w) noexcept;
 // Whether there are blocks for so many bytes; a part of them is for clients alone.  Without them
 // the call is ENOBUFS: a writer that waits would not be told when there are some again.
 bool has_room_at_other_end(const Layout& w, std::size_t size) noexcept;
-// `size` bytes were written at `file`, which had room for them.
-void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data,
-                       std::size_t size) noexcept;
+// `size` bytes were written at `file`, which had room for them; the last one may be urgent.
+void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data, std::size_t size,
+                       bool ends_urgent) noexcept;
 // `size` bytes were read at `file`.
 void note_read(Layout& w, std::uint32_t file, std::size_t size) noexcept;
 void pass_fin(Layout& w, std::uint32_t file) noexcept;

@@ -157,9 +157,20 @@ struct ConnBody {
 };
 
 struct DataBody {
-  ConnId conn;
+  ConnId conn;  // with kUrgentBit: the last byte is urgent
   // bytes follow
 };
+// Of no number of a connection.  Builds before it never set it, and none reads it elsewhere.
+inline constexpr std::uint64_t kUrgentBit = 1ULL << 62;
+constexpr DataBody data_body(ConnId conn, bool is_urgent) noexcept {
+  return {is_urgent ? ConnId{value(conn) | kUrgentBit} : conn};
+}
+constexpr ConnId connection_of(const DataBody& data) noexcept {
+  return ConnId{value(data.conn) & ~kUrgentBit};
+}
+constexpr bool is_urgent(const DataBody& data) noexcept {
+  return (value(data.conn) & kUrgentBit) != 0;
+}
 
 struct WindowBody {
   ConnId conn;

@@ -31,9 +31,14 @@ enum class OutputType : std::uint8_t {
   kResolve = 14,     // the server asks for a name, by request `conn`; NameRequest follows
 };
 
+struct OutputMarks {
+  bool urgent = false;  // kBytes: the last byte is urgent
+  std::uint8_t padding[6] = {};
+};
+
 struct OutputHeader {
   OutputType type;
-  std::uint8_t padding[7];
+  OutputMarks marks;
   std::uint64_t conn;      // ConnId, a port for kListen and its like, a log index for kAdmitted
   std::uint64_t argument;  // by type
   std::uint64_t clock;     // logical clock of the turn that wrote it

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "proxy/clients/encode.h"
 
@@ -62,11 +63,14 @@ VirtualAddress address_of(int fd, Get&& get) noexcept {
 
 class HostSockets final : public SocketCalls {
  public:
-  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
+  Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
   std::uint64_t unacknowledged(int fd) noexcept override;
   ssize_t send(int fd, Pieces pieces, bool more) noexcept override;
+  ssize_t send_urgent(int fd, std::byte byte) noexcept override {
+    return ::send(fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_OOB);
+  }
   void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override { ::close(fd); }
@@ -75,21 +79,73 @@ class HostSockets final : public SocketCalls {
   std::uint16_t local_port(int fd) noexcept override { return local_of(fd).port; }
 };
 
-ssize_t HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
+bool is_at_mark(int fd) noexcept {
+  int is_at = 0;
+  return ::ioctl(fd, SIOCATMARK, &is_at) == 0 && is_at != 0;
+}
+
+// How much is in the socket, also behind a mark (TCP_INQ); 0: the kernel does not say.
+std::size_t queued_bytes(msghdr& message) noexcept {
+  int bytes = 0;
+  const cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  if (head == nullptr || head->cmsg_level != IPPROTO_TCP || head->cmsg_type != TCP_CM_INQ) return 0;
+  std::memcpy(&bytes, CMSG_DATA(head), sizeof bytes);
+  return static_cast<std::size_t>(bytes);
+}
+
+// The urgent byte, if it comes behind so many others, more than 0.  The kernel shows it, and where
+// it is, while SO_OOBINLINE is off.  Not so when the first byte has the mark, which is known then:
+// at another one that arrives meanwhile the kernel would take it for read.
+bool add_urgent(int fd, std::size_t before, std::byte& byte) noexcept {
+  const auto set_inline = [fd](int on) {
+    (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+  };
+  const auto is_there = [fd, before] {
+    int to_mark = 0;
+    return ::ioctl(fd, SIOCINQ, &to_mark) == 0 && to_mark == static_cast<int>(before);
+  };
+  pollfd special{fd, POLLPRI, 0};
+  if (::poll(&special, 1, 0) <= 0 || (special.revents & POLLPRI) == 0) return false;
+  if (is_at_mark(fd)) return false;
+  std::byte shown;
+  set_inline(0);
+  const bool got = is_there() &&
+                   ::recv(fd, &shown, sizeof shown, MSG_OOB | MSG_PEEK | MSG_DONTWAIT) == 1 &&
+                   is_there();  // no later one has come
+  set_inline(1);
+  if (got) byte = shown;
+  return got;
+}
+
+// A mark stops the kernel, unless the first byte has it.  Where it is only SIOCATMARK says, and
+// only of the first byte.  That is asked afterwards: a mark that comes later is behind what was
+// there.
+Peeked HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
   std::byte skipped[ClientSocket::kSkipMost];
   iovec parts[] = {{skipped, skip}, {into.data(), into.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
   ssize_t got;
   do {
     got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_PEEK);
   } while (got < 0 && errno == EINTR);
-  if (got <= 0 || skip == 0) return got;
+  if (got <= 0) return {got};
+  const std::size_t queued = queued_bytes(message);
+  if (skip == 0 && is_at_mark(fd)) return {1, true, queued > 1};
+  const auto shown = static_cast<std::size_t>(got);
+  const bool more = queued > shown;
   const auto behind = got - static_cast<ssize_t>(skip);
-  if (behind > 0) return behind;
+  if (behind > 0 && more && shown < skip + into.size() &&
+      add_urgent(fd, shown, into[static_cast<std::size_t>(behind)])) {
+    return {behind + 1, true, queued > shown + 1};
+  }
+  if (behind > 0) return {behind, false, more};
   errno = EAGAIN;  // or a FIN is there, which only shows when all before it was taken
-  return -1;
+  return {-1};
 }
 
 void HostSockets::drop(int fd, std::uint64_t bytes) noexcept {
@@ -207,6 +263,7 @@ void set_stream_options(int fd) noexcept {
   const int on = 1;
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof on);
 }
 
 int accept_client(int fd, VirtualAddress& peer) noexcept {

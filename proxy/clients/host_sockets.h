@@ -17,8 +17,8 @@ ClientSocket host_socket(int fd) noexcept;
 // As ClientSocket::id; unknown on kernels without SO_COOKIE.
 SocketId socket_id(int fd) noexcept;
 
-// What all sockets of clients and to others have; of a listening one they inherit it. Urgent bytes
-// are bytes of the stream: apart from it no replica would get them.
+// What all sockets of clients and to others have; of a listening one they inherit it.  Urgent bytes
+// stay in the stream, so that they are counted and kept like others; peek() finds their mark.
 void set_stream_options(int fd) noexcept;
 
 // A client that waits at the listening socket `fd`, and its address; -1, with errno: none.

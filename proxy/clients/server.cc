@@ -389,7 +389,10 @@ void Proxy::collect() {
   if (!shared_) return;
   if (shared_->released()) let_go();
   std::vector<ClientSocket> sockets;
-  for (const int fd : shared_->collect()) sockets.push_back(host_socket(fd));
+  for (const int fd : shared_->collect()) {
+    set_stream_options(fd);  // its writer may have ended while it looked for a mark
+    sockets.push_back(host_socket(fd));
+  }
   clients_.collected(std::move(sockets));
 }
 

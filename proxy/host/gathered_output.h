@@ -4,7 +4,8 @@
 // client in one system call.  They stay where they are: in the output ring.
 //
 // Threads: the node's one thread.
-// INVARIANT GATHER-1  The pieces are of one connection, and each begins where the last one ends.
+// INVARIANT GATHER-1  The pieces are of one connection, and each begins where the last one ends; an
+//                     urgent byte is the last of them.
 
 #include <array>
 #include <cstddef>
@@ -25,7 +26,7 @@ class GatheredOutput {
   bool is_full() const noexcept { return count_ == pieces_.size() || bytes_ >= kGatheredBytesMost; }
   // Whether the bytes of this record follow the last ones, or are the first.
   bool takes(const OutputHeader& header) const noexcept {
-    if (header.type != OutputType::kBytes || is_full()) return false;
+    if (header.type != OutputType::kBytes || is_full() || header_.marks.urgent) return false;
     return empty() || (header.conn == header_.conn && header.argument == header_.argument + bytes_);
   }
   // Whether with this record nothing follows them any more.  A reset is not for what waits.
@@ -37,10 +38,11 @@ class GatheredOutput {
   void add(const OutputHeader& header, std::span<const std::byte> bytes) noexcept {
     CRANE_ASSERT(takes(header));  // GATHER-1
     if (empty()) header_ = header;
+    header_.marks = header.marks;
     pieces_[count_++] = bytes;
     bytes_ += bytes.size();
   }
-  // Of the first of them.
+  // Of the first of them, with the marks of the last.
   const OutputHeader& header() const noexcept { return header_; }
   proxy::Pieces pieces() const noexcept { return std::span(pieces_).first(count_); }
 

@@ -26,6 +26,9 @@ std::string SimClient::step(Kernel& kernel, Random& random) {
   return done_ ? "" : hear(kernel, random);
 }
 
+// One in three clients, at one in four of its writes.
+bool SimClient::sends_urgent() const { return number_ % 3 == 0 && sent_.size() * 7 % 4 == 0; }
+
 void SimClient::send(Kernel& kernel, Random& random) {
   if (fin_ || socket_->reset()) return;
   const std::uint64_t most = sends_large_ ? 1500 : 120;
@@ -44,6 +47,10 @@ void SimClient::send(Kernel& kernel, Random& random) {
   }
   sent_ += part;
   socket_->received += part;
+  if (n > 0 && sends_urgent()) {
+    socket_->mark = *marks_.insert(sent_.size()).first;
+    socket_->mark_shown = false;
+  }
   if (sent_.size() == end) {
     if (aborts_at_ != 0 && random.chance(300)) {
       socket_->reset_by_client = done_ = true;

@@ -6,6 +6,7 @@
 // Threads: one.
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "consensus/sim/world.h"
@@ -36,11 +37,14 @@ class SimClient {
   const std::string& sent() const { return sent_; }
   bool aborted() const { return socket_ != nullptr && socket_->reset_by_client; }
   bool fin_sent() const { return fin_; }
+  // Where its urgent bytes end.
+  const std::set<std::uint64_t>& marks() const { return marks_; }
   std::uint64_t heard() const { return heard_; }
   // How far it has come, for a complaint.
   std::string text() const;
 
  private:
+  bool sends_urgent() const;
   void send(Kernel& kernel, Random& random);
   std::string hear(Kernel& kernel, Random& random);
 
@@ -56,6 +60,7 @@ class SimClient {
 
   SimSocket* socket_ = nullptr;
   std::string sent_, expected_;
+  std::set<std::uint64_t> marks_;
   std::uint64_t heard_ = 0;
   bool fin_ = false, ended_ = false, done_ = false, lost_ = false;
 };

@@ -19,11 +19,11 @@ void EchoServer::admit(EntryType type, Index index, std::span<const std::byte> b
     if (read_body(body, open.opened)) connections_[value(index)] = open;
     return;
   }
-  ConnBody about{};
+  DataBody about{};
   const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
                              type == EntryType::kReset || type == EntryType::kWindow;
   if (!of_connection || !read_body(body, about)) return;
-  const auto found = connections_.find(value(about.conn));
+  const auto found = connections_.find(value(connection_of(about)));
   if (found == connections_.end()) return;
   Open& open = found->second;
   WindowBody window;

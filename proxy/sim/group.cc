@@ -228,7 +228,7 @@ const char* name(Mutant mutant) {
       "none",           "consume-early",  "write-early",  "any-view",     "drop-output",
       "taken-one-more", "taken-one-less", "put-one-more", "put-one-less", "reset-is-fin",
       "tell-early",     "lose-unclaimed", "not-logged",   "no-keeper",    "serve-deposed",
-      "forget-end",     "release-early"};
+      "forget-end",     "release-early",  "mark-once"};
   static_assert(std::size(kNames) == kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }

@@ -131,26 +131,32 @@ void Kernel::apply(const Descriptor& by, bool may_stop, Effect&& effect) {
 
 // --- calls ---------------------------------------------------------------------------------------
 
-ssize_t Kernel::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
+Peeked Kernel::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
   const Descriptor& by = descriptors_.at(fd);
   SimSocket& socket = *by.socket;
   CRANE_ASSERT(skip <= ClientSocket::kSkipMost);
   errno = EAGAIN;
-  if (is_inside(by.process)) return -1;
+  if (is_inside(by.process)) return {-1};
   hooks_.used(by.process, socket);
   const std::uint64_t at = socket.taken + skip;
+  if (skip > 0 && socket.mark > socket.taken + 1 && socket.mark <= at + 1) return {-1};
   if (at < socket.received.size()) {
-    const std::size_t n = std::min<std::size_t>(into.size(), socket.received.size() - at);
+    std::size_t n = std::min<std::size_t>(into.size(), socket.received.size() - at);
+    const bool shows_mark = socket.mark > at && socket.mark <= at + n;
+    if (shows_mark) n = socket.mark - at;
     std::memcpy(into.data(), socket.received.data() + at, n);
+    const bool more = at + n < socket.received.size();
     if (mutant_ == Mutant::kConsumeEarly) take(socket, n);
-    return static_cast<ssize_t>(n);
+    const bool is_first = shows_mark && !std::exchange(socket.mark_shown, true);
+    const bool is_urgent = mutant_ == Mutant::kMarkOnce ? is_first : shows_mark;
+    return {static_cast<ssize_t>(n), is_urgent, more};
   }
-  if (skip > 0) return -1;
+  if (skip > 0) return {-1};
   if (socket.reset() && !std::exchange(socket.error_taken, true)) {
     errno = ECONNRESET;
-    return -1;
+    return {-1};
   }
-  return socket.reset() || socket.fin_received ? 0 : -1;
+  return {socket.reset() || socket.fin_received ? 0 : -1};
 }
 
 void Kernel::take(SimSocket& socket, std::uint64_t bytes) {
@@ -197,6 +203,11 @@ ssize_t Kernel::send(int fd, Pieces pieces, bool) noexcept {
     changed();
   });
   return static_cast<ssize_t>(n);
+}
+
+ssize_t Kernel::send_urgent(int fd, std::byte byte) noexcept {
+  const std::span<const std::byte> one(&byte, 1);
+  return send(fd, {&one, 1}, false);
 }
 
 void Kernel::end_output(int fd) noexcept {

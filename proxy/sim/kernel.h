@@ -32,6 +32,8 @@ struct SimSocket {
   std::string received;
   std::uint64_t taken = 0;
   bool fin_received = false;
+  std::uint64_t mark = 0;   // where the last urgent byte ends; 0: there is none
+  bool mark_shown = false;  // .. and a process has seen it
   std::string put;
   std::uint64_t acked = 0;
   bool fin_put = false, fin_acked = false;
@@ -97,11 +99,13 @@ class Kernel final : public SocketCalls {
   const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
 
   // --- SocketCalls
-  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
+  // A mark in what is passed over stops it, as in Linux, unless it is the first of that.
+  Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
   std::uint64_t unacknowledged(int fd) noexcept override;
   ssize_t send(int fd, Pieces pieces, bool more) noexcept override;
+  ssize_t send_urgent(int fd, std::byte byte) noexcept override;
   void end_output(int fd) noexcept override;
   void reset(int fd) noexcept override;
   void close(int fd) noexcept override;

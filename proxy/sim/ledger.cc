@@ -25,17 +25,20 @@ std::string Ledger::add(std::uint64_t index, EntryType type, std::span<const std
     if (of(connect.socket) != nullptr) {
       return "INPUT: client " + std::to_string(client) + " connects twice" + where;
     }
-    lines_.push_back({index, connect.socket, client, 0, 0});
+    lines_.push_back({index, connect.socket, client, 0, 0, 0});
     return "";
   }
-  ConnBody about{};
+  DataBody about{};
   Line* line = nullptr;
   if (read_body(body, about)) {
-    line = first_of(lines_, [&](const Line& one) { return one.conn == value(about.conn); });
+    line =
+        first_of(lines_, [&](const Line& one) { return one.conn == value(connection_of(about)); });
   }
   if (line == nullptr) return "INPUT: no client has this connection" + where;
   const SimClient& client = clients_[line->client - 1];
-  if (type == EntryType::kData) return add_bytes(*line, body.subspan(sizeof(DataBody)));
+  if (type == EntryType::kData) {
+    return add_bytes(*line, body.subspan(sizeof(DataBody)), is_urgent(about));
+  }
   if (type == EntryType::kShutdown && !client.aborted() &&
       (!client.fin_sent() || line->committed != client.sent().size())) {
     return "INPUT: the end comes too early of " + client.text() + where;
@@ -46,11 +49,15 @@ std::string Ledger::add(std::uint64_t index, EntryType type, std::span<const std
   return "";
 }
 
-std::string Ledger::add_bytes(Line& line, std::span<const std::byte> bytes) {
+std::string Ledger::add_bytes(Line& line, std::span<const std::byte> bytes, bool ends_urgent) {
   const SimClient& client = clients_[line.client - 1];
   const std::string part(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::uint64_t at = line.committed;
   line.committed += part.size();
+  if (ends_urgent && client.marks().count(line.committed) == 0) {
+    return "MARK: byte " + std::to_string(line.committed) + " is not urgent of " + client.text();
+  }
+  if (ends_urgent) line.mark = line.committed;
   if (line.committed <= client.sent().size() && client.sent().compare(at, part.size(), part) == 0) {
     return "";
   }
@@ -78,6 +85,9 @@ std::string Ledger::at_end() const {
         first_of(lines_, [&client](const Line& one) { return one.client == client.number(); });
     if (line == nullptr || line->committed != client.sent().size()) {
       return "INPUT: the log lacks bytes of " + client.text();
+    }
+    if (!client.marks().empty() && line->mark != *client.marks().rbegin()) {
+      return "MARK: the log lacks the last mark of " + client.text();
     }
   }
   return "";

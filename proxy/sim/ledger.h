@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the log says of clients, compared with what they have sent: no byte lost, none twice, each
-// client once.
+// client once, the last urgent byte with its mark and no other byte with one.
 //
 // Threads: one.
 
@@ -22,6 +22,7 @@ class Ledger {
     SocketId socket{};
     unsigned client = 0;
     std::uint64_t committed = 0;  // bytes
+    std::uint64_t mark = 0;       // where the last urgent byte ends; 0: none was committed
     std::uint64_t closed_at = 0;  // by the server, at that entry; 0: it is open
   };
 
@@ -38,7 +39,7 @@ class Ledger {
   std::string at_end() const;
 
  private:
-  std::string add_bytes(Line& line, std::span<const std::byte> bytes);
+  std::string add_bytes(Line& line, std::span<const std::byte> bytes, bool ends_urgent);
 
   const std::vector<SimClient>& clients_;
   std::vector<Line> lines_;

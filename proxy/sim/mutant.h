@@ -22,8 +22,9 @@ enum class Mutant : int {
   kServeDeposed,   // CLIENT-2: a deposed leader gives the right to write up, and goes on
   kForgetEnd,      // a FIN that came with bytes is not looked for behind them
   kReleaseEarly,   // TABLE-1: a slot is free before its connection's socket is closed
+  kMarkOnce,  // CONN-4: the mark of an urgent byte goes when it is read, not when it is committed
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kReleaseEarly) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kMarkOnce) + 1;
 const char* name(Mutant mutant);
 
 }  // namespace crane::proxy::sim

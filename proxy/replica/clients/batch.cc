@@ -21,13 +21,14 @@ std::byte* Batch::append(EntryType type, std::size_t size, Opener* unnamed) {
   return body;
 }
 
-void Batch::add_data(Opener& from, std::size_t bytes) {
+void Batch::add_data(Opener& from, std::size_t bytes, bool ends_urgent) {
   CRANE_ASSERT(bytes > 0 && bytes <= kDataBytesMax);
   CRANE_ASSERT(arena_used_ + sizeof(DataBody) + bytes <= arena_.size());
-  const DataBody body{from.conn};
+  const DataBody body = data_body(from.conn, ends_urgent);
   std::memcpy(
       append(EntryType::kData, sizeof body + bytes, value(from.conn) == 0 ? &from : nullptr), &body,
       sizeof body);
+  pending_.back().marks = ends_urgent ? kUrgentBit : 0;
 }
 
 void Batch::add_connect(Opener& opener, const ConnectBody& body) {

@@ -35,8 +35,8 @@ class Batch {
  public:
   // Room for `bytes` of DATA; valid until the next call of anything else.
   std::span<std::byte> room(std::size_t bytes);
-  // The first `bytes` of room() become a DATA entry.
-  void add_data(Opener& from, std::size_t bytes);
+  // The first `bytes` of room() become a DATA entry; the last of them may be urgent.
+  void add_data(Opener& from, std::size_t bytes, bool ends_urgent = false);
   void add_connect(Opener& opener, const ConnectBody& body);
   void add_shutdown(Opener& from) { add_conn(EntryType::kShutdown, from, 0, false); }
   void add_reset(Opener& from) { add_conn(EntryType::kReset, from, 0, false); }
@@ -67,6 +67,7 @@ class Batch {
     EntryType type;
     Opener* unnamed;  // its conn is filled in when this entry is proposed; null: it is there
     std::size_t offset, size;
+    std::uint64_t marks = 0;  // beside the number that is filled in
   };
   std::byte* append(EntryType type, std::size_t size, Opener* unnamed);
   void add_conn(EntryType type, Opener& from, std::uint64_t total, bool with_total);
@@ -85,7 +86,8 @@ Outcome Batch::propose_all(GrantTurns grant, Propose&& propose, Named&& named) {
     const bool last = next_ + 1 == pending_.size();
     if (entry.unnamed != nullptr && entry.type != EntryType::kConnect) {
       CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // BATCH-1: its CONNECT came before
-      std::memcpy(body, &entry.unnamed->conn, sizeof(ConnId));
+      const ConnId name{value(entry.unnamed->conn) | entry.marks};
+      std::memcpy(body, &name, sizeof name);
     }
     const Result<Index> index = propose(entry.type, last ? grant : GrantTurns{0},
                                         std::span<const std::byte>(body, entry.size));

@@ -39,15 +39,23 @@ struct SocketState {
 using Pieces = std::span<const std::span<const std::byte>>;
 inline constexpr std::size_t kPiecesMost = 16;
 
+// What a look at the client's bytes has shown.
+struct Peeked {
+  ssize_t bytes;           // as recv() gives it, and errno as it sets it
+  bool is_urgent = false;  // the last of them is
+  bool more = false;       // more is behind them: on the other side of a mark, or it has just come
+};
+
 // What a ClientSocket asks of a kernel: of this host's, or of a simulated one (proxy/sim).  As the
 // methods of ClientSocket of the same names.
 class SocketCalls {
  public:
-  virtual ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
+  virtual Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
   virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
   virtual bool holds_any(int fd) noexcept = 0;
   virtual std::uint64_t unacknowledged(int fd) noexcept = 0;
   virtual ssize_t send(int fd, Pieces pieces, bool more) noexcept = 0;
+  virtual ssize_t send_urgent(int fd, std::byte byte) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
   virtual void close(int fd) noexcept = 0;
@@ -76,10 +84,12 @@ class ClientSocket {
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // As recv(MSG_PEEK), from behind the first `skip` bytes: all of them stay in the kernel.
+  // As recv(MSG_PEEK), from behind the first `skip` bytes: all of them stay in the kernel.  The
+  // kernel has one mark, the last one: what it shows ends with that byte.  One that is next shows
+  // only with `skip` 0, else it is EAGAIN.
   // REQUIRES: skip <= kSkipMost.
   static constexpr std::size_t kSkipMost = 256;
-  ssize_t peek(std::size_t skip, std::span<std::byte> into) const noexcept {
+  Peeked peek(std::size_t skip, std::span<std::byte> into) const noexcept {
     return calls_->peek(fd_, skip, into);
   }
   // Takes `bytes` out, which peek() has shown.
@@ -91,7 +101,11 @@ class ClientSocket {
   ssize_t send(Pieces pieces, bool more = false) const noexcept {
     return calls_->send(fd_, pieces, more);
   }
-  ssize_t send(std::span<const std::byte> bytes) const noexcept { return send({&bytes, 1}); }
+  ssize_t send(std::span<const std::byte> bytes, bool more = false) const noexcept {
+    return send({&bytes, 1}, more);
+  }
+  // .. with the client's mark at it.
+  ssize_t send_urgent(std::byte byte) const noexcept { return calls_->send_urgent(fd_, byte); }
 
   // FIN behind what was sent; the client may still send.
   void end_output() const noexcept { calls_->end_output(fd_); }

@@ -250,6 +250,7 @@ class Clients {
   void named(Client& client);
   void write_done(Client& client, std::size_t queued_before, bool done);
   bool write_out(Client& client, const OutputHeader& header, Pieces pieces, bool last);
+  bool write_urgent(Client& client, const OutputHeader& header, Pieces pieces);
   void tell_put(const Client& client);
   void forget(Client& client);
   void reset_slowest();

@@ -25,9 +25,9 @@ void Clients::committed(EntryType type, Index index, std::span<const std::byte> 
 void Clients::committed_of_client(EntryType type, std::span<const std::byte> body) {
   const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
                              type == EntryType::kReset || type == EntryType::kWindow;
-  ConnBody about;
+  DataBody about;
   if (!of_connection || !read_body(body, about)) return;
-  Client* client = clients_.find(value(about.conn));
+  Client* client = clients_.find(value(connection_of(about)));
   if (client == nullptr) return;
   const QueueChange change(*this, *client);
   WindowBody window;

@@ -26,6 +26,7 @@ bool Clients::write_out(Client& client, const OutputHeader& header, Pieces piece
   switch (header.type) {
     case OutputType::kBytes:
       for (const std::span<const std::byte> piece : pieces) counters_.bytes_out += piece.size();
+      if (header.marks.urgent) return write_urgent(client, header, pieces);
       if (!holds_output_of(client)) return client.write(header.argument, pieces, batch_, last);
       client.keep(header.argument, pieces);
       return true;
@@ -39,6 +40,12 @@ bool Clients::write_out(Client& client, const OutputHeader& header, Pieces piece
     default:
       return client.queued() == 0;
   }
+}
+
+bool Clients::write_urgent(Client& client, const OutputHeader& header, Pieces pieces) {
+  if (!holds_output_of(client)) return client.write_urgent(header.argument, pieces, batch_);
+  client.keep_urgent(header.argument, pieces);
+  return true;
 }
 
 void Clients::writable(Client& client) {

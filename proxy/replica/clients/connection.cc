@@ -63,13 +63,14 @@ Connection::Read Connection::read(Batch& batch) {
   const std::size_t want =
       std::min<std::uint64_t>(window() - (proposed_ - consumed_), kDataBytesMax);
   const std::span<std::byte> room = batch.room(want);
-  const ssize_t got = peek(room);
+  const Peeked seen = peek(room);
+  const ssize_t got = seen.bytes;
   if (got > 0) {
-    batch.add_data(*this, static_cast<std::size_t>(got));
+    batch.add_data(*this, static_cast<std::size_t>(got), seen.is_urgent);
     proposed_ += static_cast<std::uint64_t>(got);
     CRANE_ASSERT(proposed_ - consumed_ <= window());  // CONN-1
     if (!window_open()) return Read::kFull;
-    return static_cast<std::size_t>(got) < want ? Read::kDrained : Read::kSome;
+    return static_cast<std::size_t>(got) < want && !seen.more ? Read::kDrained : Read::kSome;
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Read::kDrained;
   if (got == 0) {
@@ -82,10 +83,10 @@ Connection::Read Connection::read(Batch& batch) {
 }
 
 // CONN-4: what is proposed stays in the socket.
-ssize_t Connection::peek(std::span<std::byte> room) noexcept {
-  const ssize_t got = socket_.peek(static_cast<std::size_t>(undropped_), room);
-  if (got >= 0 || errno != EAGAIN || undropped_ == 0) return got;
-  drop_all();  // a FIN may be behind it
+Peeked Connection::peek(std::span<std::byte> room) noexcept {
+  const Peeked seen = socket_.peek(static_cast<std::size_t>(undropped_), room);
+  if (seen.bytes >= 0 || errno != EAGAIN || undropped_ == 0) return seen;
+  drop_all();  // a FIN or an urgent byte may be behind it
   return socket_.peek(0, room);
 }
 

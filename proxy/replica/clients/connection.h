@@ -10,10 +10,12 @@
 // very byte.
 //
 // Input: a read is a peek and becomes a DATA entry, one at a time; once it is committed its bytes
-// are dropped from the socket.  Never more is proposed than the receive window beyond what the
-// server consumed, so that a replica's memory per connection is bounded (rule 1).  Output: sent at
-// once, queued when the client does not take it; the queue is bounded because the server sees a
-// virtual send buffer of S bytes which only WINDOW entries free (DESIGN D15).
+// are dropped from the socket.  An entry ends with an urgent byte, whose mark it carries: until it
+// is committed the kernel keeps both.  Output that is not put keeps its mark as well.  Never more
+// is proposed than the receive window beyond what the server consumed, so that a replica's memory
+// per connection is bounded (rule 1).  Output: sent at once, queued when the client does not take
+// it; the queue is bounded because the server sees a virtual send buffer of S bytes which only
+// WINDOW entries free (DESIGN D15).
 //
 // The socket's life: open -> (FIN of the client: input ended) -> (the server shuts down or closes:
 // FIN after the queue) -> gone.  The connection's life ends when the server closed it and the queue
@@ -108,6 +110,8 @@ class Connection : public Opener {
   // Each returns false when the socket wants a write event to go on.  `at`: position of the bytes.
   // `last`: shut_down() or close() follows at once.
   bool write(std::uint64_t at, Pieces pieces, Batch& batch, bool last = false);
+  // .. and the last byte is urgent.
+  bool write_urgent(std::uint64_t at, Pieces pieces, Batch& batch);
   bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
     return write(at, Pieces(&bytes, 1), batch);
   }
@@ -124,6 +128,10 @@ class Connection : public Opener {
       tail_.append(at, piece);
       at += piece.size();
     }
+  }
+  void keep_urgent(std::uint64_t at, Pieces pieces) {
+    keep(at, pieces);
+    tail_.note_urgent();
   }
   // While another replica serves: it has put so many bytes.
   void put_by_other(std::uint64_t total) noexcept { tail_.put(total); }
@@ -175,7 +183,7 @@ class Connection : public Opener {
 
  private:
   bool resume(SocketState state) noexcept;
-  ssize_t peek(std::span<std::byte> room) noexcept;
+  Peeked peek(std::span<std::byte> room) noexcept;
   void drop_all() noexcept;
   void broken(Batch& batch);
   void tell_reset(Batch& batch);
@@ -183,6 +191,7 @@ class Connection : public Opener {
   void drop_socket_with_reset() noexcept;
   void propose_window(Batch& batch);
   bool finish_output() noexcept;
+  ssize_t send_tail() noexcept;
 
   const ConnectionOptions* options_;
   ClientSocket socket_;

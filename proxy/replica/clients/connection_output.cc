@@ -33,10 +33,26 @@ bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch, bool last)
   return tail_.size() == 0;
 }
 
+bool Connection::write_urgent(std::uint64_t at, Pieces pieces, Batch& batch) {
+  keep_urgent(at, pieces);
+  if (socket_ && serves_) return flush(batch);
+  if (serves_ || reset_committed_) tail_.forget();
+  return true;
+}
+
+// To the urgent byte, which the kernel puts into the same packet, or that alone: what it takes a
+// part of would have its mark at the end of that part.
+ssize_t Connection::send_tail() noexcept {
+  const std::span<const std::byte> bytes = tail_.bytes();
+  const std::size_t before = tail_.before_urgent();
+  if (before == 0) return socket_.send_urgent(bytes.front());
+  return before < bytes.size() ? socket_.send(bytes.first(before), true) : socket_.send(bytes);
+}
+
 bool Connection::flush(Batch& batch) {
   if (!socket_ || !serves_) return true;
   while (tail_.size() > 0) {
-    const ssize_t took = socket_.send(tail_.bytes());
+    const ssize_t took = send_tail();
     if (took < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;

@@ -36,6 +36,10 @@ void OutputTail::put(std::uint64_t total) noexcept {
   }
 }
 
+std::size_t OutputTail::before_urgent() const noexcept {
+  return urgent_ > from_ ? std::min<std::size_t>(urgent_ - from_ - 1, size()) : size();
+}
+
 void OutputTail::take_back(std::span<const std::byte> bytes) {
   CRANE_ASSERT(bytes.size() <= from_);
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(dropped_));

@@ -26,6 +26,10 @@ class OutputTail {
   void append(std::uint64_t at, std::span<const std::byte> bytes);
   // All bytes before `total` are in the socket.
   void put(std::uint64_t total) noexcept;
+  // The last byte that was appended is urgent.  As a kernel that sends, it keeps the last mark.
+  void note_urgent() noexcept { urgent_ = end_; }
+  // How many of bytes() come before the urgent one: all, when none is.
+  std::size_t before_urgent() const noexcept;
   // `bytes` before from() may not be with the client after all.
   void take_back(std::span<const std::byte> bytes);
   // Keeps nothing any more, until append() comes to a later position.
@@ -40,7 +44,8 @@ class OutputTail {
   std::vector<std::byte> bytes_;
   std::size_t dropped_ = 0;  // at the front of bytes_
   std::uint64_t from_ = 0;
-  std::uint64_t end_ = 0;  // of what the server has written, at least from_ - what it lacks
+  std::uint64_t urgent_ = 0;  // where the last urgent byte ends, put or not; 0: none
+  std::uint64_t end_ = 0;     // of what the server has written, at least from_ - what it lacks
 };
 
 }  // namespace crane::proxy

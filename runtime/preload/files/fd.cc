@@ -49,6 +49,14 @@ int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
   return same ? 0 : -EBADF;
 }
 
+int take_interruption(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept {
+  if (policy.nonblocking) return -EAGAIN;
+  const std::uint32_t generation = turn.w.files[file].generation;
+  if (!turn.interrupted(policy.restarts)) return -EINTR;
+  const bool same = refers_to(turn.w, fd, file) && turn.w.files[file].generation == generation;
+  return same ? 0 : -EBADF;
+}
+
 int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept {
   return await_object(turn, fd, file, turn.w.files[file].object, policy);
 }

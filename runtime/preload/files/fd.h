@@ -80,6 +80,8 @@ struct WaitPolicy {
 // Blocks until the file's readiness changes.  0: look again; else -EAGAIN, -EINTR, or -EBADF when
 // `fd` does not refer to the file any more.
 int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
+// .. without a wait: a signal is pending, which interrupts it.
+int take_interruption(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
                  const WaitPolicy& policy) noexcept;
 

@@ -7,6 +7,7 @@
 
 #include "dmt/datagrams.h"
 #include "dmt/file_kinds.h"
+#include "dmt/urgent.h"
 #include "runtime/preload/files/counter.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
@@ -69,7 +70,7 @@ std::int64_t no_bytes(const dmt::Layout&, std::uint32_t) noexcept { return 0; }
 std::int64_t kernel_bytes(const dmt::Layout&, std::uint32_t) noexcept { return kKernelKnows; }
 
 std::int64_t connection_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
-  return static_cast<std::int64_t>(dmt::readable_bytes(w, file));
+  return static_cast<std::int64_t>(dmt::unread_bytes(w.files[file].connection));
 }
 
 std::int64_t datagram_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {

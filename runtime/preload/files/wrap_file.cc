@@ -81,9 +81,21 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
       return command == F_GETPIPE_SZ ? stream::pipe_size(*f)
                                      : stream::set_pipe_size(turn, fd, bound_file(fd), x);
     default:
+      if (int of_owner = 0; vsock::control_owner(turn, bound_file(fd), command, x, of_owner)) {
+        return of_owner;
+      }
       break;
   }
   return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
+}
+
+// F_GETOWN.  A group is a negative number, and no error: as libc's, it asks by the other call.
+int owner_of(Turn& turn, int fd) noexcept {
+  struct f_owner_ex owner = {};
+  const int asked = control(turn, fd, F_GETOWN_EX, reinterpret_cast<long>(&owner));
+  const int result = finish_int(turn, asked);
+  if (result < 0) return result;
+  return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
 }
 
 // Whether the command is one that only looks at, or concerns, a plain descriptor alone.
@@ -97,6 +109,10 @@ int give(long where, std::uint64_t number) noexcept {
   return 0;
 }
 
+bool is_tcp(FileKind kind) noexcept {
+  return kind == FileKind::kSocket || kind == FileKind::kListener || kind == FileKind::kConnection;
+}
+
 int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return -EBADF;
@@ -105,6 +121,8 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
     const int answer = terminal::control(turn, fd, file, command, x);
     if (answer != terminal::kNotTerminal) return answer;
   }
+  int of_owner = 0;
+  if (vsock::device_owner(turn, file, command, x, of_owner)) return of_owner;
   switch (command) {
     case FIONBIO: {
       const int others = status_flags(f, fd) & ~O_NONBLOCK;
@@ -120,7 +138,8 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
       if (f.kind != FileKind::kConnection) return give(x, 0);
       return give(x, f.connection.sent - f.connection.drained);
     case SIOCATMARK:
-      return give(x, 0);
+      if (!is_tcp(f.kind)) break;
+      return give(x, vsock::is_at_mark(f) ? 1 : 0);
     case FIOASYNC:
       return 0;
     default:
@@ -251,6 +270,7 @@ int fcntl(int fd, int c, long x) {
     return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
   }
   Turn turn(Op::fcntl);
+  if (c == F_GETOWN) return owner_of(turn, fd);
   return finish_int(turn, control(turn, fd, c, x));
 }
 int fcntl64(int fd, int c, long x) { return wrap::fcntl(fd, c, x); }

@@ -39,7 +39,10 @@ ssize_t tcp_receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, in
   m.msg_flags = 0;
   m.msg_controllen = 0;
   m.msg_namelen = 0;
-  return vsock::receive(turn, fd, file, b, flags);
+  const ssize_t result = vsock::receive(turn, fd, file, b, flags);
+  if (result >= 0 && (flags & MSG_OOB) != 0) m.msg_flags |= MSG_OOB;
+  if (result == 0 && (flags & MSG_OOB) != 0) m.msg_flags |= MSG_TRUNC;
+  return result;
 }
 
 ssize_t tcp_send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m,

@@ -9,8 +9,11 @@
 #include "dmt/connections.h"
 #include "dmt/loopback.h"
 #include "dmt/outbound.h"
+#include "dmt/processes.h"
+#include "dmt/urgent.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
+#include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::vsock {
@@ -70,18 +73,20 @@ std::size_t take(dmt::Layout& w, std::uint32_t file, Cursor& cursor, std::size_t
   return done;
 }
 
+// `urgent`: the last of `limit` bytes is.
 std::size_t put(dmt::Layout& w, std::uint32_t file, Cursor& cursor, const Buffers& buffers,
-                std::size_t limit) noexcept {
+                std::size_t limit, bool urgent) noexcept {
   if (buffers.count > 1 && limit <= kGatherMax) {
     const Scratch<std::byte> gathered(limit);
     const std::size_t n = cursor.gather(gathered.data(), limit);
-    return dmt::write_connection(w, file, gathered.data(), n);
+    return dmt::write_connection(w, file, gathered.data(), n, urgent);
   }
   std::size_t done = 0;
   while (done < limit) {
     const Cursor::Piece p = cursor.piece(limit - done);
     if (p.size == 0) break;
-    const std::size_t n = dmt::write_connection(w, file, p.data, p.size);
+    const bool is_last = done + p.size == limit;
+    const std::size_t n = dmt::write_connection(w, file, p.data, p.size, urgent && is_last);
     cursor.advance(n);
     done += n;
   }
@@ -103,6 +108,31 @@ int take_error_of_socket(dmt::Layout& w, std::uint32_t file) noexcept {
 int not_connected(dmt::Layout& w, std::uint32_t file) noexcept {
   const int error = take_error_of_socket(w, file);
   return error != 0 ? -error : -ENOTCONN;
+}
+
+ssize_t receive_urgent(dmt::Layout& w, std::uint32_t file, const Buffers& buffers,
+                       int flags) noexcept {
+  const FileKind kind = w.files[file].kind;
+  if (kind != FileKind::kConnection) return kind == FileKind::kSocket ? -EINVAL : -ENOTCONN;
+  const int byte = dmt::take_urgent(w, file, (flags & MSG_PEEK) != 0);
+  if (byte < 0 || buffers.total == 0) return std::min(byte, 0);
+  Cursor cursor(buffers);
+  if ((flags & MSG_TRUNC) == 0) *cursor.piece(1).data = static_cast<std::byte>(byte);
+  return 1;
+}
+
+// A read that comes to the mark: signals come first, as SIGURG does, and a byte that is not in the
+// stream goes.  0, or a negative error number.
+int come_to_mark(Turn& turn, int fd, std::uint32_t file, int flags,
+                 const WaitPolicy& policy) noexcept {
+  while (dmt::signal_deliverable(turn.w, own_slot())) {
+    const int error = take_interruption(turn, fd, file, policy);
+    if (error < 0) return error;
+    if (turn.w.files[file].kind != FileKind::kConnection) return not_connected(turn.w, file);
+  }
+  const bool drops = dmt::is_at_hidden_byte(connection(turn.w, file)) && (flags & MSG_PEEK) == 0;
+  if (drops) dmt::drop_hidden_byte(turn.w, file);
+  return 0;
 }
 
 // As not_connected(), for send.
@@ -305,8 +335,8 @@ WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
                 int flags) noexcept {
+  if ((flags & MSG_OOB) != 0) return receive_urgent(turn.w, file, buffers, flags);
   if (turn.w.files[file].kind != FileKind::kConnection) return not_connected(turn.w, file);
-  if ((flags & MSG_OOB) != 0) return -EINVAL;
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
   if (buffers.total == 0) return 0;
   dmt::ConnectionState& c = connection(turn.w, file);
@@ -315,11 +345,19 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
   Cursor cursor(buffers);
   std::size_t done = 0;
   for (;;) {
+    if (dmt::is_at_mark(c)) {
+      if (done > 0) return static_cast<ssize_t>(done);
+      const int error = come_to_mark(turn, fd, file, flags, policy);
+      if (error < 0) return error;
+    }
     const std::uint64_t there = dmt::readable_bytes(turn.w, file);
+    const std::size_t most = std::min<std::uint64_t>(there, buffers.total - done);
     const std::uint64_t enough = std::min<std::uint64_t>(c.low_water, buffers.total - done);
-    if (there >= enough || (there > 0 && (at_end(c) || c.reset || policy.nonblocking))) {
-      done += take(turn.w, file, cursor, buffers.total - done, flags);
-      if (!all || done == buffers.total) return static_cast<ssize_t>(done);
+    const bool is_all = at_end(c) || c.reset || policy.nonblocking || dmt::has_mark(c);
+    if (there >= enough || (there > 0 && is_all)) {
+      done += take(turn.w, file, cursor, most, flags);
+      const bool ends = !all || done == buffers.total || dmt::is_at_mark(c);
+      if (ends) return static_cast<ssize_t>(done);
     }
     if (done > 0 && (c.reset || at_end(c))) return static_cast<ssize_t>(done);
     if (c.reset) return -take_error(turn.w, file);
@@ -333,6 +371,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept {
   const FileKind kind = turn.w.files[file].kind;
   if (kind != FileKind::kConnection) return unconnected(turn, file, flags);
+  if ((flags & MSG_OOB) != 0 && usock::is_to_host(turn.w.files[file])) return -EOPNOTSUPP;
   dmt::ConnectionState& c = connection(turn.w, file);
   const WaitPolicy policy = wait_policy_of(turn.w, file, flags, send_timeout(file));
   Cursor cursor(buffers);
@@ -346,7 +385,8 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
     if (n > 0 && c.loopback && !dmt::has_room_at_other_end(turn.w, n)) {
       return done > 0 ? static_cast<ssize_t>(done) : -ENOBUFS;
     }
-    if (n > 0) done += put(turn.w, file, cursor, buffers, n);
+    const bool urgent = (flags & MSG_OOB) != 0 && done + n == buffers.total;
+    if (n > 0) done += put(turn.w, file, cursor, buffers, n, urgent);
     if (done == buffers.total) return static_cast<ssize_t>(done);
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;

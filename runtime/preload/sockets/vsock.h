@@ -48,6 +48,19 @@ bool takes_files(const FileRecord& f) noexcept;
 ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
                   std::size_t size) noexcept;
 
+// --- urgent data (dmt/urgent.h) ------------------------------------------------------------------
+
+// SIOCATMARK of any socket of TCP.
+bool is_at_mark(const FileRecord& f) noexcept;
+// F_SETOWN and its like: of a connection it is ours, because SIGURG is.  False: it is another
+// command, or the kernel's.
+bool control_owner(Turn& turn, std::uint32_t file, int command, long x, int& result) noexcept;
+// The same by ioctl.
+bool device_owner(Turn& turn, std::uint32_t file, unsigned long command, long x,
+                  int& result) noexcept;
+// Of a socket that was given an owner before it was connected.
+void adopt_owner(Turn& turn, int fd, std::uint32_t file) noexcept;
+
 // --- options -------------------------------------------------------------------------------------
 
 int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept;
@@ -66,6 +79,8 @@ bool is_only_ipv6(std::uint32_t file) noexcept;
 bool is_of_loopback(std::uint32_t file) noexcept;
 // A linger of 0 seconds that was set before there was a connection.
 void apply_linger(std::uint32_t file) noexcept;
+// .. and SO_OOBINLINE.
+void apply_urgent_inline(std::uint32_t file) noexcept;
 
 // How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.
 WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,

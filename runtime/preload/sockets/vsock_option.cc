@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "dmt/urgent.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
@@ -28,6 +29,7 @@ constexpr Known kKnown[] = {
     // Done: here, at bind, by poll and by UDP's control messages (dsock.cc).
     {SOL_SOCKET, SO_REUSEADDR, 0},
     {SOL_SOCKET, SO_REUSEPORT, 0},
+    {SOL_SOCKET, SO_OOBINLINE, 0},
     {SOL_SOCKET, SO_BROADCAST, 0},
     {SOL_SOCKET, SO_TIMESTAMP, 0},
     {SOL_SOCKET, SO_TIMESTAMPNS, 0},
@@ -86,8 +88,6 @@ constexpr Known kKnown[] = {
     {IPPROTO_IP, IP_MULTICAST_IF, 0},
     {IPPROTO_IPV6, IPV6_MULTICAST_IF, 0},
     {IPPROTO_IP, IP_MULTICAST_ALL, 1},
-    // Urgent bytes come in the stream, always.
-    {SOL_SOCKET, SO_OOBINLINE, 0},
 };
 constexpr std::size_t kKnownCount = sizeof kKnown / sizeof kKnown[0];
 
@@ -361,6 +361,7 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
   const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
   // Linux doubles them for its own bookkeeping and shows the double.
   own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;
+  if (level == SOL_SOCKET && option == SO_OOBINLINE) apply_urgent_inline(file);
   return 0;
 }
 
@@ -371,11 +372,18 @@ void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept 
   o = options_of(listener);
   o.generation = generation;
   apply_linger(connection);
+  apply_urgent_inline(connection);
 }
 
 void apply_linger(std::uint32_t file) noexcept {
   const struct linger& l = options_of(file).linger;
   world->files[file].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
+}
+
+void apply_urgent_inline(std::uint32_t file) noexcept {
+  if (world->files[file].kind != FileKind::kConnection) return;
+  const bool on = options_of(file).values[find(SOL_SOCKET, SO_OOBINLINE)] != 0;
+  dmt::set_urgent_inline(*world, file, on);
 }
 
 std::int64_t receive_timeout(std::uint32_t file) noexcept {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets: each kind has its answers (socket_ops.cc), other families are refused by name.
+#include <linux/sockios.h>
+
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/sockets/dsock.h"
@@ -123,6 +125,9 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t n) {
                     ops_of(turn, file).socket->set_option(turn, fd, file, level, name, value, n));
 }
 
-int sockatmark(int fd) { return is_plain(fd) ? fail(ENOTTY) : 0; }
+int sockatmark(int fd) {
+  int is_at = 0;
+  return wrap::ioctl(fd, SIOCATMARK, reinterpret_cast<long>(&is_at)) < 0 ? -1 : is_at;
+}
 
 }  // namespace crane::wrap

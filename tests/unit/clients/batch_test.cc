@@ -55,6 +55,28 @@ TEST_CASE("what follows a CONNECT in its batch carries the number it got", "[bat
   REQUIRE(log.taken[4].as<ConnBody>().conn == ConnId{100});
 }
 
+TEST_CASE("an entry says that its last byte is urgent, and whose it is", "[batch]") {
+  FakeLog log;
+  Batch batch;
+  Opener fresh, known{ConnId{kOutboundBit | 7}};
+  batch.add_connect(fresh, connect_body(80, {}, {}));
+  for (Opener* from : {&fresh, &known}) {
+    for (const bool urgent : {false, true}) {
+      batch.room(1)[0] = std::byte{'!'};
+      batch.add_data(*from, 1, urgent);
+    }
+  }
+  REQUIRE(log.propose_all(batch, 1).ok());
+  REQUIRE(log.types() == "connect data data data data");
+  for (std::size_t i = 1; i < log.taken.size(); ++i) {
+    const auto data = log.taken[i].as<DataBody>();
+    CHECK(is_urgent(data) == (i % 2 == 0));
+    CHECK(connection_of(data) == (i < 3 ? ConnId{100} : known.conn));
+    CHECK((data.conn == connection_of(data)) == (i % 2 == 1));  // as builds before wrote it
+    CHECK(log.taken[i].data() == "!");
+  }
+}
+
 TEST_CASE("B1: a full pipeline keeps the rest, in order, each entry once", "[batch]") {
   FakeLog log;
   Batch batch;

@@ -243,7 +243,7 @@ namespace {
 // The host's, counted.
 class CountedCalls final : public SocketCalls {
  public:
-  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override {
+  Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override {
     ++peeks;
     return host_sockets().peek(fd, skip, into);
   }
@@ -257,6 +257,9 @@ class CountedCalls final : public SocketCalls {
   }
   ssize_t send(int fd, Pieces pieces, bool more) noexcept override {
     return host_sockets().send(fd, pieces, more);
+  }
+  ssize_t send_urgent(int fd, std::byte byte) noexcept override {
+    return host_sockets().send_urgent(fd, byte);
   }
   void end_output(int fd) noexcept override { host_sockets().end_output(fd); }
   void reset(int fd) noexcept override { host_sockets().reset(fd); }

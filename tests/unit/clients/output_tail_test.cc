@@ -47,6 +47,28 @@ TEST_CASE("what is put is forgotten, the rest is there without a gap", "[output_
   }
 }
 
+TEST_CASE("the last urgent byte has its mark until it is put, and when it is taken back",
+          "[output_tail]") {
+  OutputTail tail;
+  tail.append(0, bytes("abc!"));
+  tail.note_urgent();
+  CHECK(tail.before_urgent() == 3);
+  tail.append(4, bytes("de"));
+  CHECK(tail.before_urgent() == 3);
+  tail.put(3);
+  CHECK(tail.before_urgent() == 0);
+  tail.put(4);
+  CHECK(tail.before_urgent() == 2);
+  tail.take_back(bytes("c!"));
+  CHECK(tail.before_urgent() == 1);
+  tail.append(6, bytes("?"));
+  tail.note_urgent();
+  CHECK(tail.before_urgent() == 4);
+  tail.forget();
+  CHECK(tail.before_urgent() == 0);
+  CHECK(tail.size() == 0);
+}
+
 TEST_CASE("a replica that recovers keeps what is written from then on", "[output_tail]") {
   OutputTail tail(100);
   CHECK(tail.from() == 100);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -250,25 +251,56 @@ TEST_CASE("bytes and a FIN that come together are both read", "[proxy]") {
   REQUIRE(f.log.types() == "connect data shutdown");
 }
 
-TEST_CASE("an urgent byte is read at its place in the stream", "[proxy]") {
+TEST_CASE("an urgent byte is read at its place in the stream, and has its mark", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
-  REQUIRE(::send(client, "ab", 2, 0) == 2);
-  REQUIRE(::send(client, "!", 1, MSG_OOB) == 1);
-  REQUIRE(::send(client, "c", 1, 0) == 1);
-  ::shutdown(client, SHUT_WR);
-  std::string read;
-  std::size_t seen = 0;
-  REQUIRE(f.until([&] {
-    for (; seen < f.log.taken.size(); ++seen) {
-      const Taken& entry = f.log.taken[seen];
-      if (entry.type == EntryType::kShutdown) return true;
-      if (entry.type == EntryType::kData) read += entry.data();
+  // As the first bytes of a connection, and behind some that the kernel keeps.
+  const auto read = [&f] {
+    std::string all;
+    for (const Taken& entry : f.log.taken) {
+      if (entry.type != EntryType::kData) continue;
+      all += entry.data();
+      if (is_urgent(entry.as<DataBody>())) all += "<mark>";
     }
-    return false;
-  }));
-  REQUIRE(read == "ab!c");
+    return all;
+  };
+  std::string sent;
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(::send(client, "ab!", 3, MSG_OOB) == 3);
+    REQUIRE(::send(client, "c", 1, 0) == 1);
+    sent += "ab!<mark>c";
+    INFO(read());
+    REQUIRE(f.until([&] { return read() == sent; }));
+  }
+  // Nothing but urgent bytes.
+  REQUIRE(::send(client, "?", 1, MSG_OOB) == 1);
+  REQUIRE(f.until([&] { return f.log.taken.back().data() == "?"; }));
+  CHECK(is_urgent(f.log.taken.back().as<DataBody>()));
+  ::shutdown(client, SHUT_WR);
+  REQUIRE(f.until([&] { return f.log.taken.back().type == EntryType::kShutdown; }));
+}
+
+TEST_CASE("what the server sends as urgent is urgent for its client", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
+  const std::uint64_t conn = f.log.taken[0].index;
+  const std::string text = "alarm";
+  f.output(OutputType::kBytes, conn, "an ");
+  f.proxy->output({OutputType::kBytes, {.urgent = true}, conn, 3, 0},
+                  std::as_bytes(std::span(text)));
+  f.written[conn] += text.size();
+  f.output(OutputType::kBytes, conn, " ended");
+  pollfd special{client, POLLPRI, 0};
+  REQUIRE(::poll(&special, 1, 5000) == 1);
+  char byte = 0;
+  REQUIRE(::recv(client, &byte, 1, MSG_OOB) == 1);
+  CHECK(byte == 'm');
+  std::string heard;
+  while (heard.size() < std::size("an alar ended") - 1) heard += Fixture::hear(client);
+  CHECK(heard == "an alar ended");
 }
 
 TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {

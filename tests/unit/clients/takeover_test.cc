@@ -9,6 +9,7 @@
 #include "proxy/replica/clients/connection.h"
 
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,6 +22,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -387,4 +389,99 @@ TEST_CASE("where a socket is does not depend on what arrives while it is read", 
   over.store(true);
   other.join();
   REQUIRE(wrong == 0);
+}
+
+TEST_CASE("an urgent byte whose entry was not committed has its mark for the next leader",
+          "[takeover][CONN-4]") {
+  Lone l;
+  set_stream_options(l.tcp.server);
+  REQUIRE(::send(l.tcp.client, "ab", 2, 0) == 2);
+  const auto propose_next = [&l](Connection& c) {
+    l.log.taken.clear();
+    (void)c.read(l.batch);
+    REQUIRE(l.log.propose_all(l.batch, 1).ok());
+    REQUIRE(l.log.taken.size() == 1);
+    return l.log.taken.front();
+  };
+  CHECK(propose_next(l.c).data() == "ab");
+  l.c.committed_data(2);
+  const std::string urgent = GENERATE("!", "cd!");
+  const auto size = static_cast<ssize_t>(urgent.size());
+  REQUIRE(::send(l.tcp.client, urgent.data(), urgent.size(), MSG_OOB) == size);
+  REQUIRE(::send(l.tcp.client, "e", 1, 0) == 1);
+  const Taken lost = propose_next(l.c);
+  CHECK(lost.data() == urgent);
+  CHECK(is_urgent(lost.as<DataBody>()));
+  l.c.follow();
+
+  Connection next(std::uint16_t{80}, l.options);
+  next.conn = ConnId{42};
+  next.committed_data(2);
+  REQUIRE(next.serve(host_socket(::dup(l.tcp.server)), l.batch) == Connection::Adopted::kServed);
+  const Taken again = propose_next(next);
+  CHECK(again.data() == urgent);
+  CHECK(is_urgent(again.as<DataBody>()));
+  next.committed_data(urgent.size());
+  const Taken rest = propose_next(next);
+  CHECK(rest.data() == "e");
+  CHECK_FALSE(is_urgent(rest.as<DataBody>()));
+}
+
+TEST_CASE("urgent output that is not in the socket has its mark for the next leader",
+          "[takeover][CONN-5]") {
+  Lone l;
+  const std::string text = "ab!";
+  const auto bytes = std::as_bytes(std::span(text));
+  const auto written = Pieces(&bytes, 1);
+  Connection next(std::uint16_t{80}, l.options);
+  next.conn = ConnId{42};
+  CHECK(next.write_urgent(0, written, l.batch));
+  l.c.follow();
+  REQUIRE(next.serve(host_socket(::dup(l.tcp.server)), l.batch) == Connection::Adopted::kServed);
+  char heard[4] = {};
+  REQUIRE(::recv(l.tcp.client, heard, sizeof heard, 0) == 2);
+  CHECK(std::string(heard) == "ab");
+  REQUIRE(::recv(l.tcp.client, heard, sizeof heard, MSG_OOB) == 1);
+  CHECK(heard[0] == '!');
+}
+
+TEST_CASE("urgent bytes that come while others are looked at keep all bytes and the last mark",
+          "[takeover][CONN-4]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  Lone l;
+  set_stream_options(l.tcp.server);
+  std::string sent, heard;
+  std::set<std::size_t> sent_marks, heard_marks;
+  std::thread client([&, random = std::mt19937(seed)]() mutable {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string part(1 + random() % (i % 7 == 0 ? 600 : 5),
+                             static_cast<char>('a' + i % 26));
+      const bool urgent = random() % 3 == 0;
+      sent += part;
+      if (urgent) sent_marks.insert(sent.size());
+      if (::send(l.tcp.client, part.data(), part.size(), urgent ? MSG_OOB : 0) < 0) return;
+    }
+    ::shutdown(l.tcp.client, SHUT_WR);
+  });
+  for (bool ended = false; !ended;) {
+    pollfd input{l.tcp.server, POLLIN, 0};
+    (void)::poll(&input, 1, 1000);
+    const Connection::Read got = l.c.read(l.batch);
+    ended = got == Connection::Read::kEnded;
+    l.log.taken.clear();
+    CHECK(l.log.propose_all(l.batch, 1).ok());
+    for (const Taken& entry : l.log.taken) {
+      if (entry.type != EntryType::kData) continue;
+      heard += entry.data();
+      if (is_urgent(entry.as<DataBody>())) heard_marks.insert(heard.size());
+      l.c.committed_data(entry.data().size());
+      l.c.consumed(heard.size());
+    }
+  }
+  client.join();
+  CHECK(heard == sent);
+  for (const std::size_t mark : heard_marks) CHECK(sent_marks.count(mark) == 1);
+  REQUIRE_FALSE(heard_marks.empty());
+  CHECK(*heard_marks.rbegin() == *sent_marks.rbegin());
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// An urgent byte is no part of the stream: reads stop at its mark and go on behind it,
+// recv(MSG_OOB) gets it once, and poll tells POLLPRI until then.
+#include "tcp_urgent.h"
+
+int main(void) {
+  enum { kAll = POLLIN | POLLPRI };
+  int e[2];
+  connected_pair(e);
+  const int to = e[0], from = e[1];
+  no_urgent_byte(from);
+  CHECK_EQUAL(sockatmark(from), 0);
+
+  say(to, "ab!", MSG_OOB);
+  say(to, "cd", 0);
+  await_level(from, kAll);
+  CHECK_EQUAL(unread(from), 2);
+  CHECK_EQUAL(sockatmark(from), 0);
+  hear_with(from, "!", MSG_OOB | MSG_PEEK);
+  CHECK_EQUAL(level_of(from, kAll), kAll);
+  hear_with(from, "!", MSG_OOB);
+  CHECK_EQUAL(level_of(from, kAll), POLLIN);
+  no_urgent_byte(from);
+  hear_with(from, "ab", MSG_PEEK);
+  hear(from, "ab");
+  CHECK_EQUAL(sockatmark(from), 1);
+  CHECK_EQUAL(unread(from), 0);
+  CHECK_EQUAL(level_of(from, kAll), POLLIN);  // what is behind the mark
+  hear_with(from, "cd", MSG_PEEK);
+  CHECK_EQUAL(sockatmark(from), 1);
+  hear(from, "cd");
+  CHECK_EQUAL(sockatmark(from), 0);
+  hear_nothing(from);
+
+  // Alone, it makes nothing readable.  A read that comes to it passes over it, and it is lost.
+  say(to, "?", MSG_OOB);
+  await_level(from, POLLPRI);
+  CHECK_EQUAL(level_of(from, kAll), POLLPRI);
+  CHECK_EQUAL(sockatmark(from), 1);
+  hear_nothing(from);
+  CHECK_EQUAL(sockatmark(from), 0);
+  CHECK_EQUAL(level_of(from, kAll), 0);
+  no_urgent_byte(from);
+
+  // MSG_WAITALL ends at the mark; several buffers do, too.
+  say(to, "123", 0);
+  say(to, "!", MSG_OOB);
+  say(to, "45", 0);
+  await_level(from, kAll);
+  char one[2], two[8];
+  struct iovec v[] = {{one, sizeof one}, {two, sizeof two}};
+  struct msghdr m;
+  memset(&m, 0, sizeof m);
+  m.msg_iov = v;
+  m.msg_iovlen = 2;
+  CHECK_EQUAL(recvmsg(from, &m, MSG_WAITALL), 3);
+  CHECK_EQUAL(m.msg_flags & MSG_OOB, 0);
+  CHECK(memcmp(one, "12", 2) == 0 && two[0] == '3');
+  CHECK_EQUAL(recvmsg(from, &m, MSG_OOB), 1);
+  CHECK_EQUAL(m.msg_flags & MSG_OOB, MSG_OOB);
+  CHECK_EQUAL(one[0], '!');
+  hear(from, "45");
+
+  // A byte that nobody has got when the other end is there: a read goes over it.
+  say(to, "x!", MSG_OOB);
+  CHECK_EQUAL(shutdown(to, SHUT_WR), 0);
+  await_level(from, POLLRDHUP | POLLPRI);
+  hear(from, "x");
+  hear(from, "");
+  return succeed();
+}
