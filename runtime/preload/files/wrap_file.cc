@@ -16,6 +16,7 @@
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/machine_files.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
@@ -217,6 +218,12 @@ int at_name(Op op, Note note, int directory, const char* path, Call call) noexce
   return told(turn, result);
 }
 
+// In a file system of the kernel's own a directory is a control group or the like.
+template <typename Call>
+int if_private(int directory, const char* path, Call call) noexcept {
+  return machine_files::is_made_in(directory, path) ? fail(EACCES) : call();
+}
+
 }  // namespace
 
 int close(int fd) {
@@ -302,7 +309,10 @@ int unlink(const char* p) {
   return at_name(Op::unlink, note_parent, AT_FDCWD, p, [=] { return real::unlink(p); });
 }
 int unlinkat(int d, const char* p, int f) {
-  return at_name(Op::unlinkat, note_parent, d, p, [=] { return real::unlinkat(d, p, f); });
+  return at_name(Op::unlinkat, note_parent, d, p, [=] {
+    const auto call = [=] { return real::unlinkat(d, p, f); };
+    return (f & AT_REMOVEDIR) != 0 ? if_private(d, p, call) : call();
+  });
 }
 int remove(const char* p) {
   return at_name(Op::remove, note_parent, AT_FDCWD, p, [=] { return real::remove(p); });
@@ -331,13 +341,16 @@ int symlinkat(const char* p, int d, const char* q) {
   return at_name(Op::symlinkat, note_made, d, q, [=] { return real::symlinkat(p, d, q); });
 }
 int mkdir(const char* p, mode_t m) {
-  return at_name(Op::mkdir, note_made, AT_FDCWD, p, [=] { return real::mkdir(p, m); });
+  return at_name(Op::mkdir, note_made, AT_FDCWD, p,
+                 [=] { return if_private(AT_FDCWD, p, [=] { return real::mkdir(p, m); }); });
 }
 int mkdirat(int d, const char* p, mode_t m) {
-  return at_name(Op::mkdirat, note_made, d, p, [=] { return real::mkdirat(d, p, m); });
+  return at_name(Op::mkdirat, note_made, d, p,
+                 [=] { return if_private(d, p, [=] { return real::mkdirat(d, p, m); }); });
 }
 int rmdir(const char* p) {
-  return at_name(Op::rmdir, note_parent, AT_FDCWD, p, [=] { return real::rmdir(p); });
+  return at_name(Op::rmdir, note_parent, AT_FDCWD, p,
+                 [=] { return if_private(AT_FDCWD, p, [=] { return real::rmdir(p); }); });
 }
 int mkfifo(const char* p, mode_t m) {
   return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
@@ -361,7 +374,8 @@ int shm_unlink(const char* p) {
 }
 int truncate(const char* p, off_t n) {
   Turn turn(Op::truncate);
-  const int result = real::truncate(p, n);
+  const bool is_private = !machine_files::is_named(turn, AT_FDCWD, p);
+  const int result = is_private ? real::truncate(p, n) : fail(EACCES);
   if (result == 0) note_truncated(turn, p);
   return told(turn, result);
 }
