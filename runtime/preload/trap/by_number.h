@@ -24,5 +24,7 @@ const SystemCall& system_call(long number) noexcept;
 
 // futex(2) as an operation (futex.cc); operations that are not supported are -ENOSYS.
 long futex_by_number(const long* arguments) noexcept;
+// futex_waitv(2), of private words of 32 bits; shared ones are -ENOSYS.
+long futex_words_by_number(const long* arguments) noexcept;
 
 }  // namespace crane
