@@ -14,6 +14,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
 #include "runtime/preload/files/file_ops.h"
+#include "runtime/preload/files/file_owner.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/machine_files.h"
@@ -28,10 +29,11 @@ namespace crane::wrap {
 namespace {
 
 int status_flags(const FileRecord& f, int fd) noexcept {
-  if (ops_of(f).shares_placeholder) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
+  const int ours = (f.nonblocking ? O_NONBLOCK : 0) | (f.owner.is_told ? O_ASYNC : 0);
+  if (ops_of(f).shares_placeholder) return O_RDWR | ours;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
-  return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
+  return static_cast<int>((kernel & ~O_NONBLOCK) | ours);
 }
 
 // The kernel's flags follow for those that go to the kernel for their bytes.
@@ -42,6 +44,7 @@ int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
   }
   const bool on = (flags & O_NONBLOCK) != 0;
   f.nonblocking = on;
+  file_owner::set_told(f, fd, (flags & O_ASYNC) != 0);
   if (f.kind == FileKind::kPipeBoth) {
     world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
   }
@@ -58,8 +61,13 @@ int duplicate(Turn& turn, int fd, int command, long least) noexcept {
 
 int control(Turn& turn, int fd, int command, long x) noexcept {
   FileRecord* f = bound_record(fd);
+  if (f != nullptr) {
+    const int answer = file_owner::control(turn, *f, command, x);
+    if (answer != file_owner::kNotOfOwner) return answer;
+  }
   switch (command) {
     case F_NOTIFY:  // the kernel's signal would come at any time
+    case F_SETLEASE:
       return -EINVAL;
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
@@ -122,11 +130,11 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
       return give(x, f.connection.sent - f.connection.drained);
     case SIOCATMARK:
       return give(x, 0);
-    case FIOASYNC:
-      return 0;
     default:
       break;
   }
+  const int answer = file_owner::device_control(turn, f, fd, command, x);
+  if (answer != file_owner::kNotOfOwner) return answer;
   return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
 }
 
@@ -151,6 +159,7 @@ int of_file_system(unsigned long command, long x) noexcept {
     case FS_IOC_SETVERSION:
     case FS_IOC_FSGETXATTR:
     case FS_IOC_FSSETXATTR:
+    case FIOASYNC:
       return -ENOTTY;
     default:
       return kNotOfFiles;
@@ -255,7 +264,8 @@ int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flag
 
 int fcntl(int fd, int c, long x) {
   if (needs_no_turn(fd, c)) {
-    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
+    // As open(); and the kernel's signal would come at any time.
+    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT | O_ASYNC} : x);
   }
   Turn turn(Op::fcntl);
   return finish_int(turn, control(turn, fd, c, x));
