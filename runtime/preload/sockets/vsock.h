@@ -62,6 +62,8 @@ std::int64_t send_timeout(std::uint32_t file) noexcept;
 std::uint32_t low_water(std::uint32_t file) noexcept;
 bool reuses_port(std::uint32_t file) noexcept;
 bool is_only_ipv6(std::uint32_t file) noexcept;
+// IP_FREEBIND and its kin: bind takes addresses that the machine does not have.
+bool binds_anywhere(std::uint32_t file) noexcept;
 // Bound to the loopback interface (SO_BINDTODEVICE).
 bool is_of_loopback(std::uint32_t file) noexcept;
 // A linger of 0 seconds that was set before there was a connection.
