@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a group shows to the rest of its machine is no more than what the server shows natively: where
-it listens, what another user can read, write or connect to, whom its processes run as and with which
-capabilities, and the environment that the server sees."""
+"""What a group shows to the rest of its machine is no more than what the server shows natively:
+where it listens, what another user can read, write or connect to, whom its processes run as and
+with which capabilities, and the environment that the server sees."""
 import json
 import os
 import pathlib
@@ -122,7 +122,7 @@ def as_stranger(look, things):
 
 
 def answered(name):
-    """[name] when the abstract socket, of a container's monitor, answers a request for its state."""
+    """[name] when an abstract socket, of a container's monitor, answers a request for its state."""
     get_state = struct.pack("iiP", 3, 0, 0)
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
@@ -214,7 +214,7 @@ def compare_files(scenario, name, group):
     places = [str(group.home), *map(str, pathlib.Path("/dev/shm").glob(f"crane.{group.name}*")),
               *map(str, pathlib.Path("/run").glob("crane*"))]
     found = as_stranger(reached, places)
-    scenario.check(not found, f"{name}: another user reads, writes and reaches nothing of the group",
+    scenario.check(not found, f"{name}: another user reads, writes, reaches nothing of the group",
                    "; ".join(f"{path}: {what}" for path, what in found[:20]))
 
 

@@ -6,7 +6,8 @@
 // Threads: any with a slot, inside of Crane, holding no turn.
 // INVARIANT MACHINE-1  No call of a server changes the machine itself: its names, clock, boot,
 //                      modules, swap, accounting, quotas, ports, console, kernel keys, mounts,
-//                      namespaces, kernel programs and counters, files below /proc/sys and /sys.
+//                      namespaces, kernel programs and counters, files below /proc/sys and /sys,
+//                      the network's links, addresses and routes.
 
 namespace crane {
 
