@@ -99,6 +99,8 @@ bool has_owner(int directory, const char* path, int follow) noexcept {
   return is_of_machine(type);
 }
 
+bool has_owner(int fd) noexcept { return is_of_machine(type_of(fd)); }
+
 bool is_made_in(int directory, const char* path) noexcept {
   if (path == nullptr) return false;
   std::size_t n = std::strlen(path);

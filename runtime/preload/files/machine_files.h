@@ -16,6 +16,7 @@ bool is_named(Turn& turn, int directory, const char* path) noexcept;
 
 // The same of the owner and mode of what has the name: /proc has none to change.  Any thread.
 bool has_owner(int directory, const char* path, int follow) noexcept;
+bool has_owner(int fd) noexcept;
 
 // Whether the name is in a directory that makes or removes control groups and the like.  Any
 // thread.

@@ -77,6 +77,9 @@ int chmod(const char* p, mode_t m) {
 int fchmodat(int d, const char* p, mode_t m, int f) {
   return change(Op::fchmodat, d, p, f, [=](const char* q) { return real::fchmodat(d, q, m, f); });
 }
+int fchmod(int fd, mode_t m) {
+  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchmod(fd, m);
+}
 
 int chown(const char* p, uid_t u, gid_t g) {
   return change(Op::chown, AT_FDCWD, p, 0, [=](const char* q) { return real::chown(q, u, g); });
@@ -84,6 +87,9 @@ int chown(const char* p, uid_t u, gid_t g) {
 int lchown(const char* p, uid_t u, gid_t g) {
   return change(Op::lchown, AT_FDCWD, p, AT_SYMLINK_NOFOLLOW,
                 [=](const char* q) { return real::lchown(q, u, g); });
+}
+int fchown(int fd, uid_t u, gid_t g) {
+  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchown(fd, u, g);
 }
 int fchownat(int d, const char* p, uid_t u, gid_t g, int f) {
   return change(Op::fchownat, d, p, f,

@@ -66,6 +66,10 @@ static void files(void) {
   CLOSED(truncate("/sys/kernel/mm/transparent_hugepage/enabled", 0));
   DENIED(chmod("/sys/kernel/mm/transparent_hugepage/enabled", 0644));
   DENIED(chown("/sys/kernel/mm/transparent_hugepage/enabled", 0, 0));
+  const int seen = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY);
+  DENIED(fchmod(seen, 0644));
+  DENIED(fchown(seen, 0, 0));
+  CHECK_EQUAL(close(seen), 0);
   const int directory = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY);
   CLOSED(openat(directory, "hostname", O_WRONLY));
   CHECK_EQUAL(fchdir(directory), 0);
