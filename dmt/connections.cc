@@ -256,9 +256,9 @@ ListenPlace place_of(const ListenerState& listener) noexcept {
   return place;
 }
 
-std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file) noexcept {
+std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file, bool elsewhere) noexcept {
   ListenerState& l = w.files[file].listener;
-  if (!w.scheduler.served || listens_on(w, l.bound.port)) return 0;
+  if (!elsewhere && (!w.scheduler.served || listens_on(w, l.bound.port))) return 0;
   l.question = new_object(w, me);
   emit_place(w, OutputType::kPortWanted, file, l.question);
   return l.question;

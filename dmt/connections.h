@@ -40,7 +40,8 @@ bool may_listen(const Layout& w, std::uint32_t file) noexcept;
 // Asks the leader whether the outside can have the port that `file` is bound to (kPortWanted), and
 // returns the object to wait for while ListenerState::question is that; 0: nothing to ask, because
 // the server listens on it already, or has had no client yet (then a taken port ends the group).
-std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file) noexcept;
+// `elsewhere`: the address may be no machine's of the group, which is always asked.
+std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file, bool elsewhere = false) noexcept;
 
 // It starts listening.  False: see may_listen.
 bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept;

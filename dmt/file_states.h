@@ -48,9 +48,8 @@ struct ConnectionState {
   std::uint32_t urgent_at;    // of the urgent byte: as `received` counts, modulo 2^32
   VirtualAddress from;        // OutboundRequest::local, for a node that recovers
   std::uint32_t path_block;   // of a unix socket of the host: a block with its path; 0 = of TCP
-  std::int32_t owner;         // who gets SIGURG, as F_SETOWN says it, or a thread (urgent.h)
 };
-static_assert(sizeof(ConnectionState) == 216);  // no byte of it is unused
+static_assert(sizeof(ConnectionState) == 216);  // four bytes of it are unused
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
 struct StreamState {

@@ -276,6 +276,16 @@ enum class FileKind : std::uint8_t {
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
 using Readiness = std::uint32_t;
 
+// Whom F_SETOWN names, and what O_ASYNC sends (file_owners.h).
+enum class OwnerKind : std::uint8_t { kNobody, kThread, kProcess, kGroup };
+struct FileOwner {
+  OwnerKind kind;
+  std::uint8_t signal;  // F_SETSIG; 0 = SIGIO, without particulars
+  bool is_told;         // O_ASYNC
+  std::int32_t fd;      // by which O_ASYNC was set
+  std::uint32_t id;
+};
+
 struct alignas(64) FileRecord {
   FileKind kind;
   bool nonblocking;
@@ -288,6 +298,7 @@ struct alignas(64) FileRecord {
   std::uint32_t chain;   // accept queue, queue of rights, or free list
   std::uint32_t rights;  // descriptors on their way to this end of a unix stream (envelopes)
   std::uint64_t object;  // agreed name: creating slot and its operation count (D2)
+  FileOwner owner;
   union {
     ListenerState listener;
     ConnectionState connection;

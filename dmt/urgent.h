@@ -49,15 +49,4 @@ void forget_passed_mark(ConnectionState& c) noexcept;
 int take_urgent(Layout& w, std::uint32_t file, bool peek) noexcept;
 void set_urgent_inline(Layout& w, std::uint32_t file, bool on) noexcept;
 
-// --- ConnectionState::owner ----------------------------------------------------------------------
-
-enum class OwnerKind : std::uint8_t { kThread, kProcess, kGroup };
-// `id` 0: none.  False: there is none of that number (ESRCH).
-bool set_owner(Layout& w, ConnectionState& c, OwnerKind kind, std::uint32_t id) noexcept;
-struct Owner {
-  OwnerKind kind;
-  std::uint32_t id;
-};
-Owner owner_of(const ConnectionState& c) noexcept;
-
 }  // namespace crane::dmt

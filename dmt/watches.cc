@@ -5,6 +5,7 @@
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
 #include "dmt/file_kinds.h"
+#include "dmt/file_owners.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
 
@@ -115,6 +116,7 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
   const Readiness rise = now & ~f.readiness;
   f.readiness = now;
   if (rise == 0 && !(edge && now != 0)) return false;
+  tell_owner(w, file, now, rise, edge);
   bool woke = signal(w, f.object, kind_of(f).wakes_one ? 1 : kAll) > 0;
   // The end of the other side is for everybody, also for those who share its bytes.
   const bool for_all = (rise & (kErr | kHup | kRdHup)) != 0;

@@ -62,6 +62,18 @@ std::vector<std::string> own_directories(const Config& config, std::vector<std::
   return own;
 }
 
+// LXC tells what it starts that it is in a container.  The server has the entry that it would have
+// outside, which libcrane.so takes from here (hide_own_variables); it removes an even number.
+void hide_container(std::vector<std::string>& environment) {
+  const auto before = std::find_if(environment.begin(), environment.end(), [](const auto& entry) {
+    return entry.starts_with("container=");
+  });
+  const bool none = before == environment.end();
+  const std::string entry = none ? "" : *before;
+  environment.push_back("CRANE_CONTAINER=" + entry);
+  if (!none) environment.emplace_back("CRANE_EVEN=");
+}
+
 }  // namespace
 
 ServerMonitor::ServerMonitor(event_base* base, const Config& config, Segment& segment, Owner& owner)
@@ -92,6 +104,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
   if (config_.container) o.preload = place + "/libcrane.so";
   o.environment.push_back("LD_PRELOAD=" + place + "/libcrane.so");
   o.environment.push_back("CRANE_SEGMENT=" + place + "/segment");
+  if (config_.container) hide_container(o.environment);
   for (const setup::Bind& bind : config_.binds) {
     o.binds.push_back({bind.source, bind.target, bind.read_only});
   }

@@ -31,6 +31,26 @@ while True:
         c.close()
 '''
 
+# Binds what it can of the addresses, and says so at loopback.
+CHOOSY = r'''
+import errno, socket, sys
+said, kept = [], []
+for address in sys.argv[2:]:
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        s.bind((address, int(sys.argv[1])))
+        s.listen(16)
+        kept.append(s)
+        said.append("bound")
+    except OSError as error:
+        said.append(errno.errorcode[error.errno])
+while True:
+    c, _ = kept[0].accept()
+    c.sendall(" ".join(said).encode())
+    c.close()
+'''
+
 
 def own_addresses():
     """One of this machine's addresses on the network of each family, where it has them."""
@@ -109,6 +129,16 @@ def published(scenario, four, six):
             check(scenario, ours, f"--publish {option}", expected)
 
 
+def foreign(scenario, four):
+    """The server hears what its machine says of addresses, before any client has come."""
+    port = h.free_port()
+    places = ["127.0.0.1", "203.0.113.7", "2001:db8::7", four]
+    answer = "bound EADDRNOTAVAIL EADDRNOTAVAIL bound"
+    with h.Group(scenario, ["python3", "-c", CHOOSY, str(port), *places], port=port) as group:
+        check(scenario, port, "foreign addresses", {"127.0.0.1": answer})
+        group.settle()
+
+
 def changed(scenario, four):
     """redis moves between loopback and all addresses; an upgrade moves it back."""
     port = h.free_port()
@@ -151,6 +181,7 @@ def body(scenario):
     loopback(scenario, four, six)
     families(scenario, four, six)
     published(scenario, four, six)
+    foreign(scenario, four)
     changed(scenario, four)
 
 

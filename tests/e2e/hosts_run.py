@@ -114,7 +114,8 @@ def recovers_from_disk(scenario, network):
         with group:
             scenario.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
             scenario.check(group.stop() == 0, "and the group is stopped", group.said())
-        left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|files|lock)$", p)]
+        lasts = re.compile(r"/(r\d|member-\d|store|files|lock)$")
+        left = [p for p in group.leftovers() if not lasts.search(p)]
         scenario.check(not left, "what lasts stays on the hosts, nothing else does", left)
 
 

@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 
@@ -162,12 +163,62 @@ def is_refused(scenario):
         group.stop()
 
 
+# Connects from ports that it chooses: from one at its start, from one for each client.
+CHOOSES = r'''
+import socket, sys
+port, backend, first, later = map(int, sys.argv[1:])
+
+def ask(source):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", source))
+            s.connect(("127.0.0.1", backend))
+            return f"{s.getsockname()[1]} {s.recv(100).decode()}"
+        except OSError as error:
+            return repr(error)
+
+said = ask(first)
+l = socket.create_server(("127.0.0.1", port))
+while True:
+    c, _ = l.accept()
+    c.sendall(f"{said} {ask(later)}".encode())
+    c.close()
+'''
+
+
+def comes_from(scenario):
+    """The port that a server binds before it connects is the one that it and its peer see."""
+    outside = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                connection, peer = outside.accept()
+            except OSError:
+                return   # closed below
+            with connection:
+                connection.sendall(str(peer[1]).encode())
+    threading.Thread(target=serve, daemon=True).start()
+    port, first, later = (h.free_port() for _ in range(3))
+    program = ["python3", "-c", CHOOSES, str(port), str(outside.getsockname()[1]), str(first),
+               str(later)]
+    with h.Group(scenario, program, port=port):
+        with socket.create_connection(("127.0.0.1", port), 30) as client, client.makefile() as f:
+            said = f.read()
+    outside.shutdown(socket.SHUT_RDWR)
+    outside.close()
+    scenario.check(said == f"{first} {first} {later} {later}",
+                   "a connection comes from the port that the server bound", said)
+
+
 def body(scenario):
     h.need("nginx", "curl")
     passes_on(scenario, 0)
     passes_on(scenario, 20 if scenario.full else 4)
     is_reset(scenario)
     is_refused(scenario)
+    comes_from(scenario)
 
 
 h.tell("outbound", body)

@@ -23,6 +23,7 @@
 // exit status: the program's; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -299,7 +300,7 @@ class Node {
     if (s.run_queue.head == dmt::kNone && bring_back()) return true;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
-    } else if (play_client()) {
+    } else if (answer_bind() || play_client()) {
       return true;
     } else if (options_.signal != 0 && now_ - kStartNs >= options_.after * 1'000'000) {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
@@ -380,6 +381,37 @@ class Node {
     }
     if (some) dmt::admit_from_node(*w_);
     return some;
+  }
+
+  // Says what a leader's machine would of an address, and of its ports that they are free.
+  bool answer_bind() {
+    for (std::uint32_t file = 1; file <= w_->scheduler.files_used; ++file) {
+      const dmt::FileRecord& f = w_->files[file];
+      if (f.kind != dmt::FileKind::kSocket || f.listener.question == 0) continue;
+      const PortBody body{f.listener.question, file, try_address(f.listener.bound)};
+      push(EntryType::kPort, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
+      dmt::admit_from_node(*w_);
+      return true;
+    }
+    return false;
+  }
+
+  // errno of binding it, 0 where that succeeds.
+  static std::int32_t try_address(const VirtualAddress& bound) {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    std::memcpy(&six.sin6_addr, bound.ip, sizeof six.sin6_addr);
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    std::memcpy(&four.sin_addr, bound.ip, sizeof four.sin_addr);
+    const bool is_six = bound.family == AF_INET6;
+    const auto* address =
+        is_six ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
+    const int fd = socket(bound.family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool can = bind(fd, address, is_six ? sizeof six : sizeof four) == 0;
+    const std::int32_t error = can ? 0 : errno;
+    close(fd);
+    return error;
   }
 
   // Clients speak when the server has nothing to do.

@@ -132,19 +132,31 @@ int worse(int status, Health health) {
   return static_cast<int>(rank(before) < rank(health) ? health : before);
 }
 
-// That the machine has programs or settings which the group's servers do not read yet.
-std::string newer_files_of(const Request& request, const std::string& group, const Json& summary) {
+// That the machine has programs or settings which the group's servers do not read yet; of one whose
+// replicas differed, also what was written into files that they do read.
+std::string files_text(const Request& request, const std::string& group, const Json& summary) {
+  constexpr std::size_t kNamed = 8;
   std::optional<std::uint64_t> generation;
+  std::uint64_t divergences = 0;
   for (const Json& row : control::list_in(summary, "replicas")) {
     const Json upgrade = control::object_in(row, "upgrade");
     if (upgrade.contains("files")) generation = control::number_in(upgrade, "files");
+    divergences += control::number_in(row, "divergences");
   }
   if (!generation) return {};
-  const auto held =
-      checkpoint::held_files(request.home_of(group) + "/" + setup::kFilesRecord, *generation);
-  if (!held.ok() || checkpoint::is_current(held.value())) return {};
-  return "files: programs or /etc of this machine are newer than those that the servers read (" +
-         held.value().state + "); crane-ctl upgrade " + group + " takes them\n";
+  const std::string record = request.home_of(group) + "/" + setup::kFilesRecord;
+  const auto held = checkpoint::held_files(record, *generation);
+  if (!held.ok()) return {};
+  std::string text;
+  if (!checkpoint::is_current(held.value())) {
+    text = "files: programs or /etc of this machine are newer than those that the servers read (" +
+           held.value().state + "); crane-ctl upgrade " + group + " takes them\n";
+  }
+  if (divergences == 0) return text;
+  const auto written = checkpoint::written_in_place(held.value(), kNamed);
+  if (written.empty()) return text;
+  return text + "files: replicas differed, and these were written in place after " +
+         held.value().state + " was made: " + joined(written) + "\n";
 }
 
 int status_once(const Request& request) {
@@ -158,7 +170,7 @@ int status_once(const Request& request) {
     worst = worse(worst, health_of(summary));
     text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
                                      : (text.empty() ? "" : "\n") + table_of(summary) +
-                                           newer_files_of(request, group, summary);
+                                           files_text(request, group, summary);
   }
   const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
   print((redraw ? "\033[H\033[2J" : "") + text);

@@ -173,11 +173,16 @@ void copy_text(const char* text, char* out, std::size_t room) noexcept {
   std::memcpy(out, text, size + 1);
 }
 
+bool begins_with(const char* entry, const char* name) noexcept {
+  return std::strncmp(entry, name, std::strlen(name)) == 0;
+}
+
 bool is_ours(const char* entry) noexcept {
-  static constexpr const char* kNames[] = {"LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=",
-                                           "CRANE_SLOT=", "CRANE_PROCESS=", "CRANE_EVEN="};
+  static constexpr const char* kNames[] = {
+      "LD_PRELOAD=",    "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=", "CRANE_SLOT=",
+      "CRANE_PROCESS=", "CRANE_EVEN=",    "CRANE_CONTAINER="};
   for (const char* name : kNames) {
-    if (std::strncmp(entry, name, std::strlen(name)) == 0) return true;
+    if (begins_with(entry, name)) return true;
   }
   return false;
 }
@@ -186,11 +191,16 @@ bool is_ours(const char* entry) noexcept {
 // The loader put the auxiliary vector behind the environment, and runtimes look for it behind the
 // first null (Go's does): the gap is filled with pairs that say nothing.  That wants an even number
 // of ours; otherwise the vector looks empty, and who looks reads /proc/self/auxv.
+//
+// LXC sets container=lxc.  CRANE_CONTAINER has the entry that was there before, or nothing.
 void hide_own_variables() noexcept {
   char** out = environ;
   char** end = environ;
+  const char* const before = variable("CRANE_CONTAINER");
   for (; *end != nullptr; ++end) {
-    if (!is_ours(*end)) *out++ = *end;
+    if (is_ours(*end)) continue;
+    const bool replaces = before != nullptr && begins_with(*end, "container=");
+    if (!replaces || *before != '\0') *out++ = replaces ? const_cast<char*>(before) : *end;
   }
   const std::uintptr_t type = (end - out) % 2 == 0 ? AT_IGNORE : AT_NULL;
   for (char** gap = out + 1; gap < end; gap += 2) {

@@ -60,6 +60,9 @@
 
 // Of <resolv.h>, whose macros take names of ours.
 struct __res_state;
+// Of handles and mounts, which are only passed on.
+struct file_handle;
+struct mount_attr;
 // Of liburing and libaio, which need not be there.
 struct io_context;
 struct io_uring;

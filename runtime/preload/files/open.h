@@ -9,6 +9,9 @@
 namespace crane {
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept;
+// openat2: `how` is the program's, of `size` bytes.  The kernel resolves the name.
+int open_how(Turn& turn, int directory, const char* path, const void* how,
+             std::size_t size) noexcept;
 
 // Fills the six X before the last `suffix` characters from virtual randomness until `attempt(path)`
 // gives something else than -EEXIST.

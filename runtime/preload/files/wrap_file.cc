@@ -9,13 +9,16 @@
 #include <climits>
 
 #include "dmt/file_kinds.h"
+#include "dmt/urgent.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
 #include "runtime/preload/files/file_ops.h"
+#include "runtime/preload/files/file_owner.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/machine_files.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
@@ -27,10 +30,11 @@ namespace crane::wrap {
 namespace {
 
 int status_flags(const FileRecord& f, int fd) noexcept {
-  if (ops_of(f).shares_placeholder) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
+  const int ours = (f.nonblocking ? O_NONBLOCK : 0) | (f.owner.is_told ? O_ASYNC : 0);
+  if (ops_of(f).shares_placeholder) return O_RDWR | ours;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
-  return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
+  return static_cast<int>((kernel & ~O_NONBLOCK) | ours);
 }
 
 // The kernel's flags follow for those that go to the kernel for their bytes.
@@ -41,6 +45,7 @@ int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
   }
   const bool on = (flags & O_NONBLOCK) != 0;
   f.nonblocking = on;
+  file_owner::set_told(f, fd, (flags & O_ASYNC) != 0);
   if (f.kind == FileKind::kPipeBoth) {
     world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
   }
@@ -57,8 +62,13 @@ int duplicate(Turn& turn, int fd, int command, long least) noexcept {
 
 int control(Turn& turn, int fd, int command, long x) noexcept {
   FileRecord* f = bound_record(fd);
+  if (f != nullptr) {
+    const int answer = file_owner::control(turn, *f, command, x);
+    if (answer != file_owner::kNotOfOwner) return answer;
+  }
   switch (command) {
     case F_NOTIFY:  // the kernel's signal would come at any time
+    case F_SETLEASE:
       return -EINVAL;
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
@@ -81,9 +91,6 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
       return command == F_GETPIPE_SZ ? stream::pipe_size(*f)
                                      : stream::set_pipe_size(turn, fd, bound_file(fd), x);
     default:
-      if (int of_owner = 0; vsock::control_owner(turn, bound_file(fd), command, x, of_owner)) {
-        return of_owner;
-      }
       break;
   }
   return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
@@ -121,8 +128,6 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
     const int answer = terminal::control(turn, fd, file, command, x);
     if (answer != terminal::kNotTerminal) return answer;
   }
-  int of_owner = 0;
-  if (vsock::device_owner(turn, file, command, x, of_owner)) return of_owner;
   switch (command) {
     case FIONBIO: {
       const int others = status_flags(f, fd) & ~O_NONBLOCK;
@@ -139,12 +144,12 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
       return give(x, f.connection.sent - f.connection.drained);
     case SIOCATMARK:
       if (!is_tcp(f.kind)) break;
-      return give(x, vsock::is_at_mark(f) ? 1 : 0);
-    case FIOASYNC:
-      return 0;
+      return give(x, f.kind == FileKind::kConnection && dmt::is_at_mark(f.connection) ? 1 : 0);
     default:
       break;
   }
+  const int answer = file_owner::device_control(turn, f, fd, command, x);
+  if (answer != file_owner::kNotOfOwner) return answer;
   return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
 }
 
@@ -169,6 +174,7 @@ int of_file_system(unsigned long command, long x) noexcept {
     case FS_IOC_SETVERSION:
     case FS_IOC_FSGETXATTR:
     case FS_IOC_FSSETXATTR:
+    case FIOASYNC:
       return -ENOTTY;
     default:
       return kNotOfFiles;
@@ -236,6 +242,12 @@ int at_name(Op op, Note note, int directory, const char* path, Call call) noexce
   return told(turn, result);
 }
 
+// In a file system of the kernel's own a directory is a control group or the like.
+template <typename Call>
+int if_private(int directory, const char* path, Call call) noexcept {
+  return machine_files::is_made_in(directory, path) ? fail(EACCES) : call();
+}
+
 }  // namespace
 
 int close(int fd) {
@@ -267,7 +279,8 @@ int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flag
 
 int fcntl(int fd, int c, long x) {
   if (needs_no_turn(fd, c)) {
-    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
+    // As open(); and the kernel's signal would come at any time.
+    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT | O_ASYNC} : x);
   }
   Turn turn(Op::fcntl);
   if (c == F_GETOWN) return owner_of(turn, fd);
@@ -322,7 +335,10 @@ int unlink(const char* p) {
   return at_name(Op::unlink, note_parent, AT_FDCWD, p, [=] { return real::unlink(p); });
 }
 int unlinkat(int d, const char* p, int f) {
-  return at_name(Op::unlinkat, note_parent, d, p, [=] { return real::unlinkat(d, p, f); });
+  return at_name(Op::unlinkat, note_parent, d, p, [=] {
+    const auto call = [=] { return real::unlinkat(d, p, f); };
+    return (f & AT_REMOVEDIR) != 0 ? if_private(d, p, call) : call();
+  });
 }
 int remove(const char* p) {
   return at_name(Op::remove, note_parent, AT_FDCWD, p, [=] { return real::remove(p); });
@@ -351,13 +367,16 @@ int symlinkat(const char* p, int d, const char* q) {
   return at_name(Op::symlinkat, note_made, d, q, [=] { return real::symlinkat(p, d, q); });
 }
 int mkdir(const char* p, mode_t m) {
-  return at_name(Op::mkdir, note_made, AT_FDCWD, p, [=] { return real::mkdir(p, m); });
+  return at_name(Op::mkdir, note_made, AT_FDCWD, p,
+                 [=] { return if_private(AT_FDCWD, p, [=] { return real::mkdir(p, m); }); });
 }
 int mkdirat(int d, const char* p, mode_t m) {
-  return at_name(Op::mkdirat, note_made, d, p, [=] { return real::mkdirat(d, p, m); });
+  return at_name(Op::mkdirat, note_made, d, p,
+                 [=] { return if_private(d, p, [=] { return real::mkdirat(d, p, m); }); });
 }
 int rmdir(const char* p) {
-  return at_name(Op::rmdir, note_parent, AT_FDCWD, p, [=] { return real::rmdir(p); });
+  return at_name(Op::rmdir, note_parent, AT_FDCWD, p,
+                 [=] { return if_private(AT_FDCWD, p, [=] { return real::rmdir(p); }); });
 }
 int mkfifo(const char* p, mode_t m) {
   return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
@@ -381,7 +400,8 @@ int shm_unlink(const char* p) {
 }
 int truncate(const char* p, off_t n) {
   Turn turn(Op::truncate);
-  const int result = real::truncate(p, n);
+  const bool is_private = !machine_files::is_named(turn, AT_FDCWD, p);
+  const int result = is_private ? real::truncate(p, n) : fail(EACCES);
   if (result == 0) note_truncated(turn, p);
   return told(turn, result);
 }

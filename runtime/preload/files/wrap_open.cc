@@ -7,10 +7,12 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/text.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fifo.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/machine_files.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
 #include "runtime/preload/terminals/path.h"
@@ -24,6 +26,10 @@ constexpr std::size_t kPatternSize = 6;
 
 bool is_random_device(const char* path) noexcept {
   return std::strcmp(path, "/dev/urandom") == 0 || std::strcmp(path, "/dev/random") == 0;
+}
+
+bool writes(std::uint64_t flags) noexcept {
+  return (flags & O_PATH) == 0 && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0);
 }
 
 // The descriptor that a path names, or -1.
@@ -67,6 +73,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
   const bool makes =
       nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
+  if (!makes && writes(flags) && machine_files::is_named(turn, directory, path)) return -EACCES;
   const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
   if (fd < 0) return static_cast<int>(fd);
   if (seen_open && fifo::is_one(static_cast<int>(fd), status)) {
@@ -86,6 +93,16 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   if ((flags & O_TRUNC) != 0) note_written(number);
   if (makes && !nameless) note_parent(turn, directory, path);
   return number;
+}
+
+int open_how(Turn& turn, int directory, const char* path, const void* how,
+             std::size_t size) noexcept {
+  const bool has_flags = size >= sizeof(std::uint64_t) && is_readable(how, sizeof(std::uint64_t));
+  if (has_flags && writes(*static_cast<const std::uint64_t*>(how)) &&
+      machine_files::is_named(turn, directory, path)) {
+    return -EACCES;
+  }
+  return bind_plain(turn, raw_syscall(SYS_openat2, directory, path, how, size));
 }
 
 bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept {

@@ -153,6 +153,8 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_lseek, kAnyArgument, 0},
     {SYS_fstat, kAnyArgument, 0},
     {SYS_newfstatat, kAnyArgument, 0},
+    {SYS_statfs, kAnyArgument, 0},
+    {SYS_fstatfs, kAnyArgument, 0},
     {SYS_fcntl, kAnyArgument, 0},
     {SYS_close, kAnyArgument, 0},
     {SYS_getsockname, kAnyArgument, 0},

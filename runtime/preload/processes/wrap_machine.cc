@@ -24,6 +24,26 @@ int iopl(int) { return fail(EPERM); }
 int ioperm(unsigned long, unsigned long, int) { return fail(EPERM); }
 int vhangup() { return fail(EPERM); }
 
+// What is mounted: a mount of one replica's server would be the machine's, or part its replica from
+// the others.
+int mount(const char*, const char*, const char*, unsigned long, const void*) { return fail(EPERM); }
+int umount(const char*) { return fail(EPERM); }
+int umount2(const char*, int) { return fail(EPERM); }
+int pivot_root(const char*, const char*) { return fail(EPERM); }
+int fsopen(const char*, unsigned) { return fail(EPERM); }
+int fsconfig(int, unsigned, const char*, const void*, int) { return fail(EPERM); }
+int fsmount(int, unsigned, unsigned) { return fail(EPERM); }
+int fspick(int, const char*, unsigned) { return fail(EPERM); }
+int move_mount(int, const char*, int, const char*, unsigned) { return fail(EPERM); }
+int open_tree(int, const char*, unsigned) { return fail(EPERM); }
+int mount_setattr(int, const char*, unsigned, struct mount_attr*, size_t) { return fail(EPERM); }
+
+// Events of all that others do with files, which may wait for our answer; files beside their names,
+// also outside of a container.
+int fanotify_init(unsigned, unsigned) { return fail(EPERM); }
+int fanotify_mark(int, unsigned, uint64_t, int, const char*) { return fail(EPERM); }
+int open_by_handle_at(int, struct file_handle*, int) { return fail(EPERM); }
+
 // Reads and sizes pass; what clears the buffer or changes the console does not.
 int klogctl(int what, char* b, int n) {
   constexpr int kClose = 0, kOpen = 1, kReadAll = 3, kSizeUnread = 9, kSizeBuffer = 10;

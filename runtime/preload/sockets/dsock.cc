@@ -354,7 +354,7 @@ int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_
   if (error < 0) return error;
   if (d.bound.family != 0) return -EINVAL;
   if (!is_wildcard(address) && !interfaces::is_own(address) && !interfaces::is_multicast(address) &&
-      !interfaces::is_broadcast(address)) {
+      !interfaces::is_broadcast(address) && !vsock::binds_anywhere(file)) {
     return -EADDRNOTAVAIL;
   }
   d.chose_address = !is_wildcard(address);

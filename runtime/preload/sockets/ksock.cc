@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/sockets/ksock.h"
 
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
@@ -14,6 +18,48 @@ namespace crane::ksock {
 namespace {
 
 constexpr std::int64_t kLookAgainNs = 1'000'000'000;
+
+// --- netlink: nothing of the machine's network is changed (MACHINE-1) ----------------------------
+
+// Those whose only use is to change it: as of a kernel without them.
+bool is_of_administrators(int protocol) noexcept {
+  return protocol == NETLINK_NETFILTER || protocol == NETLINK_XFRM;
+}
+
+// `size` bytes at `at` of the message, over the borders of its pieces; false: it is shorter, or not
+// the program's memory, which the kernel tells it.
+bool copy_at(const struct msghdr& m, std::size_t at, void* out, std::size_t size) noexcept {
+  auto* to = static_cast<char*>(out);
+  for (std::size_t i = 0; i < m.msg_iovlen && size > 0; ++i) {
+    const struct iovec& piece = m.msg_iov[i];
+    if (at >= piece.iov_len) {
+      at -= piece.iov_len;
+      continue;
+    }
+    const std::size_t n = std::min(size, piece.iov_len - at);
+    const char* const from = static_cast<const char*>(piece.iov_base) + at;
+    if (!crane::is_readable(from, n)) return false;
+    std::memcpy(to, from, n);
+    to += n;
+    size -= n;
+    at = 0;
+  }
+  return size == 0;
+}
+
+// Of each four requests the third asks (RTM_GETLINK and its like).
+bool changes_network(int fd, const struct msghdr& m) noexcept {
+  int protocol = 0;
+  socklen_t n = sizeof protocol;
+  const long error = raw_syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n);
+  if (error < 0 || protocol != NETLINK_ROUTE) return false;
+  struct nlmsghdr head;
+  for (std::size_t at = 0; copy_at(m, at, &head, sizeof head); at += NLMSG_ALIGN(head.nlmsg_len)) {
+    if (head.nlmsg_type >= RTM_BASE && (head.nlmsg_type - RTM_BASE) % 4 != 2) return true;
+    if (head.nlmsg_len < sizeof head) break;
+  }
+  return false;
+}
 
 // Something is there to be read, or not any more.
 void set_readable(dmt::Layout& w, std::uint32_t file, bool readable, bool edge) noexcept {
@@ -54,6 +100,7 @@ int wait(Turn& turn, int fd, std::uint32_t file, std::uint32_t awaited,
 }  // namespace
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
+  if (domain == AF_NETLINK && is_of_administrators(protocol)) return -EPROTONOSUPPORT;
   const long fd = raw_syscall(SYS_socket, domain, type, protocol);
   if (fd < 0) return static_cast<int>(fd);
   const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kKernelSocket);
@@ -100,6 +147,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
   const bool is_unix = turn.w.files[file].port == AF_UNIX;
+  if (!is_unix && changes_network(fd, m)) return -EPERM;
   for (;;) {
     if (is_unix && !stream::has_room_for_rights(turn.w, m)) return -ETOOMANYREFS;
     const long result = raw_syscall(SYS_sendmsg, fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -13,6 +13,7 @@
 #include "dmt/urgent.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
+#include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -183,9 +184,9 @@ void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
 }
 
 // Waits for the leader's word on whether the outside has the port: 0 or minus the errno of bind.
-int await_port(Turn& turn, std::uint32_t file) noexcept {
+int await_port(Turn& turn, std::uint32_t file, bool elsewhere) noexcept {
   FileRecord& f = turn.w.files[file];
-  const std::uint64_t question = dmt::ask_for_port(turn.w, own_slot(), file);
+  const std::uint64_t question = dmt::ask_for_port(turn.w, own_slot(), file, elsewhere);
   if (question == 0) return 0;
   const std::uint64_t object = f.object;
   const auto is_here = [&f, object] { return f.kind == FileKind::kSocket && f.object == object; };
@@ -238,7 +239,9 @@ int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_
     f.listener.bound = {};
     return -EADDRINUSE;
   }
-  const int refused = asks ? await_port(turn, file) : 0;
+  const bool elsewhere =
+      !is_wildcard(address) && !interfaces::is_own(address) && !binds_anywhere(file);
+  const int refused = asks ? await_port(turn, file, elsewhere) : 0;
   if (refused < 0 && refused != -EBADF) f.listener.bound = {};
   return refused;
 }

@@ -48,19 +48,6 @@ bool takes_files(const FileRecord& f) noexcept;
 ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
                   std::size_t size) noexcept;
 
-// --- urgent data (dmt/urgent.h) ------------------------------------------------------------------
-
-// SIOCATMARK of any socket of TCP.
-bool is_at_mark(const FileRecord& f) noexcept;
-// F_SETOWN and its like: of a connection it is ours, because SIGURG is.  False: it is another
-// command, or the kernel's.
-bool control_owner(Turn& turn, std::uint32_t file, int command, long x, int& result) noexcept;
-// The same by ioctl.
-bool device_owner(Turn& turn, std::uint32_t file, unsigned long command, long x,
-                  int& result) noexcept;
-// Of a socket that was given an owner before it was connected.
-void adopt_owner(Turn& turn, int fd, std::uint32_t file) noexcept;
-
 // --- options -------------------------------------------------------------------------------------
 
 int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept;
@@ -75,6 +62,8 @@ std::int64_t send_timeout(std::uint32_t file) noexcept;
 std::uint32_t low_water(std::uint32_t file) noexcept;
 bool reuses_port(std::uint32_t file) noexcept;
 bool is_only_ipv6(std::uint32_t file) noexcept;
+// IP_FREEBIND and its kin: bind takes addresses that the machine does not have.
+bool binds_anywhere(std::uint32_t file) noexcept;
 // Bound to the loopback interface (SO_BINDTODEVICE).
 bool is_of_loopback(std::uint32_t file) noexcept;
 // A linger of 0 seconds that was set before there was a connection.

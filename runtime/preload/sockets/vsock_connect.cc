@@ -62,11 +62,10 @@ int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
 }
 
 // Options that were set before there was a connection.
-void apply_options(Turn& turn, int fd, std::uint32_t file) noexcept {
+void apply_options(Turn& turn, std::uint32_t file) noexcept {
   FileRecord& f = turn.w.files[file];
   apply_linger(file);
   apply_urgent_inline(file);
-  adopt_owner(turn, fd, file);
   f.connection.low_water = std::min<std::uint32_t>(low_water(file), dmt::kReceiveWindow / 2);
 }
 
@@ -88,7 +87,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
     addresses::map_to_ipv6(f.connection.local);
   }
   f.connection.told_connected = !f.nonblocking;
-  apply_options(turn, fd, file);
+  apply_options(turn, file);
   return f.nonblocking ? -EINPROGRESS : 0;
 }
 
@@ -163,7 +162,7 @@ int connect_listener(Turn& turn, int fd, std::uint32_t file, const struct sockad
 }
 
 int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept {
-  apply_options(turn, fd, file);
+  apply_options(turn, file);
   return await_outcome(turn, fd, file, EINPROGRESS);
 }
 

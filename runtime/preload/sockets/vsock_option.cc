@@ -48,6 +48,8 @@ constexpr Known kKnown[] = {
     {IPPROTO_IP, IP_MULTICAST_LOOP, 1},
     {IPPROTO_IP, IP_FREEBIND, 0},
     {IPPROTO_IP, IP_TRANSPARENT, 0},
+    {IPPROTO_IPV6, IPV6_FREEBIND, 0},
+    {IPPROTO_IPV6, IPV6_TRANSPARENT, 0},
     // How bytes become packets, and when packets are sent again: the stream is the same. The
     // leader's own socket has what its kernel gives it.
     {IPPROTO_TCP, TCP_NODELAY, 0},
@@ -317,6 +319,11 @@ bool administers_network() noexcept {
   return (data[0].effective & (1u << CAP_NET_ADMIN)) != 0;
 }
 
+bool is_transparent(int level, int option) noexcept {
+  return level == IPPROTO_IP ? option == IP_TRANSPARENT
+                             : level == IPPROTO_IPV6 && option == IPV6_TRANSPARENT;
+}
+
 bool is_bound(std::uint32_t file) noexcept {
   const FileRecord& f = world->files[file];
   if (f.kind == FileKind::kDatagram) return f.datagram.bound.family != 0;
@@ -358,6 +365,7 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
   std::memcpy(&number, value, std::min<std::size_t>(size, sizeof number));
   if (!is_allowed(level, option, number)) return -EINVAL;
   if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && is_bound(file)) return -EINVAL;
+  if (is_transparent(level, option) && number != 0 && !administers_network()) return -EPERM;
   const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
   // Linux doubles them for its own bookkeeping and shows the double.
   own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;
@@ -395,6 +403,17 @@ std::uint32_t low_water(std::uint32_t file) noexcept {
 }
 bool reuses_port(std::uint32_t file) noexcept {
   return options_of(file).values[find(SOL_SOCKET, SO_REUSEPORT)] != 0;
+}
+bool binds_anywhere(std::uint32_t file) noexcept {
+  constexpr Known kLift[] = {{IPPROTO_IP, IP_FREEBIND, 0},
+                             {IPPROTO_IP, IP_TRANSPARENT, 0},
+                             {IPPROTO_IPV6, IPV6_FREEBIND, 0},
+                             {IPPROTO_IPV6, IPV6_TRANSPARENT, 0}};
+  const Options& o = options_of(file);
+  for (const Known& k : kLift) {
+    if (o.values[find(k.level, k.option)] != 0) return true;
+  }
+  return false;
 }
 bool is_of_loopback(std::uint32_t file) noexcept {
   return std::strcmp(options_of(file).device, "lo") == 0;

@@ -7,6 +7,7 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
+#include "runtime/preload/files/machine_files.h"
 #include "runtime/preload/terminals/path.h"
 
 namespace crane::wrap {
@@ -59,21 +60,40 @@ int euidaccess(const char* p, int how) {
 }
 int eaccess(const char* p, int how) { return wrap::euidaccess(p, how); }
 
+namespace {
+
+// The owner and the mode, which are the machine's in its own file systems.
+template <typename Call>
+int change(Op op, int d, const char* p, int follow, Call call) noexcept {
+  if (machine_files::has_owner(d, p, follow & AT_SYMLINK_NOFOLLOW)) return fail(EPERM);
+  return at_path(op, p, call);
+}
+
+}  // namespace
+
 int chmod(const char* p, mode_t m) {
-  return at_path(Op::chmod, p, [=](const char* q) { return real::chmod(q, m); });
+  return change(Op::chmod, AT_FDCWD, p, 0, [=](const char* q) { return real::chmod(q, m); });
 }
 int fchmodat(int d, const char* p, mode_t m, int f) {
-  return at_path(Op::fchmodat, p, [=](const char* q) { return real::fchmodat(d, q, m, f); });
+  return change(Op::fchmodat, d, p, f, [=](const char* q) { return real::fchmodat(d, q, m, f); });
+}
+int fchmod(int fd, mode_t m) {
+  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchmod(fd, m);
 }
 
 int chown(const char* p, uid_t u, gid_t g) {
-  return at_path(Op::chown, p, [=](const char* q) { return real::chown(q, u, g); });
+  return change(Op::chown, AT_FDCWD, p, 0, [=](const char* q) { return real::chown(q, u, g); });
 }
 int lchown(const char* p, uid_t u, gid_t g) {
-  return at_path(Op::lchown, p, [=](const char* q) { return real::lchown(q, u, g); });
+  return change(Op::lchown, AT_FDCWD, p, AT_SYMLINK_NOFOLLOW,
+                [=](const char* q) { return real::lchown(q, u, g); });
+}
+int fchown(int fd, uid_t u, gid_t g) {
+  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchown(fd, u, g);
 }
 int fchownat(int d, const char* p, uid_t u, gid_t g, int f) {
-  return at_path(Op::fchownat, p, [=](const char* q) { return real::fchownat(d, q, u, g, f); });
+  return change(Op::fchownat, d, p, f,
+                [=](const char* q) { return real::fchownat(d, q, u, g, f); });
 }
 
 }  // namespace crane::wrap

@@ -6,9 +6,13 @@
 //  * The word is looked at while holding the turn: in serial mode nobody changes it meanwhile.
 //  * Waiters of one word queue first come, first served, also over a requeue; a wake-up with bits
 //    passes those by whose bits it does not share.
+//  * A thread that waits for several words (futex_waitv) is in a list of its process, and is woken
+//    behind those that wait for the one word alone.  The list is read and changed at turns.
 #include <linux/futex.h>
 
 #include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/scratch.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/trap/by_number.h"
 
 namespace crane {
@@ -40,6 +44,122 @@ long deadline_of(const Turn& turn, const long* a, std::int64_t& deadline) noexce
                          : deadline_after(turn.w, to_ns(*time));
   return 0;
 }
+
+// --- several words  ------------------------------------------------------------------------------
+
+constexpr int kNotWoken = -1;
+
+// In the memory of the waiting call.  It is in the list only while the thread sleeps: a handler may
+// leave the call by a jump.
+struct WordsWait {
+  WordsWait* next;
+  std::uint16_t slot, process;
+  std::uint32_t count;
+  int woken;  // index of the word, or kNotWoken
+  std::uint64_t objects[FUTEX_WAITV_MAX];
+};
+constinit WordsWait* words_waits = nullptr;  // first come first
+
+void add_to_list(WordsWait& wait) noexcept {
+  WordsWait** end = &words_waits;
+  while (*end != nullptr) end = &(*end)->next;
+  wait.next = nullptr;
+  *end = &wait;
+}
+
+void remove_from_list(const WordsWait& wait) noexcept {
+  for (WordsWait** link = &words_waits; *link != nullptr; link = &(*link)->next) {
+    if (*link != &wait) continue;
+    *link = wait.next;
+    return;
+  }
+}
+
+int index_of(const WordsWait& wait, std::uint64_t object) noexcept {
+  for (std::uint32_t i = 0; i < wait.count; ++i) {
+    if (wait.objects[i] == object) return static_cast<int>(i);
+  }
+  return kNotWoken;
+}
+
+// After a fork the list has threads of the parent, which this process must not wake.
+std::uint32_t wake_of_several(Turn& turn, std::uint64_t object, std::uint32_t count) noexcept {
+  std::uint32_t woken = 0;
+  for (WordsWait** link = &words_waits; *link != nullptr && woken < count;) {
+    WordsWait& wait = **link;
+    const bool is_ours = wait.process == self.process;
+    const int index = is_ours ? index_of(wait, object) : kNotWoken;
+    if (is_ours && index == kNotWoken) {
+      link = &wait.next;
+      continue;
+    }
+    *link = wait.next;
+    if (!is_ours) continue;
+    wait.woken = index;
+    dmt::wake(turn.w, Slot{wait.slot}, dmt::WakeReason::kSignalled);
+    ++woken;
+  }
+  return woken;
+}
+
+std::uint32_t wake_waiters(Turn& turn, std::uint64_t object, std::uint32_t count,
+                           std::uint32_t bits = kAnyBit) noexcept {
+  const std::uint32_t woken = dmt::signal_bits(turn.w, object, count, bits);
+  return woken + wake_of_several(turn, object, count - woken);
+}
+
+long check_word(const struct futex_waitv& word) noexcept {
+  constexpr std::uint32_t kFlags = FUTEX_32 | FUTEX_PRIVATE_FLAG;
+  if ((word.flags & ~kFlags) != 0 || word.__reserved != 0 || (word.flags & FUTEX_32) == 0) {
+    return -EINVAL;
+  }
+  // Its waker may be another process, which does not see the list.
+  if ((word.flags & FUTEX_PRIVATE_FLAG) == 0) return -ENOSYS;
+  if (word.uaddr % 4 != 0) return -EINVAL;
+  return is_readable(reinterpret_cast<const void*>(word.uaddr), 4) ? 0 : -EFAULT;
+}
+
+long check_words(const long* a) noexcept {
+  const auto* words = reinterpret_cast<const struct futex_waitv*>(a[0]);
+  const auto count = static_cast<std::uint32_t>(a[1]);
+  if (a[2] != 0 || words == nullptr || count == 0 || count > FUTEX_WAITV_MAX) return -EINVAL;
+  if (a[3] != 0 && a[4] != CLOCK_REALTIME && a[4] != CLOCK_MONOTONIC) return -EINVAL;
+  const auto* time = reinterpret_cast<const struct timespec*>(a[3]);
+  if (time != nullptr && !is_readable(time, sizeof *time)) return -EFAULT;
+  if (time != nullptr && !is_positive(*time)) return -EINVAL;
+  if (!is_readable(words, count * sizeof *words)) return -EFAULT;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (const long error = check_word(words[i]); error != 0) return error;
+  }
+  return 0;
+}
+
+bool have_values(const struct futex_waitv* words, std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (load(static_cast<long>(words[i].uaddr)) != static_cast<std::uint32_t>(words[i].val)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+long wait_for_words(Turn& turn, WordsWait& wait, const struct futex_waitv* words,
+                    std::int64_t deadline) noexcept {
+  for (;;) {
+    if (!have_values(words, wait.count)) {
+      turn.yield();
+      return -EAGAIN;
+    }
+    add_to_list(wait);
+    const dmt::WakeReason why = turn.wait(0, deadline);
+    if (wait.woken != kNotWoken) return wait.woken;
+    remove_from_list(wait);
+    if (why == dmt::WakeReason::kTimeout) return -ETIMEDOUT;
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
+  }
+}
+
+// --- one word  -----------------------------------------------------------------------------------
 
 long wait(const long* a, std::uint32_t bits) noexcept {
   if (bits == 0 || is_misaligned(a[0])) return -EINVAL;
@@ -76,7 +196,7 @@ long wake(const long* a, std::uint32_t bits) noexcept {
   if (bits == 0 || is_misaligned(a[0])) return -EINVAL;
   Turn turn(Op::syscall);
   const std::uint64_t object = object_of_word(a[0], a[1]);
-  return answer(turn, dmt::signal_bits(turn.w, object, static_cast<std::uint32_t>(a[2]), bits));
+  return answer(turn, wake_waiters(turn, object, static_cast<std::uint32_t>(a[2]), bits));
 }
 
 // a[2] are woken, a[3] more wait for the other word from now on.
@@ -90,7 +210,7 @@ long requeue(const long* a, bool compares) noexcept {
     return -EAGAIN;
   }
   const std::uint64_t from = object_of_word(a[0], a[1]), to = object_of_word(a[4], a[1]);
-  const std::uint32_t woken = dmt::signal(turn.w, from, static_cast<std::uint32_t>(a[2]));
+  const std::uint32_t woken = wake_waiters(turn, from, static_cast<std::uint32_t>(a[2]));
   const std::uint32_t moved = dmt::requeue(turn.w, from, to, static_cast<std::uint32_t>(a[3]));
   // FUTEX_REQUEUE tells the woken ones only.
   return compares ? answer(turn, woken, moved) : answer(turn, woken);
@@ -158,14 +278,34 @@ long wake_and_change(const long* a) noexcept {
                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
   }
   std::uint32_t woken =
-      dmt::signal(turn.w, object_of_word(a[0], a[1]), static_cast<std::uint32_t>(a[2]));
+      wake_waiters(turn, object_of_word(a[0], a[1]), static_cast<std::uint32_t>(a[2]));
   if (compares(old, encoded, known)) {
-    woken += dmt::signal(turn.w, object_of_word(a[4], a[1]), static_cast<std::uint32_t>(a[3]));
+    woken += wake_waiters(turn, object_of_word(a[4], a[1]), static_cast<std::uint32_t>(a[3]));
   }
   return answer(turn, woken);
 }
 
 }  // namespace
+
+long futex_words_by_number(const long* a) noexcept {
+  if (const long error = check_words(a); error != 0) return error;
+  const auto* words = reinterpret_cast<const struct futex_waitv*>(a[0]);
+  const auto* time = reinterpret_cast<const struct timespec*>(a[3]);
+  Turn turn(Op::syscall);
+  const Scratch<WordsWait> memory;
+  WordsWait& wait = memory[0];
+  wait = {nullptr,      static_cast<std::uint16_t>(self.slot),
+          self.process, static_cast<std::uint32_t>(a[1]),
+          kNotWoken,    {}};
+  for (std::uint32_t i = 0; i < wait.count; ++i) {
+    wait.objects[i] = object_of_word(static_cast<long>(words[i].uaddr), FUTEX_PRIVATE_FLAG);
+  }
+  const std::int64_t deadline =
+      time == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, static_cast<clockid_t>(a[4]), *time);
+  const long result = wait_for_words(turn, wait, words, deadline);
+  turn.result(result);
+  return result;
+}
 
 long futex_by_number(const long* a) noexcept {
   switch (a[1] & FUTEX_CMD_MASK) {

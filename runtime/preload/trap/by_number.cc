@@ -16,6 +16,7 @@
 #include "runtime/preload/core/own_arguments.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/open.h"
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/processes/sandbox.h"
 #include "runtime/preload/signals/signals.h"
@@ -89,6 +90,18 @@ long signal_thread(const long* a) noexcept {
       wrap::tgkill(static_cast<pid_t>(raw_syscall(SYS_getpid)), as<pid_t>(a[0]), as<int>(a[1])));
 }
 
+long open_by_how(const long* a) noexcept {
+  Turn turn(Op::openat, Turn::kCancellationPoint);
+  const int result = open_how(turn, as<int>(a[0]), as<const char*>(a[1]), as<const void*>(a[2]),
+                              static_cast<std::size_t>(a[3]));
+  turn.result(result);
+  return result;
+}
+
+long change_mode_at(const long* a) noexcept {
+  return or_error(wrap::fchmodat(as<int>(a[0]), as<const char*>(a[1]), as<mode_t>(a[2]), 0));
+}
+
 long signal_file(const long* a) noexcept {
   return or_error(wrap::signalfd(as<int>(a[0]), as<const sigset_t*>(a[1]), as<int>(a[3])));
 }
@@ -155,6 +168,8 @@ long sandbox_by_number(const long* a) noexcept {
 
 // As without the privilege.
 long refuse_privilege(const long*) noexcept { return -EPERM; }
+// As where kernel.perf_event_paranoid is 2.
+long refuse_access(const long*) noexcept { return -EACCES; }
 
 // --- the table  ----------------------------------------------------------------------------------
 

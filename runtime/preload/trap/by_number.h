@@ -5,7 +5,9 @@
 //
 // Threads: any with a slot, inside of Crane, holding no turn.
 // INVARIANT MACHINE-1  No call of a server changes the machine itself: its names, clock, boot,
-//                      modules, swap, accounting, quotas, ports, console, kernel keys.
+//                      modules, swap, accounting, quotas, ports, console, kernel keys, mounts,
+//                      namespaces, kernel programs and counters, files below /proc/sys and /sys,
+//                      the network's links, addresses and routes.
 
 namespace crane {
 
@@ -23,5 +25,7 @@ const SystemCall& system_call(long number) noexcept;
 
 // futex(2) as an operation (futex.cc); operations that are not supported are -ENOSYS.
 long futex_by_number(const long* arguments) noexcept;
+// futex_waitv(2), of private words of 32 bits; shared ones are -ENOSYS.
+long futex_words_by_number(const long* arguments) noexcept;
 
 }  // namespace crane

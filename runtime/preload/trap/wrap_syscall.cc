@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // syscall(2) by number, and the atomics of the Apache runtime: what programs use to synchronise
 // without pthreads (rules 10 and 12).
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include "dmt/base/raw.h"
@@ -41,8 +42,10 @@ long syscall(long n, const long* a) {
 }
 
 int unshare(int flags) {
-  const long result = sandbox::wants_namespace(flags) ? sandbox::refuse_namespace("unshare")
-                                                      : raw_syscall(SYS_unshare, flags);
+  // In clone's flags this bit is of the signal's number.
+  const bool is_wanted = sandbox::wants_namespace(flags) || (flags & CLONE_NEWTIME) != 0;
+  const long result =
+      is_wanted ? sandbox::refuse_namespace("unshare") : raw_syscall(SYS_unshare, flags);
   return result < 0 ? fail(static_cast<int>(-result)) : 0;
 }
 int setns(int, int) { return fail(static_cast<int>(-sandbox::refuse_namespace("setns"))); }

@@ -114,6 +114,21 @@ TEST_CASE("the node hears of each address at which a port is listened for, once"
   CHECK(place(out[1]).bound.ip[3] == 1);
 }
 
+TEST_CASE_METHOD(Served, "an address that may be no machine's is asked for from the start",
+                 "[connections]") {
+  const std::uint32_t file = create_file(w, main, FileKind::kSocket);
+  ListenerState& l = w.files[file].listener;
+  l.bound.port = 8080;
+  CHECK(ask_for_port(w, main, file) == 0);
+  const std::uint64_t question = ask_for_port(w, main, file, true);
+  REQUIRE(question != 0);
+  const PortBody body{question, file, EADDRNOTAVAIL};
+  push(EntryType::kPort, kPlenty, &body, sizeof body);
+  admit();
+  CHECK(l.question == 0);
+  CHECK(l.answer == EADDRNOTAVAIL);
+}
+
 TEST_CASE_METHOD(Served, "a port is asked for once clients came; PORT wakes the bind that asked",
                  "[connections]") {
   const std::uint32_t file = create_file(w, main, FileKind::kSocket);

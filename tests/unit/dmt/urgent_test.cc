@@ -140,28 +140,18 @@ TEST_CASE_METHOD(Served, "the owner gets SIGURG with the entry", "[urgent]") {
   w.processes[kMainProcess].group = 4700;
   urgent("1");
   CHECK_FALSE(rings());
-  CHECK_FALSE(set_owner(w, state(), OwnerKind::kProcess, pid + 1));
-  CHECK_FALSE(set_owner(w, state(), OwnerKind::kGroup, pid));
-  CHECK_FALSE(set_owner(w, state(), OwnerKind::kThread, 1234567));
+  FileOwner& owner = w.files[file].owner;
   for (const OwnerKind kind : {OwnerKind::kProcess, OwnerKind::kGroup}) {
-    const std::uint32_t id = kind == OwnerKind::kProcess ? pid : 4700;
-    REQUIRE(set_owner(w, state(), kind, id));
-    CHECK(owner_of(state()).id == id);
-    CHECK(owner_of(state()).kind == kind);
+    owner.kind = kind;
+    owner.id = kind == OwnerKind::kProcess ? pid : 4700;
     plain("x");
     CHECK_FALSE(rings());
     urgent("2");
     CHECK(rings());
     w.processes[kMainProcess].pending_signals = 0;
   }
-  w.slots[value(main)].thread_id = 4712;
-  REQUIRE(set_owner(w, state(), OwnerKind::kThread, 4712));
-  CHECK(owner_of(state()).id == 4712);
+  owner.kind = OwnerKind::kNobody;
   urgent("3");
-  CHECK((w.slots[value(main)].pending_signals & kSigUrg) != 0);
-  w.slots[value(main)].pending_signals = 0;
-  REQUIRE(set_owner(w, state(), OwnerKind::kProcess, 0));
-  urgent("4");
   CHECK_FALSE(rings());
 }
 
