@@ -465,9 +465,11 @@ void GroupDirectories::remove_host(Goes goes) {
   for (const std::size_t i : {0U, 1U}) {
     const std::string& top = i == 0 ? dir_own_ : shm_own_;
     const bool last = flock(locks_[i], LOCK_EX | LOCK_NB) == 0;
+    const bool lasts = goes == Goes::kNothing || goes == Goes::kMemory;
+    if (last && !lasts) unlink((top + "/" + kFilesRecord).c_str());
     const bool empty = std::all_of(fs::directory_iterator(top, ignored), {}, [](const auto& entry) {
       const std::string name = entry.path().filename();
-      return name == "lock" || name == kHome || name == kFilesRecord;
+      return name == "lock" || name == kHome;
     });
     if (last && empty) fs::remove_all(top, ignored);
   }
