@@ -186,7 +186,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/*/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept accept-perturbed demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
@@ -456,6 +456,9 @@ accept:                                           ## end-to-end scenarios in ful
 	@tests/install_deps.sh accept
 	@$(MAKE) --no-print-directory programs
 	@python3 tests/e2e/_accept.py --out $(OUT) $(ARGS)
+accept-perturbed:                                 ## every server again and again beside hostile loads
+	@$(MAKE) --no-print-directory programs
+	@python3 tests/e2e/_perturbed.py --out $(OUT) $(ARGS)
 # The plot wants matplotlib, which Debian installs for its own python.
 PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \
                 $$p -c 'import matplotlib' 2>/dev/null && echo $$p && break; done),python3)

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -289,6 +289,7 @@ GroupFiles live(const std::string& why) {
   files.why_live = why;
   return files;
 }
+GroupFiles live(const Error& error) { return live(error.message()); }
 
 Outcome note(const std::string& record, std::vector<std::string> lines, std::size_t generation,
              const std::string& state) {
@@ -349,25 +350,24 @@ Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
   auto held = held_files(record, generation, machine);
   if (held.ok()) return held;
   const auto place = place_of_files(machine);
-  if (!place.ok()) {
-    if (auto noted = note(record, lines_of(record, kRecordMax), generation, kLiveFiles); !noted) {
-      return noted.error();
-    }
-    return live(place.error().text);
+  std::optional<Store> store;
+  Outcome kept = Done{};
+  if (place.ok()) {
+    store.emplace(place.value(), machine);
+    kept = store->open();
+    held = held_files(record, generation, machine);  // another replica was faster
+    if (held.ok()) return held;
+  } else {
+    kept = place.error();
   }
-  Store store(place.value(), machine);
-  if (auto opened = store.open(); !opened) return opened.error();
-  held = held_files(record, generation, machine);  // another replica was faster
-  if (held.ok()) return held;
   GroupFiles files;
+  if (kept) kept = store->take(files);
+  if (!kept) files = live(kept.error());
   files.lost = held.error().code == Code::kGone;
-  if (auto taken = store.take(files); !taken) {
-    if (taken.error().code != Code::kUnsupported) return taken.error();
-    files = live(taken.error().text);
-  }
   const auto lines = lines_of(record, kRecordMax);
   if (auto noted = note(record, lines, generation, files.state); !noted) return noted.error();
-  if (auto used = store.use(record); !used) return used.error();
+  if (!kept) return files;
+  if (auto used = store->use(record); !used) return used.error();
   return files;
 }
 
@@ -381,6 +381,7 @@ Result<NextFiles> next_files(const std::string& record, std::size_t now,
   held = hold_files(record, next.generation, machine);
   if (!held.ok()) return held.error();
   next.files = held.value();
+  if (next.files.layers.empty()) return failure(Code::kSystem, "files", next.files.why_live);
   return next;
 }
 

@@ -49,7 +49,8 @@ struct GroupFiles {
 Result<std::string> place_of_files(const std::string& machine = "/");
 
 // The state of `generation` in `record`, which is made with the newest state where it has no such
-// line; `machine` is "/" but in tests.  Errors: kFull and others of the disk's.
+// line, or with kLiveFiles where none can be made; `machine` is "/" but in tests.  Errors: those of
+// the record's disk.
 Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
                               const std::string& machine = "/");
 // The same without making anything: kNotFound where the record has no such line.

@@ -23,7 +23,7 @@ Outcome hold_files_of_group(Config& config) {
   } else if (!files.why_live.empty()) {
     spdlog::info("the server reads this machine's files as they are: {}", files.why_live);
   } else {
-    spdlog::info("the server reads this machine's files as of state {}", files.state);
+    spdlog::debug("the server reads this machine's files as of state {}", files.state);
   }
   return Done{};
 }

@@ -82,8 +82,17 @@ TEST_CASE("files: a group reads what it began with, whatever is installed", "[ro
   CHECK(written_in_place(again, 10).empty());
 
   SECTION("until it takes the next generation, and goes back") {
-    const GroupFiles next = m.hold("a", 1);
+    const auto found = next_files(m.record("a"), 0, m.root);
+    REQUIRE(found.ok());
+    REQUIRE(found.value().generation == 1);
+    const GroupFiles& next = found.value().files;
     CHECK(next.state != files.state);
+    const ChangedFiles changed = compare_files(files, next, 10);
+    CHECK(changed.changed == std::vector<std::string>{"/etc/server.conf", "/usr/bin/server"});
+    CHECK(changed.added == std::vector<std::string>{"/usr/lib/a/new.so"});
+    CHECK(changed.removed == std::vector<std::string>{"/usr/lib/a/library.so"});
+    CHECK(changed.all == 4);
+    CHECK(next_files(m.record("a"), 1, m.root).value().generation == 1);  // there is no newer one
     CHECK(m.seen(next, "/usr/bin/server") == "two");
     CHECK(m.seen(next, "/usr/lib/a/new.so") == "new");
     CHECK(is_current(next, m.root));
@@ -149,6 +158,18 @@ TEST_CASE("files: a state that somebody removed is said, and the newest taken", 
   CHECK(now.lost);
   CHECK(m.seen(now, "/usr/bin/server") == "one");
   CHECK(!m.hold("a").lost);
+}
+
+TEST_CASE("files: where no state can be kept they are read as they are, and it is said", "[root]") {
+  const Machine m;
+  write(m.root + "/var/lib/crane", "no directory");
+  const GroupFiles files = m.hold("a");
+  CHECK(files.state == kLiveFiles);
+  CHECK(files.layers.empty());
+  CHECK(files.why_live.find("/var/lib/crane") != std::string::npos);
+  fs::remove(m.root + "/var/lib/crane");
+  CHECK(m.hold("a").state == kLiveFiles);  // FILES-2: also for who comes later
+  CHECK(located(files, "/usr/bin/server") == "/usr/bin/server");
 }
 
 TEST_CASE("files: owners, modes, times and kinds of what is linked", "[root]") {
