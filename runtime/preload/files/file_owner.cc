@@ -105,7 +105,7 @@ int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, lon
     set_told(f, fd, *reinterpret_cast<const int*>(x) != 0);
     return 0;
   }
-  if (ops_of(f).mode != S_IFSOCK || !dmt::may_tell_owner(f.kind)) return kNotOfOwner;
+  if (!S_ISSOCK(ops_of(f).mode) || !dmt::may_tell_owner(f.kind)) return kNotOfOwner;
   switch (command) {
     case FIOSETOWN:
     case SIOCSPGRP:
