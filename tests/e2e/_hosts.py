@@ -10,7 +10,7 @@ import subprocess
 
 import _harness as h
 
-START_SECONDS = 60
+START_SECONDS = 180
 STOP_SECONDS = 30
 
 

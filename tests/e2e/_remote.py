@@ -13,7 +13,7 @@ import subprocess
 import _harness as h
 from _hosts import Hosts
 
-START_SECONDS = 90
+START_SECONDS = 180
 STOP_SECONDS = 60
 
 # As ssh does: HOST, then words that a shell of that host joins.  A file of the host's name beside
