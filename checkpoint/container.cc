@@ -172,32 +172,29 @@ Outcome Container::make_own_directories() {
   return Done{};
 }
 
-// /usr, /etc and the like of the group's state of the machine's files: each an overlay of its own,
-// whose upper directory is a part of the root's, so that what the server writes is one tree. Layers
-// of the root's overlay they cannot be, as they lie within another one, `/`.
+// /usr, /etc and the like: as the group's state of the machine's files has them, or as they are.
+// Each is an overlay of its own, whose upper directory is a part of the root's, so that what the
+// server writes is one tree.  Layers of the root's overlay they cannot be, as they lie within
+// another one, `/`.  They are mounted without a state as well: CRIU restores no other mounts than
+// it dumped, wherever that was.
 Outcome Container::mount_parts(const std::string& work) {
-  namespace fs = std::filesystem;
-  if (options_.files_record.empty()) return Done{};
-  const auto files = hold_files(options_.files_record, options_.files_generation);
-  if (!files.ok()) return files.error();
-  std::error_code failed;
-  for (const std::string& layer : files.value().layers) {
-    for (const auto& top : fs::directory_iterator(layer, failed)) {
-      const std::string name = top.path().filename(), target = "/" + name;
-      const std::string upper = upper_directory() + target;
-      if (auto made = make_as(top.path(), upper); !made) return made;
-      const std::string own_work = work + "." + name;
-      const std::string place = options_.directory + kParts + target;
-      if (auto made = make_directories(own_work); !made) return made;
-      if (auto made = make_directories(place); !made) return made;
-      if (auto mounted = mount_overlay(top.path(), upper, own_work, place); !mounted) {
-        return mounted;
-      }
-      parts_.push_back({place, target});
-    }
+  GroupFiles files;
+  if (!options_.files_record.empty()) {
+    auto held = hold_files(options_.files_record, options_.files_generation);
+    if (!held.ok()) return held.error();
+    files = std::move(held).value();
   }
-  if (failed)
-    return Error{Code::kSystem, failed.value(), "look at the state of the machine's files"};
+  for (const std::string& target : parts_of_state()) {
+    const std::string lower = located(files, target);
+    const std::string upper = upper_directory() + target;
+    const std::string own_work = work + "." + target.substr(1);
+    const std::string place = options_.directory + kParts + target;
+    if (auto made = make_as(lower, upper); !made) return made;
+    if (auto made = make_directories(own_work); !made) return made;
+    if (auto made = make_directories(place); !made) return made;
+    if (auto mounted = mount_overlay(lower, upper, own_work, place); !mounted) return mounted;
+    parts_.push_back({place, target});
+  }
   return Done{};
 }
 

@@ -303,6 +303,16 @@ Outcome note(const std::string& record, std::vector<std::string> lines, std::siz
 
 }  // namespace
 
+std::vector<std::string> parts_of_state(const std::string& machine) {
+  const std::string root = machine.ends_with('/') ? machine : machine + "/";
+  std::vector<std::string> found;
+  for (const char* const top : kLinked) {
+    if (is_real_directory(root + top)) found.push_back(std::string("/") + top);
+  }
+  if (is_real_directory(root + kSettings)) found.push_back(std::string("/") + kSettings);
+  return found;
+}
+
 Result<std::string> place_of_files(const std::string& machine) {
   const std::string root = machine.ends_with('/') ? machine : machine + "/";
   struct statfs kind {};

@@ -36,6 +36,9 @@ namespace crane::checkpoint {
 // What a group reads where states cannot be kept: the files as they are.
 inline constexpr char kLiveFiles[] = "live";
 
+// The directories that a state has, of those that this machine has: "/usr", "/etc", ..
+std::vector<std::string> parts_of_state(const std::string& machine = "/");
+
 struct GroupFiles {
   std::string state;                // of its record; kLiveFiles
   std::vector<std::string> layers;  // each a directory whose own stand for those of the machine
