@@ -141,6 +141,12 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
 
 }  // namespace
 
+Outcome make_directory_as(const std::string& machines, const std::string& ours) {
+  if (auto made = make_above(machines, ours); !made) return made;
+  set_time(machines, ours);
+  return Done{};
+}
+
 Outcome cover_directory(const std::string& path, const std::string& upper) {
   const auto make = [&](const std::string& place) -> Outcome {
     if (mkdir(place.c_str(), 0700) != 0) return file_error("make", place);

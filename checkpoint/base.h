@@ -26,6 +26,10 @@ struct LastingDirectory {
   std::string content;  // the directory that it begins with
 };
 
+// A directory as `machines` is one: owner, mode, time; one that is there already gets them, too.
+// Where `machines` is none, it is root's, 0755.
+Outcome make_directory_as(const std::string& machines, const std::string& ours);
+
 // An empty directory for all users (01777) at `path` in an overlay's `upper`: it covers the
 // machine's.
 Outcome cover_directory(const std::string& path, const std::string& upper);

@@ -35,7 +35,6 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr const char* kLibrary = "liblxc.so.1";
-constexpr long kOverlayMagic = 0x794c7630;
 // The overlay's, in the container's directory; where both must be in memory, in a tmpfs at kWork.
 constexpr const char* kUpper = "/upper";
 constexpr const char* kWork = "/work";
@@ -97,23 +96,6 @@ Outcome mount_overlay(const std::string& lower, const std::string& upper, const 
       "lowerdir=" + lower + ",upperdir=" + upper + ",workdir=" + work + ",xino=on";
   if (mount("crane", place.c_str(), "overlay", 0, data.c_str()) == 0) return Done{};
   return system_error("mount the overlay");
-}
-
-// The upper directory of a layer's: as that one, unless a server has left one.
-Outcome make_as(const std::string& layer, const std::string& upper) {
-  struct stat info {};
-  if (lstat(layer.c_str(), &info) != 0) return file_error("look at", layer);
-  if (mkdir(upper.c_str(), 0700) != 0) {
-    if (errno == EEXIST) return Done{};
-    return file_error("make", upper);
-  }
-  const timespec times[2] = {info.st_mtim, info.st_mtim};
-  if (lchown(upper.c_str(), info.st_uid, info.st_gid) != 0 ||
-      chmod(upper.c_str(), info.st_mode & 07777) != 0 ||
-      utimensat(AT_FDCWD, upper.c_str(), times, 0) != 0) {
-    return file_error("make", upper);
-  }
-  return Done{};
 }
 
 }  // namespace
@@ -189,7 +171,9 @@ Outcome Container::mount_parts(const std::string& work) {
     const std::string upper = upper_directory() + target;
     const std::string own_work = work + "." + target.substr(1);
     const std::string place = options_.directory + kParts + target;
-    if (auto made = make_as(lower, upper); !made) return made;
+    if (access(upper.c_str(), F_OK) != 0) {  // else as a server left it
+      if (auto made = make_directory_as(lower, upper); !made) return made;
+    }
     if (auto made = make_directories(own_work); !made) return made;
     if (auto made = make_directories(place); !made) return made;
     if (auto mounted = mount_overlay(lower, upper, own_work, place); !mounted) return mounted;
@@ -217,8 +201,7 @@ Outcome Container::mount_root(const std::string& upper) {
     if (auto made = make_directories(dir + part); !made) return made;
   }
   std::string work = dir + kWork;
-  struct statfs info {};
-  if (statfs(dir.c_str(), &info) == 0 && info.f_type == kOverlayMagic) {
+  if (lies_on_overlay(dir)) {
     // An overlay cannot be another one's upper directory (a container in a container): memory then.
     const std::string nested = dir + kWork;
     if (mount("crane", nested.c_str(), "tmpfs", 0, "mode=755") != 0) {
@@ -424,8 +407,8 @@ void Container::end_all() {
   }
 }
 
-// A server outlives its supervisor where both were hit while the server changed its user; the name
-// is ours, so what runs under it is nobody's.
+// A server outlives its supervisor where both were hit while the server changed its user.  We hold
+// the name: no living supervisor misses what runs under it.
 static void kill_left(const std::filesystem::path& group) {
   std::ifstream processes(group / "cgroup.procs");
   for (pid_t pid = 0; processes >> pid;) {

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,12 @@ bool is_root() noexcept { return geteuid() == 0; }
 std::int64_t now_ms() noexcept { return monotonic_ns() / 1'000'000; }
 
 std::int64_t now_us() noexcept { return monotonic_ns() / 1'000; }
+
+bool lies_on_overlay(const std::string& path) noexcept {
+  constexpr long kOverlayMagic = 0x794c7630;
+  struct statfs kind {};
+  return statfs(path.c_str(), &kind) == 0 && kind.f_type == kOverlayMagic;
+}
 
 Outcome make_directories(const std::string& path) {
   std::error_code failure;

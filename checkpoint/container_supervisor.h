@@ -131,6 +131,8 @@ constexpr int kOrphanTimeoutMs = 2'000;
 bool is_root() noexcept;
 std::int64_t now_ms() noexcept;  // monotonic
 std::int64_t now_us() noexcept;  // likewise
+// Whether the file system there is an overlay, which cannot be another one's upper directory.
+bool lies_on_overlay(const std::string& path) noexcept;
 // mkdir -p with mode 0755.
 Outcome make_directories(const std::string& path);
 // A word of ServerOptions::make_directories, and what it stands for.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A tree of hard links: directories are made anew, everything else is one more name of what is
-// there.  What replaces a file by renaming another one onto it, as dpkg does, leaves the tree as it
-// was; what writes into a file writes into both.
+// A tree of hard links: it has directories of its own, and all other names in it are further names
+// of the files that are there.  What replaces a file by renaming another one onto it, as dpkg does,
+// leaves the tree as it was; what writes into a file writes into both.
 //
 // Threads: plain functions, which may block for as long as the disk does.
 

@@ -6,7 +6,6 @@
 #include <linux/close_range.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long kOverlayMagic = 0x794c7630;
 constexpr std::size_t kRecordMax = 1 << 16, kListMax = 1 << 28;
 // The parts of a state; what a part is made of.
 constexpr const char* kPrograms = "usr";
@@ -222,6 +220,7 @@ Outcome Store::take(GroupFiles& files) {
   if (!programs.ok()) return programs.error();
   files.state = settings.value() + "+" + programs.value();
   files.layers = layers(files.state);
+  files.newest = true;
   if (files.made_names > 0) {
     std::set<std::string> keep = used();
     keep.insert({settings.value(), programs.value()});
@@ -247,8 +246,8 @@ std::set<std::string> Store::used() const {
   return found;
 }
 
-// A tree of links takes as long to remove as to make: a process of its own does it, which nobody
-// waits for.  What it does not come to is removed the next time.
+// Removing a tree of links takes as long as making it: a process of its own removes them, and the
+// caller does not wait.  What it does not come to is removed the next time.
 void Store::remove_unused(const std::set<std::string>& keep) {
   std::error_code ignored;
   std::vector<std::string> all, gone;
@@ -293,7 +292,7 @@ GroupFiles live(const Error& error) { return live(error.message()); }
 
 Outcome note(const std::string& record, std::vector<std::string> lines, std::size_t generation,
              const std::string& state) {
-  // A generation that nobody asked for is as the one before it.
+  // A host that took no part in an upgrade has no line of its generation: that is the one before.
   while (lines.size() <= generation) lines.push_back(lines.empty() ? state : lines.back());
   lines[generation] = state;
   std::string text;
@@ -315,10 +314,9 @@ std::vector<std::string> parts_of_state(const std::string& machine) {
 
 Result<std::string> place_of_files(const std::string& machine) {
   const std::string root = machine.ends_with('/') ? machine : machine + "/";
-  struct statfs kind {};
   struct stat programs {};
   if (geteuid() != 0) return failure(Code::kUnsupported, "files", "it needs root's rights");
-  if (statfs(root.c_str(), &kind) == 0 && kind.f_type == kOverlayMagic) {
+  if (lies_on_overlay(root)) {
     return failure(Code::kUnsupported, "files", "the root of this machine is an overlay itself");
   }
   if (stat((root + "usr").c_str(), &programs) != 0) {

@@ -43,6 +43,7 @@ struct GroupFiles {
   std::string state;                // of its record; kLiveFiles
   std::vector<std::string> layers;  // each a directory whose own stand for those of the machine
   std::size_t made_names = 0;       // of the part that was made for it; 0: it was there
+  bool newest = false;              // it was compared with the machine just now
   bool lost = false;                // the state in the record is gone: this is the newest
   std::string why_live;             // kLiveFiles: why
 };

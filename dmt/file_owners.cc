@@ -9,8 +9,6 @@
 namespace crane::dmt {
 namespace {
 
-constexpr std::int32_t kSentByKernel = 0x80;  // SI_KERNEL
-
 // si_code and si_band of the events (POLL_IN and its like); the bands are poll's old names too.
 struct Event {
   std::int32_t code;
@@ -27,7 +25,7 @@ Event event_of(Readiness bits) noexcept {
 SignalInfo info_of(const FileOwner& owner, Readiness bits) noexcept {
   SignalInfo info{};
   if (owner.signal == 0) {
-    info.code = kSentByKernel;
+    info.code = SI_KERNEL;
     return info;
   }
   const Event event = event_of(bits);

@@ -435,9 +435,7 @@ void leave_logs(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
     const std::string name = entry.path().filename();
-    const bool of_replica = name.size() > 1 && name[0] == 'r' &&
-                            name.find_first_not_of("0123456789", 1) == std::string::npos;
-    if (entry.is_directory(ignored) && of_replica) {
+    if (entry.is_directory(ignored) && is_replica(name)) {
       leave_logs(entry.path());
     } else if (name == kFilesRecord || (!entry.is_regular_file(ignored) && name != "checkpoints" &&
                                         !name.starts_with("diverged-"))) {

@@ -93,13 +93,12 @@ class Loader(threading.Thread):
     def __init__(self, server, requests):
         super().__init__(daemon=True)
         self.server, self.requests = server, requests
-        self.ending, self.problems, self.rounds = threading.Event(), [], 0
+        self.ending, self.problems = threading.Event(), []
 
     def run(self):
         while not self.ending.is_set():
             try:
                 self.server.load(self.requests)
-                self.rounds += 1
             except (OSError, h.Failure, h.CannotRun) as problem:
                 self.problems.append(str(problem)[:200])
 
@@ -133,14 +132,13 @@ def start(scenario, kind, seed, hostile, recoveries):
                 hostile(group):
             h.wait_until(server.ready, 180, "it answers")
             server.load(server.requests[0])
-            with contextlib.ExitStack() as load:
-                if recoveries:
-                    load.enter_context(Loader(server, server.requests[0]))
+            load = Loader(server, server.requests[0])
+            with load if recoveries else contextlib.nullcontext():
                 for number in range(recoveries):
                     control(group, "checkpoint", "now", group.name)
                     recover(group, number % 3)
                     made += 1
-            return differs(group), made
+            return differs(group) or "; ".join(load.problems[:3]), made
     except h.Failure as problem:
         return str(problem)[:500], made
     finally:

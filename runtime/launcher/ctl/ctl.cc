@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <optional>
 
 #include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
@@ -136,16 +135,14 @@ int worse(int status, Health health) {
 // replicas differed, also what was written into files that they do read.
 std::string files_text(const Request& request, const std::string& group, const Json& summary) {
   constexpr std::size_t kNamed = 8;
-  std::optional<std::uint64_t> generation;
+  const Running running = running_in(summary);
+  if (running.command.empty()) return {};
   std::uint64_t divergences = 0;
   for (const Json& row : control::list_in(summary, "replicas")) {
-    const Json upgrade = control::object_in(row, "upgrade");
-    if (upgrade.contains("files")) generation = control::number_in(upgrade, "files");
     divergences += control::number_in(row, "divergences");
   }
-  if (!generation) return {};
   const std::string record = request.home_of(group) + "/" + setup::kFilesRecord;
-  const auto held = checkpoint::held_files(record, *generation);
+  const auto held = checkpoint::held_files(record, running.files);
   if (!held.ok()) return {};
   std::string text;
   if (!checkpoint::is_current(held.value())) {

@@ -135,6 +135,12 @@ int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_groups(const Request& request);
 int status(const Request& request);
 int list_members(const Request& request);
+// What the servers were started as, by the word of a node here; no command: none answers.
+struct Running {
+  std::vector<std::string> command;
+  std::size_t files = 0;  // generation of the machine's files
+};
+Running running_in(const nlohmann::json& summary);  // ctl_upgrade.cc
 // Whether the agreed versions of all replicas here are those of this build.
 bool is_of_this_build(const Request& request, const std::string& group);
 int upgrade_crane(const Request& request);  // ctl_hand_over.cc

@@ -45,22 +45,6 @@ std::string shown(const std::vector<std::string>& words) {
   return text;
 }
 
-struct Running {
-  std::vector<std::string> command;
-  std::size_t files = 0;  // generation
-};
-
-Running running_in(const Json& summary) {
-  Running now;
-  for (const Json& row : control::list_in(summary, "replicas")) {
-    const Json upgrade = object_in(row, "upgrade");
-    const Json list = Json::parse(text_in(upgrade, "command"), nullptr, false);
-    if (!now.command.empty() || !list.is_array()) continue;
-    now = {list.get<std::vector<std::string>>(), number_in(upgrade, "files")};
-  }
-  return now;
-}
-
 // What is in the newest state of the machine's files and not in the one that the servers read.
 std::string changed_text(const checkpoint::GroupFiles& before,
                          const checkpoint::GroupFiles& after) {
@@ -136,6 +120,17 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
 
 }  // namespace
 
+Running running_in(const Json& summary) {
+  Running now;
+  for (const Json& row : control::list_in(summary, "replicas")) {
+    const Json upgrade = object_in(row, "upgrade");
+    const Json list = Json::parse(text_in(upgrade, "command"), nullptr, false);
+    if (!now.command.empty() || !list.is_array()) continue;
+    now = {list.get<std::vector<std::string>>(), number_in(upgrade, "files")};
+  }
+  return now;
+}
+
 int end_servers(const Request& request, const std::string& group, const Json& what,
                 const char* without_checkpoint, std::uint64_t& entry) {
   Request now = request;
@@ -191,11 +186,10 @@ int upgrade_server(const Request& request) {
   }
   if (request.command.empty() && files == now.files) {
     say("refused: " + group +
-        ": its servers read this machine's programs and /etc as they are now, "
-        "and this build of Crane runs beside those of its replicas, so nothing has to end at once: "
-        "crane-ctl replica drain N, resume N, one after the other, the leader last; another "
-        "command "
-        "line stands behind --");
+        ": its servers read this machine's programs and /etc as they are now, and this build of "
+        "Crane runs beside those of its replicas, so nothing has to end at once: crane-ctl replica "
+        "drain N, resume N, one after the other, the leader last; another command line stands "
+        "behind --");
     return kRefused;
   }
   const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -115,7 +115,7 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
         fmt::format("{} files of this machine's programs are kept as they are now, in {:.1f} s; "
                     "that is done once after each change of them",
                     files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
-  } else if (!crane::checkpoint::is_current(files)) {
+  } else if (!files.newest && !crane::checkpoint::is_current(files)) {
     say("the group goes on with this machine's programs and /etc as they were (" + files.state +
         "); crane-ctl upgrade takes those of now");
   }
