@@ -66,6 +66,7 @@ struct ServerOptions {
   rlim_t descriptors = 0;     // the server's soft limit of them; 0: as the caller's
   int stdout_fd = -1;         // inherited by the server; -1: /dev/null
   int stderr_fd = -1;         // likewise
+  int held_fd = -1;           // open in the supervisor until it has cleaned up; the caller's still
   bool keep_upper = false;    // keep the overlay's upper directory when the server is gone
   bool leaves_upper = false;  // likewise, but the next server begins without it
   std::string upper;          // a directory that the overlay's begins as a copy of; "": empty

@@ -156,7 +156,8 @@ void ContainerSupervisor::detach_from_node() {
   signal(SIGPIPE, SIG_IGN);
   // Sockets of clients must not stay open in us when the node dies.
   std::vector<int> keep{channel_};
-  for (int fd : {server_.options_.stdout_fd, server_.options_.stderr_fd}) {
+  for (int fd :
+       {server_.options_.stdout_fd, server_.options_.stderr_fd, server_.options_.held_fd}) {
     if (fd > 2) keep.push_back(fd);
   }
   std::sort(keep.begin(), keep.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A directory for something that is tried, gone afterwards, also when this process is killed: a
-// child removes it when the last process that was started meanwhile has ended.
+// child removes it when neither this process nor another that holds alive_fd() is left.
 //
 // Threads: one; the constructor forks, so it must be the only one.
 
@@ -21,6 +21,8 @@ class Scratch {
 
   const std::string& path() const { return path_; }
   int error() const { return error_; }
+  // For a process that uses the directory and may outlive this one: it keeps this open.
+  int alive_fd() const { return alive_; }
 
  private:
   std::string path_;

@@ -17,11 +17,12 @@ namespace {
 using checkpoint::Container;
 using checkpoint::ServerOptions;
 
-ServerOptions options_of(const std::string& directory, const char* replica, int limit_ms) {
+ServerOptions options_of(const Scratch& scratch, const char* replica, int limit_ms) {
   ServerOptions options;
+  options.held_fd = scratch.alive_fd();
   options.name = "crane.doctor." + std::to_string(getpid()) + "." + replica;
   options.host_name = "craned";
-  options.directory = directory + "/" + replica;
+  options.directory = scratch.path() + "/" + replica;
   options.command = {"/bin/sleep", "600"};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   options.criu_limit_ms = limit_ms;
@@ -71,7 +72,7 @@ Trial try_container(const std::string& directory, int limit_ms) {
   }
   const std::string images = scratch.path() + "/images", upper = scratch.path() + "/upper";
   {
-    Container first(options_of(scratch.path(), "r0", limit_ms));
+    Container first(options_of(scratch, "r0", limit_ms));
     trial.container_problem = await_start(first, first.begin(), limit_ms);
     if (!trial.container_problem.empty() || !trial.criu_problem.empty()) return trial;
     const std::int64_t begin = monotonic_ns() / 1'000;
@@ -84,7 +85,7 @@ Trial try_container(const std::string& directory, int limit_ms) {
     if (!trial.criu_problem.empty()) return trial;
     trial.dump_us = monotonic_ns() / 1'000 - begin;
   }
-  Container second(options_of(scratch.path(), "r1", limit_ms));
+  Container second(options_of(scratch, "r1", limit_ms));
   const std::int64_t begin = monotonic_ns() / 1'000;
   const std::string problem = await_start(second, second.begin_restore(images, upper), limit_ms);
   if (problem.empty()) {
