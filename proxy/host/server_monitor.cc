@@ -13,12 +13,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "checkpoint/background.h"
 #include "checkpoint/criu.h"
+#include "dmt/base/process_stat.h"
 #include "dmt/processes.h"
 #include "dmt/restart.h"
 #include "dmt/segment.h"
@@ -342,6 +345,19 @@ std::map<std::uint32_t, pid_t> ServerMonitor::processes() const {
   std::map<std::uint32_t, pid_t> all;
   for (const auto& [host_pid, watch] : watches_) all.emplace(watch->pid, host_pid);
   return all;
+}
+
+bool ServerMonitor::waits_for_disk() const {
+  for (const auto& [host_pid, watch] : watches_) {
+    std::error_code gone;
+    const auto threads = fmt::format("/proc/{}/task", host_pid);
+    for (const auto& thread : std::filesystem::directory_iterator(threads, gone)) {
+      // As a process' its number works, too, and gives the state of this thread.
+      const auto stat = read_process_stat(std::atoi(thread.path().filename().c_str()));
+      if (stat && stat->state == 'D') return true;
+    }
+  }
+  return false;
 }
 
 void ServerMonitor::probe(std::uint32_t process) const noexcept {

@@ -106,6 +106,8 @@ class ServerMonitor final : private CheckIns::Owner {
   std::uint32_t ending() const noexcept;
   // The server's processes: pid inside the container, and on the host.
   std::map<std::uint32_t, pid_t> processes() const;
+  // Whether one of its threads waits for a disk (proc(5): state D).
+  bool waits_for_disk() const;
 
   // Interrupts the process of this record, for the stall rule (runtime/preload/trap/probe.cc).
   void probe(std::uint32_t process) const noexcept;

@@ -270,7 +270,10 @@ std::int64_t Node::watch_lead() {
       (void)send(*consensus_, to, replica::StandingMessage{});
     }
   }
-  if (!actions.successor) return actions.due_ns;
+  if (!actions.successor ||
+      (!no_server && server_->monitor().waits_for_disk() && lead_watch_.waits_for_disk(now_ns_))) {
+    return actions.due_ns;
+  }
   const Outcome asked = consensus_->transfer(*actions.successor);
   if (asked.ok()) {
     lead_watch_.handed_over(now_ns_);

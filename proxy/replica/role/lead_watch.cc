@@ -38,10 +38,11 @@ LeadWatch::Next LeadWatch::step(const Seen& seen, std::span<const ReplicaId> vot
   actions.asks = now_ns >= ask_ns_;
   if (actions.asks) ask_ns_ = now_ns + kAskNs;
   actions.due_ns = ask_ns_;
+  if (now_ns < disk_until_ns_) return actions;
   const std::optional<Ahead>* best = nullptr;
   for (const ReplicaId id : voters) {
     const auto& a = ahead_[value(id)];
-    if (!a || now_ns - a->since_ns < patience_ns(now_ns)) continue;
+    if (!a || now_ns - a->since_ns < patience_ns(*a, now_ns)) continue;
     if (best != nullptr && a->applied <= (*best)->applied) continue;
     CRANE_ASSERT(is_ahead(*a, seen));  // LAG-1
     best = &a;
@@ -53,7 +54,8 @@ LeadWatch::Next LeadWatch::step(const Seen& seen, std::span<const ReplicaId> vot
 void LeadWatch::heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept {
   if (value(from) >= ahead_.size()) return;
   auto& known = ahead_[value(from)];
-  const Ahead now{Index{answer.applied}, answer.waits != 0 ? answer.clock : 0, now_ns};
+  const Ahead now{Index{answer.applied}, answer.waits != 0 ? answer.clock : 0, now_ns,
+                  seen_.behind_ns};
   if (!seen_.leads || known || !is_ahead(now, seen_)) return;  // the oldest answer counts
   known = now;
 }

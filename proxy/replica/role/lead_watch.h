@@ -13,6 +13,11 @@
 // replicas that are equally short of processor time do not pass the lead around; but where its
 // server runs nothing at all, no longer than twice as long as the first time.
 //
+// A server that is merely slower is left to finish, since a hand-over cuts connections where a
+// replica has a host of its own: where the follower needed long for the entry itself, the leader's
+// is given as long again; one that waits for its disk, whose next slow write may be any replica's,
+// kSlowPatienceNs in all.
+//
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
 //                  what the own server has not run for the patience since then.
@@ -40,6 +45,7 @@ class LeadWatch {
   static constexpr std::int64_t kAskAfterNs = 50'000'000;
   static constexpr std::int64_t kAskNs = 25'000'000;  // between two questions
   static constexpr std::int64_t kPatienceNs = 100'000'000;
+  static constexpr std::int64_t kSlowPatienceNs = 1'000'000'000;
   static constexpr unsigned kPatiencePowerMax = 6, kStoppedPowerMax = 1;
   // After so long without handing over, the next time is the first again.
   static constexpr std::int64_t kForgiveNs = 60'000'000'000;
@@ -65,6 +71,12 @@ class LeadWatch {
   // `voters`: may_take_lead(); not needed before an entry is kAskAfterNs old.
   Next step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
+  // Whether the hand-over that step() chose is put off, as the own server waits for its disk.
+  bool waits_for_disk(std::int64_t now_ns) noexcept {
+    if (seen_.behind_ns >= kSlowPatienceNs) return false;
+    disk_until_ns_ = now_ns + kAskNs;
+    return true;
+  }
   // The group hands the lead over, as step() said.
   void handed_over(std::int64_t now_ns) noexcept;
 
@@ -74,12 +86,14 @@ class LeadWatch {
     Index applied{};
     std::uint64_t clock = 0;  // that it waits at; 0: it does not
     std::int64_t since_ns = 0;
+    std::int64_t took_ns = 0;  // at most, for what it had run
   };
   bool is_ahead(const Ahead& a, const Seen& seen) const noexcept;
-  std::int64_t patience_ns(std::int64_t now_ns) const noexcept {
+  std::int64_t patience_ns(const Ahead& a, std::int64_t now_ns) const noexcept {
     const std::int64_t stood_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
     const bool stopped = stood_ns >= kPatienceNs << kStoppedPowerMax;
-    return kPatienceNs << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
+    const std::int64_t first_ns = std::clamp(a.took_ns, kPatienceNs, kSlowPatienceNs);
+    return first_ns << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
   }
 
   Mutant mutant_;
@@ -87,6 +101,7 @@ class LeadWatch {
   Seen seen_;                  // as of the last step
   std::int64_t moved_ns_ = 0;  // when the own server had last run an entry
   std::int64_t ask_ns_ = 0;
+  std::int64_t disk_until_ns_ = 0;   // no hand-over before: the server was seen to wait for it
   std::int64_t handed_over_ns_ = 0;  // 0: never
   unsigned power_ = 0;
 };

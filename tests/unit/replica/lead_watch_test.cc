@@ -5,6 +5,7 @@
 //         that may not run ahead; replicas that are short of processor time by turns.
 #include "proxy/replica/role/lead_watch.h"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -142,6 +143,37 @@ TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG
   CHECK(successor == ReplicaId{2});
 }
 
+TEST_CASE("lead: a server is given as long again as the follower needed", "[LAG-1]") {
+  LeadWatch watch;
+  const int took = GENERATE(60, 300, 900, 5000);
+  std::optional<int> gone;
+  for (int ms = 0; ms < 10000 && !gone; ++ms) {
+    const std::int64_t now = kNow + ms * kMs;
+    const auto actions = watch.step(seen(10, ms), kOthers, now);
+    if (actions.asks) watch.heard(ReplicaId{2}, answer(ms < took ? 10 : 11), now);
+    if (actions.successor) gone = ms;
+  }
+  REQUIRE(gone);
+  CHECK(*gone >= took + std::min(std::max(took, 100), 1000));
+  CHECK(*gone <= took + std::min(std::max(took, 100), 1000) + 60);
+}
+
+TEST_CASE("lead: a server that waits for its disk keeps it for a second", "[LAG-1]") {
+  LeadWatch watch;
+  const bool ends = GENERATE(true, false);
+  std::optional<int> gone;
+  for (int ms = 60; ms < 2000 && !gone; ++ms) {
+    const std::int64_t now = kNow + ms * kMs;
+    const auto actions = watch.step(seen(10, ms), kOthers, now);
+    if (actions.asks) watch.heard(ReplicaId{2}, answer(11), now);
+    const bool waits = !ends || ms < 400;
+    if (actions.successor && !(waits && watch.waits_for_disk(now))) gone = ms;
+  }
+  REQUIRE(gone);
+  CHECK(*gone >= (ends ? 400 : 1000));
+  CHECK(*gone <= (ends ? 425 : 1025));
+}
+
 TEST_CASE("lead: only a voter that gets the log could take it", "[LAG-2]") {
   consensus::MemberStatus m{};
   m.id = ReplicaId{2};
@@ -163,5 +195,5 @@ TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {
   CHECK_FALSE(watch.step(seen(10, 400), left, kNow + 340 * kMs).successor);
   CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it is back
   watch.heard(ReplicaId{2}, answer(11), kNow + 341 * kMs);
-  CHECK(watch.step(seen(10, 501), kOthers, kNow + 441 * kMs).successor);
+  CHECK(watch.step(seen(10, 802), kOthers, kNow + 742 * kMs).successor);
 }
