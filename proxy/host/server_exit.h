@@ -39,6 +39,10 @@ class ServerExit {
   bool failed() const noexcept { return status_ != 0; }
   // It has left its work to processes in the background, as a daemon does that starts.
   bool in_background() const noexcept { return status_ == 0 && others_ != 0; }
+  // As crane-run has it in its messages.
+  const char* reason() const noexcept {
+    return by_signal() ? "signal" : in_background() ? "background" : "exited";
+  }
   // As a shell shows it; 0 before it is reported.
   int code() const noexcept {
     if (!reported_) return 0;

@@ -135,6 +135,12 @@ Outcome ServerMonitor::prepare() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
+  // Beside it, for people: the server writes it where it has its segment.
+  const std::string link = config_.replica_dir() + "/" + setup::kRuntimeLog;
+  (void)::unlink(link.c_str());
+  if (::symlink((segment_.directory() + "/runtime.log").c_str(), link.c_str()) != 0) {
+    spdlog::warn("{}: {}", link, std::strerror(errno));
+  }
   if (config_.container) {
     server_ = std::make_unique<checkpoint::Container>(options());
   } else {
@@ -452,18 +458,20 @@ std::string ServerMonitor::why_no_checkin(int status) const {
                      wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
 }
 
-std::string ServerMonitor::refused_exec() const {
+std::string ServerMonitor::last_refusal() const {
   std::ifstream in(segment_.directory() + "/runtime.log");
-  std::string refused;
+  std::string found;
   for (std::string line; std::getline(in, line);) {
-    const auto at = line.find("exec of ");
-    if (at != std::string::npos && line.find(" is refused: ", at) != std::string::npos) {
-      refused = line.substr(at);
+    const auto exec = line.find("exec of ");
+    const auto at = line.find("fault inside libcrane.so");
+    if (at != std::string::npos) found = line.substr(at);
+    if (exec != std::string::npos && line.find(" is refused: ", exec) != std::string::npos) {
+      found = line.substr(exec);
     }
   }
-  if (refused.empty()) return refused;
-  std::ofstream(config_.replica_dir() + "/server.log", std::ios::app) << refused << '\n';
-  return refused;
+  if (found.empty()) return found;
+  std::ofstream(config_.replica_dir() + "/server.log", std::ios::app) << found << '\n';
+  return found;
 }
 
 std::string ServerMonitor::log_tail() const {

@@ -98,9 +98,9 @@ class ServerMonitor final : private CheckIns::Owner {
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
-  // The last program that libcrane.so did not let the server execute, and why; "": there was none.
-  // It is said in server.log, too.
-  std::string refused_exec() const;
+  // The last program that libcrane.so did not let the server execute, and why, or the last fault in
+  // libcrane.so itself; "": there was none.  It is put into server.log, too.
+  std::string last_refusal() const;
   // The pid, inside the container, of a process that has ended for the schedule and not yet for the
   // kernel, whose threads may be anywhere (dmt/quiescence.h); 0: there is none.
   std::uint32_t ending() const noexcept;

@@ -22,6 +22,10 @@ namespace crane::node {
 namespace {
 
 // What is unknown, or not there, is null: a number in its place would be taken for one.
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
 nlohmann::json number_or_null(bool is_known, std::int64_t number) {
   return is_known ? nlohmann::json(number) : nlohmann::json();
 }
@@ -321,6 +325,8 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"replicas", s.replicas},
       {"fabric", s.fabric},
       {"server_exit", number_or_null(s.server_exit >= 0, s.server_exit)},
+      {"server_end", text_or_null(s.server_end)},
+      {"server_refused", text_or_null(s.server_refused)},
       {"durability", s.durability},
       {"peers_connected", s.connected},
       {"peers", peers},
@@ -351,7 +357,7 @@ nlohmann::json to_json(const NodeStatus& s) {
         {"alarm", s.alarm}}},
       {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
       {"no_room", s.log.no_room.empty() ? nlohmann::json() : nlohmann::json(s.log.no_room)},
-      {"not_serving", s.not_serving.empty() ? nlohmann::json() : nlohmann::json(s.not_serving)},
+      {"not_serving", text_or_null(s.not_serving)},
       {"outputs_bytes", s.outputs_bytes},
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},

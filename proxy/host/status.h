@@ -61,6 +61,8 @@ struct NodeStatus {
   // The server's ports and those of this host, when the node runs by itself.
   std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;
   int server_exit = -1;             // its status once the log says that it ended
+  std::string server_end = {};      // then: how, as ServerExit::reason()
+  std::string server_refused = {};  // then: what libcrane.so refused it last, or ""
   std::uint64_t clock = 0;          // turns taken
   std::uint64_t schedule_hash = 0;  // at `clock`, when settled
   bool settled = false;             // no thread had the turn while clock and hash were read

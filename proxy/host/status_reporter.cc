@@ -142,7 +142,11 @@ NodeStatus StatusReporter::status() {
   s.pid = ::getpid();
   s.server_pid = server.pid();
   s.library = server.segment().library_digest();
-  s.server_exit = server.exit().reported() ? server.exit().code() : -1;
+  if (server.exit().reported()) {
+    s.server_exit = server.exit().code();
+    s.server_end = server.exit().reason();
+    s.server_refused = server.exit().refused();
+  }
   s.applied = value(server.applied());
   describe_schedule(server.layout(), s);
   s.soft_barriers = soft_barriers_of(from_.config, server.layout());

@@ -169,10 +169,7 @@ void Supervisor::server(pid_t pid) {
 }
 
 void Supervisor::exit(const ServerExit& exit) {
-  const char* const reason = exit.by_signal()       ? "signal"
-                             : exit.in_background() ? "background"
-                                                    : "exited";
-  nlohmann::json message{{"t", "exit"}, {"status", exit.code()}, {"reason", reason}};
+  nlohmann::json message{{"t", "exit"}, {"status", exit.code()}, {"reason", exit.reason()}};
   if (!exit.refused().empty()) message["refused"] = exit.refused();
   send(message);
 }

@@ -173,7 +173,7 @@ void Node::server_ended(int status) {
                     : fmt::format("the server ended with status {} outside the schedule",
                                   WEXITSTATUS(status)));
   }
-  exit.report(exit.failed() ? server_->monitor().refused_exec() : "");
+  exit.report(exit.failed() ? server_->monitor().last_refusal() : "");
   if (exit.in_background()) {
     spdlog::error("the server went to the background: run it in the foreground");
   } else {

@@ -199,6 +199,8 @@ constexpr F kNode[] = {
     {"pid", Holds::kNumber, kAlways, "of the node"},
     {"server_pid", Holds::kNumber, kOrNull, "of the server's first process; null: it does not run"},
     {"server_exit", Holds::kNumber, kOrNull, "its exit status, by the log; null: it did not end"},
+    {"server_end", Holds::kText, kOrNull, "then: exited, signal or background (others went on)"},
+    {"server_refused", Holds::kText, kOrNull, "then: what libcrane.so refused it last, and why"},
     {"role", Holds::kText, kAlways, "leader, follower, candidate, ..; analysis"},
     {"view", Holds::kNumber, kAlways, "this replica's; each leader has one of its own"},
     {"leader", Holds::kNumber, kOrNull, "the leader of that view; null: none is known"},

@@ -429,6 +429,24 @@ Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
 
 namespace {
 
+// What libcrane.so wrote in a replica lies in the shared memory that goes: a copy takes the place
+// of the link to it.
+void keep_runtime_log(const std::string& replica) {
+  std::error_code failed;
+  const fs::path link = replica + "/" + kRuntimeLog;
+  if (!fs::is_symlink(link, failed)) return;
+  const fs::path log = fs::read_symlink(link, failed);
+  fs::remove(link, failed);
+  fs::copy_file(log, link, failed);  // there is none where it wrote nothing
+}
+
+void keep_runtime_logs(const std::string& group) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(group, ignored)) {
+    if (is_replica(entry.path().filename())) keep_runtime_log(entry.path());
+  }
+}
+
 // Of a replica, or of a group: its files stay, its checkpoints and the schedules around a
 // divergence; what its server had and its sockets go.
 void leave_logs(const std::string& directory) {
@@ -452,6 +470,7 @@ void GroupDirectories::remove_host(Goes goes) {
   const std::string number = std::to_string(host_replica_);
   const std::string own = dir_own_ + "/r" + number;
   if (goes != Goes::kNothing && !is_held(own)) {
+    keep_runtime_log(own);
     for (const char* part : {"/r", "/consensus-"})
       fs::remove_all(shm_own_ + part + number, ignored);
     if (goes != Goes::kMemory) fs::remove_all(dir_own_ + "/member-" + number, ignored);
@@ -478,6 +497,7 @@ void GroupDirectories::remove_host(Goes goes) {
 
 void GroupDirectories::remove() {
   std::error_code ignored;
+  if (!dir_.empty() && !keep_all_) keep_runtime_logs(dir_);
   if (!shm_dir_.empty() && !keep_all_) fs::remove_all(shm_dir_, ignored);
   // Not its parent: /run/crane is a mount point in the namespaces of other groups' servers, and
   // rmdir(2) would take their mounts away.

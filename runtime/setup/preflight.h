@@ -32,6 +32,9 @@ inline constexpr char kDrainedMark[] = "drained";
 // In a group's directory: which state of the machine's files it reads (checkpoint/machine_files.h).
 inline constexpr char kFilesRecord[] = "files";
 
+// In a replica's directory: what libcrane.so wrote; a link into the shared memory while it runs.
+inline constexpr char kRuntimeLog[] = "runtime.log";
+
 // Root privilege and LXC when containers are wanted; published ports that are named.
 Outcome check_machine(bool container, const Ports& publish);
 // Each of these by itself.  Statuses: kNoRoot; kNoLxc; kPortTaken.

@@ -74,6 +74,31 @@ std::string how_ended(int wait) {
   return "ended with status " + std::to_string(WEXITSTATUS(wait));
 }
 
+ExitReason exit_reason_of(const std::string& name) {
+  return name == "signal"       ? ExitReason::kSignal
+         : name == "background" ? ExitReason::kBackground
+                                : ExitReason::kExited;
+}
+
+std::string server_end_text(ExitReason reason, int status) {
+  const std::string number = std::to_string(status);
+  if (reason == ExitReason::kSignal) {
+    return "the server crashed by itself, at one place on all replicas: " +
+           how_ended(status - 128) + " (status " + number + ")";
+  }
+  if (reason == ExitReason::kBackground) {
+    return "the server went to the background, where nothing serves its clients: run it in the "
+           "foreground, as under a service manager (without -d or --daemon, with -D, -F or "
+           "\"daemon off;\")";
+  }
+  return "the server ended with status " + number;
+}
+
+int server_end_status(ExitReason reason, int status) {
+  return reason == ExitReason::kBackground ? static_cast<int>(setup::Status::kInBackground)
+                                           : status;
+}
+
 std::string when_text(std::int64_t in_ms) {
   if (in_ms < 500) return "at once";
   return "in " + std::to_string((in_ms + 999) / 1000) + " s";

@@ -30,6 +30,17 @@ struct End {
 // 0 and codes without a row: killed, or ended in a way that says nothing of the next time.
 End end_of(int code);
 
+// How a server ended by itself, as the replicas agree; `status` as a shell shows it.
+enum class ExitReason : std::uint8_t {
+  kExited,
+  kSignal,
+  kBackground  // it left its work to processes in the background, which end with it
+};
+ExitReason exit_reason_of(const std::string& name);  // "exited", "signal", "background"
+std::string server_end_text(ExitReason reason, int status);
+// The status that crane-run ends with.
+int server_end_status(ExitReason reason, int status);
+
 // In the place of what wait(2) gives, of a process that is no child of ours.
 inline constexpr int kUnseenEnd = -1;
 // "killed by SIGKILL" or "ended with status ...", of what wait(2) gives.

@@ -24,6 +24,7 @@
 
 #include "dmt/base/result.h"
 #include "runtime/setup/messages.h"
+#include "runtime/supervise/ends.h"
 
 namespace crane::supervise {
 
@@ -79,11 +80,6 @@ struct Role {
   int replica = 0;
   bool leads = false;
   std::uint64_t view = 0;
-};
-enum class ExitReason : std::uint8_t {
-  kExited,
-  kSignal,
-  kBackground  // it left its work to processes in the background, which end with it
 };
 struct ServerExit {
   int replica = 0;

@@ -247,18 +247,12 @@ void Supervisor::judge_exits(const Replica& last) {
   }
   // An operator who asked for that end reads no log.
   const bool told = as_told || stopping();
-  const bool background = last.exit_reason == ExitReason::kBackground && !told;
-  const bool failed = (status != 0 || background) && !told;
+  const ExitReason reason = told ? ExitReason::kExited : last.exit_reason;
+  if (!told) status_ = server_end_status(reason, status);
+  const bool failed = !told && status_ != 0;
   if (failed) act(KeepLogs{});
-  if (background) status_ = static_cast<int>(setup::Status::kInBackground);
   if (failed && !last.refused.empty()) say(last.refused, Level::kError);
-  const bool crashed = last.exit_reason == ExitReason::kSignal && failed;
-  say((crashed ? "the server crashed by itself, at one place on all replicas: " +
-                     how_ended(status - 128) + " (status " + number + ")"
-       : background ? "the server went to the background, where nothing serves its clients: run it "
-                      "in the foreground, as under a service manager (without -d or --daemon, with "
-                      "-D, -F or \"daemon off;\")"
-                    : "the server ended with status " + number) +
+  say(server_end_text(reason, status) +
           (failed ? "; its log: " + home_of(last) + "/server.log, the node's beside it"
                   : std::string()),
       failed ? Level::kError : Level::kInfo);

@@ -33,6 +33,14 @@ __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenari
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180   # the first on a machine keeps the state of its files
 STOP_SECONDS = 30
+# As a daemon does that starts.
+BACKGROUND = """
+import os, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+time.sleep(600)
+"""
 
 
 def need(*programs):

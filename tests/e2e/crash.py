@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A server that crashes by an input, on all replicas: crane-run says that it was the server's
-doing, names its log, and ends with the server's own status."""
+doing, names its log, and ends with the server's own status; of a fault below a call that
+libcrane.so answers it names the place in libcrane.so, and runtime.log stays beside the log."""
+import pathlib
+import re
 import signal
 import socket
 import sys
@@ -13,8 +16,11 @@ import ctypes, socket, sys
 s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
 while True:
     c, _ = s.accept()
-    if c.recv(100) == b"crash":
+    word = c.recv(100)
+    if word == b"crash":
         ctypes.string_at(0)
+    if word == b"call":
+        ctypes.CDLL(None).pthread_mutex_lock(8)
     c.sendall(b"fine")
     c.close()
 """
@@ -30,22 +36,37 @@ def say(port, word):
             return b""
 
 
-def body(scenario):
+def crash_by(scenario, word, what):
+    """What crane-run says of a server that crashes at this word of a client's."""
     port = h.free_port()
     group = h.Group(scenario, [sys.executable, "-c", CRASHES, str(port)], port=port)
     group.start()
     try:
-        scenario.check(say(port, b"hello") == b"fine", "it serves")
-        scenario.check(say(port, b"crash") == b"", "its client sees the connection's end")
+        scenario.check(say(port, b"hello") == b"fine", f"{what}: it serves")
+        scenario.check(say(port, word) == b"", f"{what}: its client sees the connection's end")
         status = group.process.wait(60)
         said = h.tail(group.log)
-        scenario.check(status == STATUS, f"crane-run ends with the server's status, {STATUS}",
+        scenario.check(status == STATUS, f"{what}: crane-run ends with the server's {STATUS}",
                        str(status))
         scenario.check("the server crashed by itself, at one place on all replicas" in said
                        and "SIGSEGV" in said and "server.log" in said,
-                       "it says what happened, and names the log", said)
+                       f"{what}: it says what happened, and names the log", said)
+        return said
     finally:
         group.kill_all()
+
+
+def body(scenario):
+    said = crash_by(scenario, b"crash", "in its own code")
+    scenario.check("inside libcrane.so" not in said, "no word of libcrane.so", said)
+    said = crash_by(scenario, b"call", "below a call")
+    place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", said)
+    scenario.check(place is not None, "its place in libcrane.so is named", said)
+    home = pathlib.Path(re.search(r"its log: (\S+)/server\.log", said)[1])
+    runtime = home / "runtime.log"
+    scenario.check(runtime.is_file() and not runtime.is_symlink()
+                   and "fault inside libcrane.so" in runtime.read_text(),
+                   "runtime.log stays beside server.log", str(list(home.iterdir())))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import _harness as h
 from _builds import with_other_versions
@@ -268,6 +269,8 @@ def wrong_uses(scenario, network):
         hosts=listed[:2] + [f"gone={network.addresses[2]}"])
     use("no such server", 102, [
         f"{n}: cannot run the program: no-such-server" for n in names], server=["no-such-server"])
+    use("a server that goes to the background", 125, ["run it in the foreground"],
+        server=[sys.executable, "-c", h.BACKGROUND])
     secret = scenario.work / "open-secret"
     secret.write_text("0" * 64)
     secret.chmod(0o644)

@@ -14,16 +14,6 @@ import _harness as h
 
 TIMEOUT = 60
 
-# As a daemon does that starts.
-BACKGROUND = """
-import os, time
-if os.fork():
-    os._exit(0)
-os.setsid()
-time.sleep(600)
-"""
-
-
 EMPTY = "int main(void) { return 0; }\n"
 # As Go builds without cgo: the loader runs it, and no library is loaded with it.
 NO_LIBC = """
@@ -190,7 +180,7 @@ def body(scenario):
     if bare:
         uses.run("a program without libc", 104, "without libc", [str(bare)])
     uses.run("a server that goes to the background", 125, "run it in the foreground",
-             [sys.executable, "-c", BACKGROUND])
+             [sys.executable, "-c", h.BACKGROUND])
     for count in ("2", "0", "-1"):
         uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
     uses.run("a port that is none", 100, "8080:80", options=["--publish", "nonsense"])

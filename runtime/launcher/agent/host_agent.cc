@@ -322,6 +322,8 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   wire_.send({{"t", "ended"},
               {"wait", status},
               {"server_exit", server_exit},
+              {"server_end", control::text_in(state, "server_end")},
+              {"refused", control::text_in(state, "server_refused")},
               {"said", said_},
               {"log", well ? "" : home + "/node.log"}});
   done_ = true;

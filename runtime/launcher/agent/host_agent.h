@@ -12,7 +12,8 @@
 //                 {"t":"line","text":"..."}                   the node said
 //                 {"t":"drained","why":""}   an operator ended it (why: it did not recover)
 //                 {"t":"resumed"}            and brings it back
-//                 {"t":"ended","wait":n,"server_exit":n,"said":"...","log":"..."}
+//                 {"t":"ended","wait":n,"server_exit":n,"server_end":"exited","refused":"...",
+//                     "said":"...","log":"..."}
 //                 {"t":"stopped","groups":n}
 //   run -> agent  {"t":"group","file":TOML,"secret":"...","replica":n}  once `hello` was right
 //                 {"t":"start"}  when all hosts are ready

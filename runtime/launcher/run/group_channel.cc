@@ -110,12 +110,8 @@ void Group::on_message(Replica& replica, const std::string& json) {
     unsaved_.begin(home_of(number) + "/upper");
     write_state();
   } else if (message.is("exit")) {
-    using supervise::ExitReason;
-    const std::string reason = message.text("reason");
     step(supervise::ServerExit{number, message.number<int>("status"),
-                               reason == "signal"       ? ExitReason::kSignal
-                               : reason == "background" ? ExitReason::kBackground
-                                                        : ExitReason::kExited,
+                               supervise::exit_reason_of(message.text("reason")),
                                message.text("refused")});
   } else if (message.is("members")) {
     step(members_of(number, message));

@@ -454,6 +454,8 @@ void Hosts::on_ended(Host& host, const Json& message) {
   const int wait = message.at("wait");
   host.state = State::kEnded;
   host.server_exit = message.at("server_exit");
+  host.exit_reason = supervise::exit_reason_of(message.at("server_end"));
+  host.refused = message.at("refused");
   host.log = message.at("log");
   host.server = host.drained = false;
   const std::string said = message.at("said");
@@ -475,17 +477,21 @@ void Hosts::on_ended(Host& host, const Json& message) {
 // The server of one replica ended by itself: so do the others, at the same point of its history.
 void Hosts::on_server_end() {
   if (phase_ != Phase::kEnding) enter(Phase::kEnding);
+  const Host* last = nullptr;
   for (const Host& host : hosts_) {
-    if (host.server_exit >= 0) status_ = host.server_exit;
+    if (host.server_exit >= 0) last = &host;
   }
   if (maybe_running() > count(State::kLost)) return;
   for (const Host& host : hosts_) {
-    if (host.server_exit >= 0 && host.server_exit != status_) {
+    if (host.server_exit >= 0 && host.server_exit != last->server_exit) {
       say("the servers ended differently: on " + host.name + " with " +
           std::to_string(host.server_exit));
     }
   }
-  say("the server ended with status " + std::to_string(status_));
+  status_ = supervise::server_end_status(last->exit_reason, last->server_exit);
+  if (!last->refused.empty()) say(last->refused);
+  say(supervise::server_end_text(last->exit_reason, last->server_exit) +
+      (last->log.empty() ? "" : "; its log: " + last->log + " on " + last->name));
   stop(nullptr);
 }
 

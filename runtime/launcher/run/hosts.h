@@ -13,6 +13,7 @@
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/supervise/ends.h"
 
 namespace crane::launcher {
 
@@ -48,6 +49,8 @@ class Hosts {
     bool drained = false;                    // its agent waits, without a node
     std::vector<std::pair<int, int>> ports;  // the server's, the host's
     int server_exit = -1;
+    supervise::ExitReason exit_reason{};
+    std::string refused;  // by libcrane.so, what the server asked for
   };
 
   Outcome open();

@@ -6,6 +6,7 @@
 //  * The kernel has no handler of the application; only synchronous faults come from it.
 #include <ucontext.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "dmt/base/log.h"
@@ -23,6 +24,12 @@
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tsc_site.h"
 #include "runtime/preload/trap/vdso.h"
+
+// Of the linker: where libcrane.so begins in memory, and where its code ends.
+extern "C" {
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+}
 
 namespace crane {
 namespace {
@@ -200,6 +207,35 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   if (!was_inside) InsideCrane::set_outside();
 }
 
+// Where in libcrane.so this is; 0: it is elsewhere.
+std::uint64_t place_in_library(std::uint64_t address) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  const auto end = reinterpret_cast<std::uintptr_t>(etext);
+  return address >= begin && address < end ? address - begin : 0;
+}
+
+// A call of the program has faulted on our way: by a pointer of its own, as it would in libc, or
+// by an error of ours.  Both are the program's fault on all replicas; its place says which it was.
+void name_fault_inside(int signo, const siginfo_t* info, const void* context) noexcept {
+  constexpr int kFrames = 4;
+  constexpr unsigned kNamed = 8;  // some programs handle their faults, and have many
+  static constinit std::atomic<unsigned> named{0};
+  if (named.fetch_add(1, std::memory_order_relaxed) >= kNamed) return;
+  const greg_t* registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  Message said;
+  said << "fault inside libcrane.so: signal " << signo << " for address ";
+  said.hex(reinterpret_cast<std::uintptr_t>(info->si_addr)) << ", at";
+  std::uint64_t frame[2] = {static_cast<std::uint64_t>(registers[REG_RBP]),
+                            static_cast<std::uint64_t>(registers[REG_RIP])};
+  for (int i = 0; i < kFrames; ++i) {
+    if (const std::uint64_t place = place_in_library(frame[1]); place != 0)
+      (said << " +").hex(place);
+    const void* next = as_pointer(frame[0]);
+    if (!is_readable(next, sizeof frame)) break;
+    std::memcpy(frame, next, sizeof frame);
+  }
+}
+
 // A fault is an action of the program (D18): the application's handler, or the process' end as an
 // operation of the schedule, also when the fault happened while holding the turn.
 void take_fault(int signo, siginfo_t* info, void* context) noexcept {
@@ -209,6 +245,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_by_signal(signo);
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
+  if (was_inside && info->si_code > 0) name_fault_inside(signo, info, context);
   tsc::show_program(context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
   const bool blocked = (world->slots[self.slot].blocked_signals & bit_of(signo)) != 0;

@@ -30,8 +30,9 @@ TEST_CASE("status: what is unknown is null, never -1 or 0", "[node]") {
   const nlohmann::json said = to_json(s);
   CHECK(control::differs(said, node_table()).empty());
   CHECK(said["version"] == control::kVersion);
-  for (const char* key : {"server_pid", "server_exit", "leader", "last_election", "detection",
-                          "numa_node", "durable", "no_quorum", "not_serving"}) {
+  for (const char* key :
+       {"server_pid", "server_exit", "leader", "last_election", "detection", "numa_node", "durable",
+        "no_quorum", "not_serving", "server_end", "server_refused"}) {
     INFO(key);
     CHECK(said.at(key).is_null());
   }
@@ -42,6 +43,8 @@ TEST_CASE("status: what is known has its number, and is in the table", "[node]")
   s.role = "leader";
   s.server_pid = 4711;
   s.server_exit = 0;
+  s.server_end = "background";
+  s.server_refused = "exec of /x is refused: it is static";
   s.now_ns = 5'000'000'000;
   s.log.election.at_ns = 1'000'000'000;
   s.log.detection.period_ns = 300'000;
@@ -55,6 +58,8 @@ TEST_CASE("status: what is known has its number, and is in the table", "[node]")
   CHECK(control::differs(said, node_table()).empty());
   CHECK(said["server_pid"] == 4711);
   CHECK(said["server_exit"] == 0);
+  CHECK(said["server_end"] == "background");
+  CHECK(said["server_refused"] == s.server_refused);
   CHECK(said["leader"] == 0);
   CHECK(said["last_election"]["age_ms"] == 4000);
   CHECK(said["detection"]["period_us"] == 300);
