@@ -21,6 +21,7 @@
 
 #include "checkpoint/protobuf.h"
 #include "dmt/base/descriptor_limit.h"
+#include "dmt/base/shell_word.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -63,12 +64,6 @@ constexpr std::string_view kHarmless[] = {"Can't setup RLIMIT_NOFILE for self"};
 bool executable(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 // "(00.085902)      1: Error (criu/files.c:1221): Unable to open" -> "Unable to open"
@@ -160,7 +155,7 @@ Result<std::string> find_criu() {
 }
 
 Result<std::string> criu_version(const std::string& program) {
-  std::FILE* output = popen((quoted(program) + " --version 2>/dev/null").c_str(), "re");
+  std::FILE* output = popen((shell_word(program) + " --version 2>/dev/null").c_str(), "re");
   if (output == nullptr) return system_error("run criu --version");
   char line[128], version[64] = "";
   while (std::fgets(line, sizeof line, output) != nullptr) {

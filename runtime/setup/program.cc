@@ -19,8 +19,7 @@
 namespace crane::setup {
 namespace {
 
-constexpr int kInterpretersMax =
-    4;  // a script's interpreter may be a script; Linux has a limit too
+constexpr int kInterpretersMax = 4;  // of scripts that are each other's; Linux has a limit too
 
 Outcome unsuitable(const std::string& path, const std::string& cause, const std::string& todo) {
   return failure(Status::kUnsuitable, "cannot replicate the program", path, cause, todo);
@@ -170,6 +169,17 @@ Outcome find_program(const std::string& name, std::string& path) {
 }
 
 Outcome check_program(const std::string& path) { return check_one(path, 0); }
+
+std::vector<std::string> program_chain(const std::string& path) {
+  std::vector<std::string> chain{path};
+  while (chain.size() <= kInterpretersMax) {
+    char start[256] = {};
+    std::ifstream(chain.back(), std::ios::binary).read(start, sizeof start - 1);
+    if (start[0] != '#' || start[1] != '!') break;
+    chain.push_back(interpreter_of(start));
+  }
+  return chain;
+}
 
 std::uint64_t file_digest(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/setup/messages.h"
 
@@ -17,6 +18,9 @@ Outcome find_program(const std::string& name, std::string& path);
 // Whether the dynamic loader would preload a library into the program at `path`. A script stands
 // for its interpreter.
 Outcome check_program(const std::string& path);
+
+// A script and its interpreters, the one that the kernel loads last; a program: itself.
+std::vector<std::string> program_chain(const std::string& path);
 
 // CRC64 of its bytes; of none when it cannot be read.
 std::uint64_t file_digest(const std::string& path);

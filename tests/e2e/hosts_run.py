@@ -248,12 +248,12 @@ def wrong_uses(scenario, network):
     good = Remote(scenario, network, program(h.free_port()))
     listed = list(good.hosts)
 
-    def use(what, status, words, *more, hosts=None, server=None):
+    def use(what, status, words, *more, hosts=None, server=None, logs=()):
         good.hosts = hosts or listed
         got, text = good.run(*more, program=server, timeout=120)
         scenario.check(got == status and all(w in text for w in words) and "; " in text,
                        f"{what}: status {status}", f"{got}: {text}")
-        gone(scenario, good, f"{what}: nothing is left")
+        gone(scenario, good, f"{what}: nothing is left" + (" but logs" if logs else ""), logs)
 
     use("two hosts", 101, ["odd"], hosts=listed[:2])
     use("one host", 101, ["odd"], hosts=listed[:1])
@@ -269,8 +269,6 @@ def wrong_uses(scenario, network):
         hosts=listed[:2] + [f"gone={network.addresses[2]}"])
     use("no such server", 102, [
         f"{n}: cannot run the program: no-such-server" for n in names], server=["no-such-server"])
-    use("a server that goes to the background", 125, ["run it in the foreground"],
-        server=[sys.executable, "-c", h.BACKGROUND])
     secret = scenario.work / "open-secret"
     secret.write_text("0" * 64)
     secret.chmod(0o644)
@@ -292,6 +290,15 @@ def wrong_uses(scenario, network):
     with first_on(scenario, names[2],
                   f"mount --bind {other}/redis-server {os.path.realpath(server)}"):
         use("another build of the server", 121, [f"the server differs: {names[2]}", names[0]])
+    libc = os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6")
+    shutil.copy2(libc, other / "libc")
+    with open(other / "libc", "ab") as copy:
+        copy.write(b"another build")
+    with first_on(scenario, names[1], f"mount --bind {other}/libc {libc}"):
+        use("another build of a library", 121, [
+            f"the server differs: {names[1]}", "libc.so.6 is another build than on", names[0]])
+    use("a server that goes to the background", 125, ["run it in the foreground"],
+        server=[sys.executable, "-c", h.BACKGROUND], logs=[0, 1, 2])
 
 
 def body(scenario):

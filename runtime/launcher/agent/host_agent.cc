@@ -32,6 +32,7 @@
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
+#include "runtime/setup/program_files.h"
 #include "runtime/setup/secret.h"
 #include "runtime/setup/version.h"
 #include "runtime/supervise/supervisor.h"
@@ -244,10 +245,11 @@ void HostAgent::on_command(const Json& command) {
   const std::string type = command.value("t", "");
   if (type == "group" && replica_ < 0) {
     if (auto p = prepare(command); !p) return fail(p.error());
-    char digest[20];
-    std::snprintf(digest, sizeof digest, "%016llx",
-                  static_cast<unsigned long long>(setup::file_digest(program_)));
-    wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
+    Json files = Json::array();
+    for (const auto& file : setup::program_files(program_)) {
+      files.push_back({{"path", file.path}, {"digest", file.digest}});
+    }
+    wire_.send({{"t", "ready"}, {"program", program_}, {"files", std::move(files)}});
   } else if (type == "start" && replica_ >= 0 && !started_) {
     started_ = true;
     step(supervise::Start{});
@@ -311,8 +313,11 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   const Json state = Json::parse(in, nullptr, false);
   const std::uint64_t told = control::number_in(state, "server_exit", control::kAny);
   const int server_exit = told <= UINT8_MAX ? static_cast<int>(told) : -1;
+  const std::string server_end = control::text_in(state, "server_end");
+  const bool failed = supervise::server_end_status(supervise::exit_reason_of(server_end),
+                                                   std::max(server_exit, 0)) != 0;
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
-                    WEXITSTATUS(status) < 128;
+                    WEXITSTATUS(status) < 128 && !failed;
   std::error_code ignored;
   fs::remove(drained_mark(), ignored);  // nothing here to bring back
   using Goes = setup::GroupDirectories::Goes;
@@ -322,7 +327,7 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   wire_.send({{"t", "ended"},
               {"wait", status},
               {"server_exit", server_exit},
-              {"server_end", control::text_in(state, "server_end")},
+              {"server_end", server_end},
               {"refused", control::text_in(state, "server_refused")},
               {"said", said_},
               {"log", well ? "" : home + "/node.log"}});

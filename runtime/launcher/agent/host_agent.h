@@ -6,7 +6,7 @@
 //
 // One JSON object per line; the secret travels only there.
 //   agent -> run  {"t":"hello","protocol":2,"versions":"wire 1, .."}   dmt/base/versions.h
-//                 {"t":"ready","program":"...","digest":"..."} digest: of the server's program
+//                 {"t":"ready","program":"...","files":[..]} of the server (program_files.h)
 //                 {"t":"problem","status":n,"text":"..."}     100 and above, as crane-run's
 //                 {"t":"status","role":"leader","view":n,"server":true,"ports":[[80,8080]]}
 //                 {"t":"line","text":"..."}                   the node said

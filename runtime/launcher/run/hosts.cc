@@ -329,12 +329,11 @@ void Hosts::advance() {
 void Hosts::check_servers() {
   const Host& first = hosts_[0];
   for (const Host& host : hosts_) {
-    if (host.digest == first.digest && host.program == first.program) continue;
-    return end_with(failure(Status::kHostDiffers, "the server differs", host.name,
-                            host.program +
-                                (host.program == first.program ? " is another build than on "
-                                                               : " is " + first.program + " on ") +
-                                first.name,
+    const std::string how = host.program != first.program
+                                ? host.program + " is " + first.program + " on "
+                                : setup::difference_of(first.files, host.files);
+    if (how.empty()) continue;
+    return end_with(failure(Status::kHostDiffers, "the server differs", host.name, how + first.name,
                             "install the same package on all hosts"));
   }
 }
@@ -351,7 +350,10 @@ void Hosts::on_line(Host& host, const std::string& line) {
       on_hello(host, message);
     } else if (type == "ready") {
       host.program = message.at("program");
-      host.digest = message.at("digest");
+      host.files.clear();
+      for (const Json& file : message.at("files")) {
+        host.files.push_back({file.at("path"), file.at("digest")});
+      }
       host.state = State::kReady;
     } else if (type == "problem") {
       const int status = message.at("status");

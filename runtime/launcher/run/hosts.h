@@ -13,6 +13,7 @@
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/program_files.h"
 #include "runtime/supervise/ends.h"
 
 namespace crane::launcher {
@@ -42,7 +43,8 @@ class Hosts {
     std::string said;  // by the remote shell, last
     State state = State::kConnecting;
     Outcome problem = Done{};
-    std::string program, digest;  // of the server
+    std::string program;  // of the server
+    std::vector<setup::ProgramFile> files;
     std::string role, log;
     std::uint64_t view = 0;
     bool server = false, told = false;
