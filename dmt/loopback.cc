@@ -123,6 +123,18 @@ std::uint16_t take_free_port(Layout& w) noexcept {
   return 0;
 }
 
+std::uint16_t take_listening_port(Layout& w, unsigned refused) noexcept {
+  constexpr unsigned kFew = 64, kPorts = kLastFreePort - kFirstFreePort + 1;
+  if (refused == 0) ++w.scheduler.next_port;
+  const unsigned begin = w.scheduler.next_port % kFew;
+  for (unsigned i = 0; i < kPorts; ++i) {
+    const unsigned at = i < kFew ? (begin + i) % kFew : i;
+    const auto port = static_cast<std::uint16_t>(kFirstFreePort + at);
+    if (!is_taken(w, port) && refused-- == 0) return port;
+  }
+  return 0;
+}
+
 // --- for connections.cc ------------------------------------------------------------------------
 
 std::uint64_t loopback_limit(const Layout& w) noexcept {

@@ -3,13 +3,33 @@
 """A port that is taken on the host: a group that has no other does not start with it, and a server
 that opens it later gets bind's error on all replicas. Ports that no --publish names are the
 server's own."""
+import contextlib
 import errno
+import os
 import signal
 import socket
+import sys
 
 import _harness as h
 
 PORT_TAKEN = 105
+FIRST_CHOSEN = 32768
+TRANSFERS = 150
+# Like FTP in passive mode: a port of its own for each client, named to it by another connection.
+CHOOSES = """
+import socket, sys
+control = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    client, _ = control.accept()
+    with socket.socket() as data, client:
+        data.bind(("0.0.0.0", 0))
+        data.listen(1)
+        client.sendall(str(data.getsockname()[1]).encode())
+        client.close()
+        peer, _ = data.accept()
+        peer.sendall(b"done")
+        peer.close()
+"""
 NGINX = """daemon off;
 error_log {work}/error.log;
 pid {work}/nginx.pid;
@@ -124,6 +144,34 @@ def not_published(scenario, taken):
                        "only the published port is open")
 
 
+def chosen(scenario):
+    """Ports that the server leaves to the kernel (FTP's for data): free on the machine as well,
+    open when it names them, and few in all."""
+    with contextlib.ExitStack() as owners:
+        for number in range(FIRST_CHOSEN, FIRST_CHOSEN + 4):
+            owner = owners.enter_context(socket.socket())
+            with contextlib.suppress(OSError):   # it is taken without us
+                owner.bind(("0.0.0.0", number))
+                owner.listen(1)
+        port = h.free_port()
+        with h.Group(scenario, [sys.executable, "-c", CHOOSES, str(port)], port=port) as group:
+            transfer(port, transfer(port))
+            for _ in range(TRANSFERS):
+                if transfer(port, transfer(port)) != "done":
+                    scenario.check(False, "a port that the server chose is open once it names it")
+            scenario.check(True, "a port that the server chose is open once it names it")
+            held = len(os.listdir(f"/proc/{group.process.pid}/fd"))
+            scenario.check(held < TRANSFERS, f"{TRANSFERS} such ports leave few descriptors",
+                           str(held))
+            group.settle()
+
+
+def transfer(port, to=None):
+    """What the server says at the port, or at the one that it named."""
+    with socket.create_connection(("127.0.0.1", int(to or port)), 20) as client:
+        return client.makefile().read()
+
+
 def body(scenario):
     h.need("redis-server", "nginx")
     with socket.socket() as owner:
@@ -135,6 +183,7 @@ def body(scenario):
         at_start(scenario, taken)
         one_of_two(scenario, taken)
         not_published(scenario, taken)
+    chosen(scenario)
 
 
 h.tell("taken_port", body)

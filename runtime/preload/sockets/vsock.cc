@@ -197,6 +197,24 @@ int await_port(Turn& turn, std::uint32_t file, bool elsewhere) noexcept {
   return is_here() ? -f.listener.answer : -EBADF;  // another thread may have closed it
 }
 
+// The kernel chooses a port that nobody on the machine has: here the leader is asked until it has
+// one that is free there, too.
+int bind_to_chosen(Turn& turn, std::uint32_t file, VirtualAddress address) noexcept {
+  constexpr unsigned kTries = 256;  // each is an entry of the log
+  FileRecord& f = turn.w.files[file];
+  for (unsigned refused_before = 0; refused_before < kTries; ++refused_before) {
+    address.port = dmt::take_listening_port(turn.w, refused_before);
+    if (address.port == 0) break;
+    set_bound(f, file, address);
+    f.listener.any_address |= dmt::kChosenPort;
+    const int refused = await_port(turn, file, true);
+    if (refused == 0 || refused == -EBADF) return refused;
+    f.listener.bound = {};
+    if (refused != -EADDRINUSE) return refused;
+  }
+  return -EADDRINUSE;
+}
+
 }  // namespace
 
 // --- sockets -------------------------------------------------------------------------------------
@@ -229,19 +247,16 @@ int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_
   if (error < 0) return error;
   if (f.kind != FileKind::kSocket || f.listener.bound.family != 0) return -EINVAL;
   if (address.family != f.port) return -EAFNOSUPPORT;
-  const bool asks = address.port != 0;  // free ones are the server's own choice
-  if (address.port == 0) address.port = dmt::take_free_port(turn.w);
-  if (address.port == 0) return -EADDRINUSE;
   if (addresses::unmap(address) && is_only_ipv6(file)) return -EINVAL;
+  if (address.port == 0) return bind_to_chosen(turn, file, address);
   set_bound(f, file, address);
-  if (!asks) f.listener.any_address |= dmt::kChosenPort;
   if (!dmt::may_listen(turn.w, file)) {
     f.listener.bound = {};
     return -EADDRINUSE;
   }
   const bool elsewhere =
       !is_wildcard(address) && !interfaces::is_own(address) && !binds_anywhere(file);
-  const int refused = asks ? await_port(turn, file, elsewhere) : 0;
+  const int refused = await_port(turn, file, elsewhere);
   if (refused < 0 && refused != -EBADF) f.listener.bound = {};
   return refused;
 }
@@ -251,9 +266,7 @@ int listen(Turn& turn, int, std::uint32_t file, int backlog) noexcept {
   if (f.listener.bound.family == 0) {
     VirtualAddress any{};
     any.family = f.port;
-    any.port = dmt::take_free_port(turn.w);
-    if (any.port == 0) return -EADDRINUSE;
-    set_bound(f, file, any);
+    if (const int refused = bind_to_chosen(turn, file, any); refused < 0) return refused;
   }
   if (f.kind == FileKind::kSocket) {  // it may have been bound before its device was named
     constexpr unsigned kOthers = ~static_cast<unsigned>(dmt::kLoopbackDevice);

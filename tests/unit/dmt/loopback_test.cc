@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <set>
 
 #include "dmt/connections.h"
 #include "dmt/files.h"
@@ -142,6 +143,21 @@ TEST_CASE_METHOD(Loopback, "connect reaches the listener that fits best", "[loop
   any.port = 90;
   const std::uint32_t both = listen(any, kWildcardAddress);
   CHECK(find_own_listener(w, at(90), 0) == both);
+}
+
+TEST_CASE_METHOD(Loopback, "of ports to listen on few are taken by turns, refused ones passed over",
+                 "[loopback]") {
+  const std::uint16_t first = take_listening_port(w, 0);
+  CHECK(take_listening_port(w, 0) != first);
+  std::set<std::uint16_t> used;
+  for (int i = 0; i < 1000; ++i) used.insert(take_listening_port(w, 0));
+  CHECK(used.size() == 64);
+  used = {take_listening_port(w, 0)};
+  for (unsigned refused = 1; refused < 100; ++refused) {
+    CHECK(used.insert(take_listening_port(w, refused)).second);
+  }
+  listen(at(first));
+  for (int i = 0; i < 64; ++i) CHECK(take_listening_port(w, 0) != first);
 }
 
 TEST_CASE_METHOD(Loopback, "a full queue has no room; a closed listener resets who waited",
