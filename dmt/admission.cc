@@ -165,11 +165,18 @@ bool admit_next(Layout& w) noexcept {
   return true;
 }
 
-void fence(Layout& w, const char* why) noexcept {
+namespace {
+
+[[noreturn]] void fence_as(Layout& w, std::uint32_t kind, const char* why) noexcept {
   { Message() << "replica fenced: " << why; }
-  w.scheduler.fenced.store(1, std::memory_order_seq_cst);
+  w.scheduler.fenced.store(kind, std::memory_order_seq_cst);
   ring_doorbell(w);
   stop_here(w);
 }
+
+}  // namespace
+
+void fence(Layout& w, const char* why) noexcept { fence_as(w, kFenced, why); }
+void fence_refused(Layout& w, const char* why) noexcept { fence_as(w, kFencedRefused, why); }
 
 }  // namespace crane::dmt

@@ -19,5 +19,9 @@ bool admit_next(Layout& w) noexcept;
 
 // Stops the replica where it is (rule 17, D18): no thread goes on, the node is told.
 [[noreturn]] void fence(Layout& w, const char* why) noexcept;
+// The same where the machine refuses what the server asked for, before anything came of it: all
+// that this replica did until then is right, so that others may go on with its clients.
+[[noreturn]] void fence_refused(Layout& w, const char* why) noexcept;
+inline constexpr std::uint32_t kFenced = 1, kFencedRefused = 2;  // Scheduler::fenced
 
 }  // namespace crane::dmt

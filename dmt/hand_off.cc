@@ -86,7 +86,7 @@ void set_fence_handler(FenceHandler handler) noexcept { fence_handler.store(hand
 
 void stop_here(Layout& w) noexcept {
   if (const FenceHandler handler = fence_handler.load()) handler();
-  for (;;) futex_wait(&w.scheduler.fenced, 1);
+  for (;;) futex_wait(&w.scheduler.fenced, w.scheduler.fenced.load());
 }
 
 void set_restore_handler(RestoreHandler handler) noexcept { restore_handler.store(handler); }

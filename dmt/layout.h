@@ -82,7 +82,7 @@ struct alignas(128) SlotRecord {
   std::int64_t wait_since_ns;                // virtual
   std::uint64_t pending_signals;             // bit signo-1, directed at this thread
   std::uint64_t blocked_signals;
-  std::uint64_t operations;   // turns this slot has taken: names what it creates (D2)
+  std::uint64_t operations;   // own turns of this slot: names what it creates (D2)
   std::uint64_t exit_object;  // joiners wait here
   std::int64_t cpu_ns;        // virtual processor time (processes.h)
   std::uint32_t wait_bits;    // which wake-ups with bits concern it (futexes); set before waiting
@@ -425,7 +425,7 @@ struct SchedulerState {
   std::atomic<std::uint64_t> applied_index;  // any: index of the last admitted entry
   std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
-  std::atomic<std::uint32_t> fenced;  // any: 1 = this replica has failed; no thread goes on
+  std::atomic<std::uint32_t> fenced;  // any: not 0 = this replica has failed; no thread goes on
   // --- the stall rule (stall.h)
   std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
   std::atomic<std::uint64_t> preempt_clock;  // node: preempt_slot gives way; UINT64_MAX = none

@@ -54,6 +54,22 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   }
 }
 
+// Only accept() makes it a descriptor of a process, and until then nobody can read what it holds.
+bool holds_unaccepted_bytes(const Layout& w, const FileRecord& listener) noexcept {
+  for (std::uint32_t i = listener.listener.head; i != 0; i = w.files[i].chain) {
+    if (w.files[i].stream.bytes > 0) return true;
+  }
+  return false;
+}
+
+bool has_unaccepted_bytes(const Layout& w) noexcept {
+  for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
+    const FileRecord& f = w.files[i];
+    if (f.kind == FileKind::kUnixListener && holds_unaccepted_bytes(w, f)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Blocker find_blocker(const Layout& w) noexcept {
@@ -71,6 +87,7 @@ Blocker find_blocker(const Layout& w) noexcept {
     const BlockerKind why = blocker_of(w, i);
     if (why != BlockerKind::kNothing) return {why, 0, i};
   }
+  if (has_unaccepted_bytes(w)) return {BlockerKind::kUnaccepted, 0, 0};
   return {BlockerKind::kNothing, 0, 0};
 }
 
@@ -88,6 +105,9 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
       return;
     case BlockerKind::kEnded:
       line << "the server has ended";
+      return;
+    case BlockerKind::kUnaccepted:
+      line << "a connection between processes of the server holds bytes and is not accepted";
       return;
     default:
       break;

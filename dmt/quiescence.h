@@ -33,6 +33,7 @@ enum class BlockerKind : std::uint8_t {
   kFirstThreadGone,  // only its first thread has ended: CRIU takes such a process for a dead one
   kAway,             // a thread that left by agreement (detach) and is not back
   kAwake,            // a thread that does not sleep for the turn yet
+  kUnaccepted,       // bytes on a unix connection before its accept(): CRIU keeps none of them
 };
 
 // What keeps the replica from rest: the first that was found.  `slot` and `process` as fits `why`,

@@ -77,7 +77,8 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // DMT-T1
   ++s.clock;
   s.last_slot = value(me);
-  ++w.slots[value(me)].operations;
+  // A thread gives way wherever its computation is just then, which differs between replicas.
+  if (op != kOperationGiveWay) ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
   remember_turn(w, value(me), op, result);
   if (by_arrival(w)) return;

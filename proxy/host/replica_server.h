@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "dmt/admission.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
@@ -95,7 +96,14 @@ class ReplicaServer {
   // The node does not sleep: the server need not ring (ring_doorbell).
   void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
   // Takes no turn any more.
-  void fence() noexcept { layout().scheduler.fenced.store(1, std::memory_order_seq_cst); }
+  void fence() noexcept {
+    std::uint32_t not_yet = 0;
+    layout().scheduler.fenced.compare_exchange_strong(not_yet, dmt::kFenced);
+  }
+  // The machine refused the server something: what it did until then is right.
+  bool was_refused() noexcept {
+    return layout().scheduler.fenced.load(std::memory_order_relaxed) == dmt::kFencedRefused;
+  }
   // What the recordings need at the end; before fence().  `whole`: the server has run all that it
   // was given.
   void note_rest(bool whole);

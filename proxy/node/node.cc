@@ -14,6 +14,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/host/consensus_options.h"
+#include "proxy/host/last_words.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/unhooked.h"
 #include "runtime/setup/service_manager.h"
@@ -157,7 +158,7 @@ bool Node::round() {
     if (const std::string why = unhooked_reason(layout); !why.empty()) {
       fail(ExitStatus::kUnhooked, why);
     }
-    fail(ExitStatus::kFenced, "the replica stopped itself; runtime.log says why");
+    fail(ExitStatus::kFenced, "the replica stopped itself" + last_words(config_));
   }
   return work_waiting();
 }
@@ -337,7 +338,8 @@ void Node::fail(ExitStatus status, const std::string& why) {
   // First nothing goes on here, then another one leads (D18), then it is told.
   if (server_ != nullptr && server_->opened()) server_->fence();
   // What its clients got may be wrong: no other replica goes on behind that.
-  const bool differs = status == ExitStatus::kDiverged || status == ExitStatus::kFenced;
+  const bool differs =
+      status == ExitStatus::kDiverged || (status == ExitStatus::kFenced && !server_->was_refused());
   if (differs && proxy_ != nullptr) proxy_->end();
   if (consensus_ != nullptr && leadership_.leads()) {
     consensus_->abdicate(why.c_str());

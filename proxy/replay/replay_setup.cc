@@ -13,12 +13,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "proxy/host/last_words.h"
 #include "proxy/host/placement.h"
 #include "proxy/node/node.h"
 #include "proxy/replay/replay.h"
@@ -260,14 +260,6 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
     const bool short_of_it = loaded.history && (check.beyond() || (to_the_end && early));
     report.verdict = short_of_it ? ReplayStatus::kEndsEarly : ReplayStatus::kEqual;
   }
-}
-
-// What libcrane.so said last in the server, whose directory is about to go; or "".
-std::string last_words(const Config& config) {
-  std::ifstream log(config.replica_shm_dir() + "/runtime.log");
-  std::string line, last;
-  while (std::getline(log, line)) last = line.empty() ? last : line;
-  return last.empty() ? "" : " (it said: " + last + ")";
 }
 
 // Where the history begins for this replay, and ends.

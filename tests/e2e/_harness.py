@@ -144,7 +144,7 @@ def at_rest(group, seconds=30, count=3):
         said = group.statuses()
         still = len(said) == count and all(s and s["settled"] for s in said.values())
         return said if still and len({s["applied"] for s in said.values()}) == 1 else None
-    group.settle(60)
+    group.settle(max(60, seconds))
     return wait_until(at_one_entry, seconds, f"the replicas of {group.name} rest at one entry")
 
 

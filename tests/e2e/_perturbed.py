@@ -1,90 +1,79 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """GOAL: replicas stay equal whatever the machine does beside them (`make accept-perturbed`, hours).
-METHOD: each server of the matrix is started again and again as three replicas with delays, pinning
-and start order of their own, in turn on a quiet machine, with both processors taken, with the
-servers held to a tenth of a processor, with little memory, and while files that they do not own
-change. Then replicas recover under load, each from a checkpoint that was taken under load.
+METHOD: servers of the matrix, and some without a profile, are started again and again as three
+replicas with delays, pinning and start order of their own, each start beside one of the loads of
+_hostile.py, from its beginning on. In one start of some, replicas are killed under load and recover
+from a checkpoint that was taken under load. A server is prepared once: no start changes its files.
 CHECKS: no live check finds a difference, all replicas put out the same bytes and took the same
-turns. A table by server, and what differed with its seed.
+turns, clients notice nothing. Each start is a line of a journal; what a group that differed said
+and recorded is kept beside it. --table FILE... writes the table of journals.
 """
 import contextlib
+import copy
 import importlib
 import json
 import os
 import pathlib
-import signal
+import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import _harness as h
+import _hostile
 import _matrix as m
+import _unprepared
 from checkpoints import control, recover
 
 HERE = pathlib.Path(__file__).resolve().parent
-CHANGED = pathlib.Path(f"/usr/local/lib/crane-perturbed-{os.getpid()}")
-CPU = pathlib.Path("/sys/fs/cgroup/cpu")
+CHUNK = 10           # starts of one server before the next one's
+PATIENCE = 180       # s, for a machine that is kept busy
+LEAST = 64           # requests of a load
+KEPT = ("*.log", "*.json", "*.jsonl", "node.out", "diverged-*")
 
 
-@contextlib.contextmanager
-def beside(script):
-    """A shell's loop, which ends with us."""
-    done = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        os.killpg(done.pid, signal.SIGKILL)
-        done.wait()
+# --- servers ------------------------------------------------------------------------------------
+
+def unprepared(kind):
+    """A server without a profile, as one of the matrix."""
+    class Other(m.Server):
+        name, programs = kind.name, kind.programs
+
+        def __init__(self, work, _port):
+            self.it = kind(work)
+            self.work, self.port, self.command = work, self.it.port, self.it.command
+            self.options = getattr(self.it, "options", ())
+
+        def ready(self):
+            try:
+                return self.it.client(0)[0]
+            except (OSError, subprocess.SubprocessError):
+                return False
+
+        def load(self, requests):
+            for _ in range(max(1, requests // LEAST)):
+                wrong = _unprepared.serve(self.it, range(8))
+                if wrong:
+                    raise h.Failure("; ".join(wrong[:2]))
+    return Other
 
 
-@contextlib.contextmanager
-def quiet(_group):
-    yield
-
-
-@contextlib.contextmanager
-def busy(_group):
-    with beside("for i in $(seq $(nproc)); do (while :; do :; done) & done; wait"):
-        yield
-
-
-@contextlib.contextmanager
-def quota(group):
-    """The servers' containers get 10 ms of 100; of a cgroup2 machine likewise."""
-    found = [*CPU.glob(f"lxc.payload.crane.{group.name}.r*"),
-             *pathlib.Path("/sys/fs/cgroup").glob(f"lxc.payload.crane.{group.name}.r*")]
-    for place in found:
-        for name, text in (("cpu.cfs_quota_us", "10000"), ("cpu.max", "10000 100000")):
-            if (place / name).exists():
-                (place / name).write_text(text)
-    yield
-
-
-@contextlib.contextmanager
-def memory(_group):
-    """All but 1 GiB of what is free is taken, and touched again and again."""
-    eater = ("free = int(next(l for l in open('/proc/meminfo') if l.startswith('MemAvail')).split()"
-             "[1]) - 1048576\n"
-             "taken = bytearray(max(free, 0) * 1024)\n"
-             "while True:\n"
-             "    for i in range(0, len(taken), 4096): taken[i] ^= 1\n")
-    with beside(f"exec {sys.executable} -c \"{eater}\""):
-        yield
-
-
-@contextlib.contextmanager
-def files(_group):
-    CHANGED.mkdir(exist_ok=True)
-    try:
-        with beside(f"cd {CHANGED}; while :; do date > a; mv a b; cp b c; rm c; done"):
-            yield
-    finally:
-        h.shutil.rmtree(CHANGED)
-
-
-HOSTILE = (quiet, busy, quota, memory, files)
+def kinds(words):
+    """In the order of the words that their names hold; without words all."""
+    found = []
+    for file in sorted(HERE.glob("server_*.py")):
+        found += importlib.import_module(file.stem).KINDS
+    for file in ("ecosystems", "accept_ecosystems", "accept_servers"):
+        found += map(unprepared, importlib.import_module(file).KINDS)
+    if not words:
+        return found
+    chosen = []
+    for word in words:
+        chosen += [k for k in found if k not in chosen
+                   and (k.name == word[1:] if word.startswith("=") else word in k.name)]
+    return chosen
 
 
 class Loader(threading.Thread):
@@ -96,11 +85,11 @@ class Loader(threading.Thread):
         self.ending, self.problems = threading.Event(), []
 
     def run(self):
-        while not self.ending.is_set():
+        while not self.ending.is_set() and not self.problems:
             try:
                 self.server.load(self.requests)
-            except (OSError, h.Failure, h.CannotRun) as problem:
-                self.problems.append(str(problem)[:200])
+            except (OSError, h.Failure, subprocess.SubprocessError) as problem:
+                self.problems.append(f"{type(problem).__name__}: {problem}"[:500])
 
     def __enter__(self):
         self.start()
@@ -111,83 +100,220 @@ class Loader(threading.Thread):
         self.join(300)
 
 
-def differs(group):
-    """Why the replicas are not equal; empty: they are."""
-    if group.alarm():
-        return f"alarm: {group.brief()}"
-    said = group.settle(180)
-    if len(said) != 3:
-        return f"{len(said)} live"
-    return "" if len({s["schedule_hash"] for s in h.at_rest(group).values()}) == 1 else \
-        f"schedules: {group.brief()}"
+# --- one start ----------------------------------------------------------------------------------
+
+class Watched(h.Group):
+    """What it says and has recorded is kept when something is wrong with it."""
+
+    def __init__(self, scenario, server, seed, kept):
+        super().__init__(scenario, server.command, port=server.port, record=True,
+                         options=[*server.options, "--perturb", str(seed), "--trace"])
+        self.kept, self.told = kept, False
+
+    def explain(self):
+        if not self.told:
+            self.told = True
+            self.keep()
+        super().explain()
+
+    def keep(self):
+        self.kept.mkdir(parents=True, exist_ok=True)
+        (self.kept / "statuses.json").write_text(
+            json.dumps(self.statuses(range(self.replicas)), indent=1))
+        shutil.copy(self.log, self.kept)
+        for place in [self.dir, *self.dir.glob("r[0-9]")]:
+            for pattern in KEPT:
+                for file in place.glob(pattern):
+                    to = self.kept / file.relative_to(self.dir)
+                    to.parent.mkdir(exist_ok=True)
+                    copying = shutil.copytree if file.is_dir() else shutil.copy
+                    with contextlib.suppress(OSError, shutil.Error):
+                        copying(file, to)
+
+    def clear(self):
+        """Its recordings go, or to what is kept, with what crane-diff says of them."""
+        if self.told:
+            for words in ((), ("--schedule",)):
+                with contextlib.suppress(subprocess.SubprocessError):
+                    (self.kept / f"diff{''.join(words)}.txt").write_text(self.diff(*words)[1])
+            shutil.move(self.record, self.kept / "record")
+        shutil.rmtree(self.record, ignore_errors=True)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
 
 
-def start(scenario, kind, seed, hostile, recoveries):
-    """(why it differed or "", recoveries that were made)."""
-    server = kind(m.place_of(scenario, kind), h.free_port())
-    made = 0
+def judge(group, problems):
+    """Raises h.Failure where the replicas are not one."""
+    if problems:
+        raise h.Failure(f"clients: {problems[0]}")
+    said = h.at_rest(group, PATIENCE)
+    alarms = {n: s["verified"]["alarm"] for n, s in said.items() if s["verified"]["alarm"]}
+    if alarms:
+        raise h.Failure(f"live check: {alarms}")
+    for what in ("schedule_hash", "clock", "outputs_digest"):
+        if len({s[what] for s in said.values()}) != 1:
+            raise h.Failure(f"{what} differs: {group.brief()}")
+
+
+def lose(group, number, row):
+    """A checkpoint, and the loss of a replica, which is to come back from one."""
+    for _ in range(3):   # one that is under way refuses the next
+        status, text = control(group, "checkpoint", "now", group.name)
+        if status == 0:
+            break
+    else:
+        raise h.Failure(f"crane-ctl checkpoint now: {status}: {text}")
+    said = recover(group, number, PATIENCE)
+    row["recoveries"] += 1
+    row["restored"] += said["checkpoint"]["restored_at"] > 0
+
+
+def run(group, server, losses, row, stack):
+    """Starts the group and gives it its load; the hostile one ends with `stack`."""
+    requests = max(server.requests[0] // server.share, LEAST)
+    h.wait_until(server.ready, PATIENCE, "it answers")
+    row["ready_s"] = round(time.monotonic() - group.began, 1)
+    load = Loader(server, requests)
+    if losses:
+        with load:
+            for number in losses:
+                lose(group, number, row)
+    else:
+        server.load(requests)
+    stack.close()
+    server.state()
+    judge(group, load.problems)
+
+
+def start(scenario, server, seed, hostile, losses):
+    """A line of the journal."""
+    row = {"server": server.name, "seed": seed, "beside": hostile.__name__, "recoveries": 0,
+           "restored": 0, "why": ""}
+    kept = scenario.journal.parent / "kept" / f"{server.name.replace(' ', '-')}-{seed}"
+    began = time.monotonic()
+    group = Watched(scenario, server, seed, kept)
     try:
-        options = [*server.options, "--perturb", str(seed)]
-        with h.Group(scenario, server.command, port=server.port, options=options) as group, \
-                hostile(group):
-            h.wait_until(server.ready, 180, "it answers")
-            server.load(server.requests[0])
-            load = Loader(server, server.requests[0])
-            with load if recoveries else contextlib.nullcontext():
-                for number in range(recoveries):
-                    control(group, "checkpoint", "now", group.name)
-                    recover(group, number % 3)
-                    made += 1
-            return differs(group) or "; ".join(load.problems[:3]), made
-    except h.Failure as problem:
-        return str(problem)[:500], made
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(hostile(group.name))
+            with group:
+                run(group, server, losses, row, stack)
+    except (h.Failure, OSError, subprocess.SubprocessError, ValueError) as problem:
+        row["why"] = f"{type(problem).__name__}: {problem}"[:2000]
+        group.explain()
     finally:
-        h.shutil.rmtree(server.work, ignore_errors=True)
-
-
-def hunt(scenario, kind):
-    row = {"server": kind.name, "starts": 0, "recoveries": 0, "differed": []}
-    for number in range(scenario.options.starts):
-        hostile = HOSTILE[number % len(HOSTILE)]
-        every = max(1, scenario.options.starts // max(1, scenario.options.recoveries))
-        recoveries = 1 if number % every == 0 else 0
-        seed = scenario.options.seed + number
-        why, made = start(scenario, kind, seed, hostile, recoveries)
-        row["starts"] += 1
-        row["recoveries"] += made
-        if why:
-            row["differed"].append({"seed": seed, "beside": hostile.__name__, "why": why})
-            scenario.say(f"{kind.name}, seed {seed}, {hostile.__name__}: {why}")
-    scenario.check(not row["differed"], f"{kind.name}: {row['starts']} starts and "
-                   f"{row['recoveries']} recoveries, {len(row['differed'])} differ")
+        group.clear()
+    row["seconds"] = round(time.monotonic() - began, 1)
     return row
 
 
-def kinds():
-    found = []
-    for file in sorted(HERE.glob("server_*.py")):
-        found += importlib.import_module(file.stem).KINDS
-    return found
+# --- all of them --------------------------------------------------------------------------------
+
+class Hunt:
+    """A server that is started in chunks, each with the seeds that follow the last one's."""
+
+    def __init__(self, scenario, kind):
+        self.scenario, self.kind = scenario, kind
+        self.server, self.starts, self.recoveries, self.differed = None, 0, 0, 0
+
+    def prepare(self):
+        h.need(*self.kind.programs)
+        self.server = self.kind(m.place_of(self.scenario, self.kind), h.free_port())
+        self.server.share = self.scenario.options.share
+
+    def losses(self, seed):
+        """Whose replicas are lost in this start: every fifth by default."""
+        options = self.scenario.options
+        if not options.every or self.starts % options.every:
+            return []
+        return [(seed + n) % 3 for n in range(options.losses)]
+
+    def once(self):
+        options = self.scenario.options
+        seed = options.seed + self.starts
+        loads = [x for x in _hostile.ALL if not options.beside or x.__name__ in options.beside]
+        hostile = loads[self.starts % len(loads)]
+        row = start(self.scenario, copy.copy(self.server), seed, hostile, self.losses(seed))
+        row["build"] = self.scenario.build
+        with self.scenario.journal.open("a") as journal:
+            journal.write(json.dumps(row) + "\n")
+        self.starts += 1
+        self.recoveries += row["recoveries"]
+        self.differed += bool(row["why"])
+        if row["why"]:
+            self.scenario.say(f"{self.kind.name}, seed {seed}, {hostile.__name__}: {row['why']}")
+
+    def tell(self):
+        self.scenario.check(not self.differed, f"{self.kind.name}: {self.starts} starts and "
+                            f"{self.recoveries} recoveries, {self.differed} differ")
+
+
+def prepared(scenario):
+    """The servers that this machine has."""
+    for kind in kinds(scenario.options.kinds):
+        hunt = Hunt(scenario, kind)
+        try:
+            hunt.prepare()
+            yield hunt
+        except h.CannotRun as why:
+            scenario.say(f"{kind.name} is left out: {why}")
+        except h.Failure as why:
+            scenario.check(False, f"{kind.name} is prepared", str(why))
 
 
 def body(scenario):
+    options = scenario.options
+    if options.table:
+        print(table(options.table))
+        return
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
-    wanted = scenario.options.kinds
-    rows = []
-    for kind in kinds():
-        if wanted and not any(word in kind.name for word in wanted):
-            continue
-        try:
-            h.need(*kind.programs)
-            rows.append(hunt(scenario, kind))
-        except h.CannotRun as why:
-            scenario.say(f"{kind.name} is left out: {why}")
-        (scenario.out / "perturbed.json").write_text(json.dumps(rows, indent=1) + "\n")
+    scenario.journal = pathlib.Path(options.journal or scenario.out / "perturbed" / "journal.jsonl")
+    scenario.journal.parent.mkdir(parents=True, exist_ok=True)
+    scenario.build = h.tail(scenario.out / "commit")
+    end = time.monotonic() + 60 * options.minutes
+    hunts, chunk = [], prepared(scenario)   # each is prepared before its first chunk
+    while chunk:
+        for hunt in chunk:
+            if hunt not in hunts:
+                hunts.append(hunt)
+            for _ in range(min(CHUNK, options.starts - hunt.starts)):
+                if time.monotonic() < end:
+                    hunt.once()
+        chunk = [x for x in hunts if x.starts < options.starts and time.monotonic() < end]
+    for hunt in hunts:
+        hunt.tell()
 
 
-h.tell("perturbed", body,
-       kinds={"nargs": "*", "help": "only servers whose name holds one of these"},
-       starts={"type": int, "default": 50, "help": "of each server"},
-       recoveries={"type": int, "default": 20, "help": "of each server"},
-       seed={"type": int, "default": 1, "help": "the first one"})
+# --- the table ----------------------------------------------------------------------------------
+
+def told(rows, what):
+    """[(name, starts, recoveries, differed, seconds)] by a key of the journal's lines, and all."""
+    for name in [*dict.fromkeys(r[what] for r in rows), None]:
+        some = [r for r in rows if name in (None, r[what])]
+        yield (name or "all", len(some), sum(r["recoveries"] for r in some),
+               sum(bool(r["why"]) for r in some), sum(r["seconds"] for r in some) / len(some))
+
+
+def table(paths):
+    rows = [json.loads(line) for path in paths for line in pathlib.Path(path).open()]
+    lines = []
+    for what in ("server", "beside"):
+        lines += [f"| {what} | starts | recoveries | differed | s for one |",
+                  "| --- | ---: | ---: | ---: | ---: |"]
+        lines += ["| {} | {} | {} | {} | {:.1f} |".format(*row) for row in told(rows, what)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    h.tell("perturbed", body,
+           kinds={"nargs": "*", "help": "only servers whose name holds one of these, or is =NAME"},
+           beside={"nargs": "*", "help": "only these loads of _hostile.py"},
+           starts={"type": int, "default": 50, "help": "of each server"},
+           every={"type": int, "default": 5, "help": "one start of so many loses replicas; 0: none"},
+           losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
+           share={"type": int, "default": 4, "help": "the matrix's quick load, divided by this"},
+           minutes={"type": float, "default": 24 * 60, "help": "no start begins later"},
+           seed={"type": int, "default": 1, "help": "the first one"},
+           journal={"default": "", "help": "a line for each start; what differed is beside it"},
+           table={"nargs": "*", "help": "only the table of these journals"})

@@ -235,5 +235,7 @@ class Exim:
             f"{number}: {put.stdout[-600:]} {refused.stdout[-300:]}"
 
 
-tell("accept_ecosystems", (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang,
-                           Ngircd, Exim))
+KINDS = (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang, Ngircd, Exim)
+
+if __name__ == "__main__":
+    tell("accept_ecosystems", KINDS)

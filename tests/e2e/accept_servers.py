@@ -151,4 +151,7 @@ class Etcd:
             f"{number}: {put.stdout[-300:]} {got.stdout[-300:]}"
 
 
-tell("accept_servers", (Squid, Rabbitmq, Caddy, Nats, Prometheus, Etcd))
+KINDS = (Squid, Rabbitmq, Caddy, Nats, Prometheus, Etcd)
+
+if __name__ == "__main__":
+    tell("accept_servers", KINDS)

@@ -45,7 +45,7 @@ def checkpoint(group, number):
     return {what: said[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
 
 
-def recover(group, number):
+def recover(group, number, seconds=30):
     """Kills the node of a replica, and with it its server; until it is back and has caught up."""
     before = group.replica(number)["node_pid"]
     end = max(s["last"] for s in group.statuses().values() if s)
@@ -57,7 +57,7 @@ def recover(group, number):
             return None
         said = group.status(number)
         return said if said and said["applied"] >= end and said["server_pid"] else None
-    return h.wait_until(is_back, 30, f"replica {number} recovers and catches up")
+    return h.wait_until(is_back, seconds, f"replica {number} recovers and catches up")
 
 
 def lead(group, number):

@@ -136,4 +136,7 @@ class Varnish:
         return text == f"/page{number} /PAGE{number}", f"{number}: {text[-300:]}"
 
 
-tell("ecosystems", (Gunicorn, Node, Java, Mosquitto, Varnish))
+KINDS = (Gunicorn, Node, Java, Mosquitto, Varnish)
+
+if __name__ == "__main__":
+    tell("ecosystems", KINDS)

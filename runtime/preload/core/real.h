@@ -87,6 +87,7 @@ CRANE_REAL_FUNCTION(FILE*(void*, const char*, cookie_io_functions_t), fopencooki
 CRANE_REAL_FUNCTION(int(pthread_key_t*, void (*)(void*)), pthread_key_create, "");
 CRANE_REAL_FUNCTION(int(pthread_key_t, const void*), pthread_setspecific, "");
 CRANE_REAL_FUNCTION(int(const pthread_attr_t*, int*), pthread_attr_getdetachstate, "");
+CRANE_REAL_FUNCTION(int(const pthread_attr_t*, std::size_t*), pthread_attr_getstacksize, "");
 CRANE_REAL_FUNCTION(int(pthread_attr_t*, int), pthread_attr_setdetachstate, "");
 CRANE_REAL_FUNCTION(int(pthread_attr_t*), pthread_attr_init, "");
 CRANE_REAL_FUNCTION(pthread_t(), pthread_self, "");

@@ -11,8 +11,6 @@
 //  * After end_process() the thread takes no further turn, and all its calls are real.
 #include "runtime/preload/processes/fork.h"
 
-#include <sys/resource.h>
-
 #include <cerrno>
 
 #include "dmt/admission.h"
@@ -23,6 +21,7 @@
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/refusal.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
@@ -59,15 +58,9 @@ void prepare() noexcept {
   errno = 0;  // the kernel's answer, for in_parent()
 }
 
-// The kernel refused: by a limit that the program set for itself, which all replicas run into, or
-// by what this machine lacks (rule 17).  Holding the turn: nobody has seen the child.
+// The kernel refused.  Holding the turn: nobody has seen the child.
 void undo_child(dmt::Layout& w, int error) noexcept {
-  struct rlimit limit {};
-  raw_syscall(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, &limit);
-  // A larger one than our own tables cannot have been the reason.
-  if (error != EAGAIN || limit.rlim_cur > dmt::kProcessesMax + dmt::kSlotsMax) {
-    dmt::fence(w, "the kernel refused to fork on this replica");
-  }
+  fence_unless_own_limit(error, "the kernel refused to fork on this replica");
   dmt::abandon_process(w, new_child.process);
   new_child = {dmt::kNoProcess, dmt::kNoSlot};
 }

@@ -18,6 +18,7 @@
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/refusal.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/scheduling.h"
@@ -41,6 +42,9 @@ struct Start {
 };
 constexpr std::size_t kStartsMax = 64;
 constinit Start starts[kStartsMax] = {};
+
+// User space has as many addresses.
+constexpr std::size_t kAddressesMax = std::size_t{1} << 47;
 
 constinit Bound threads_bound{kThreadsMax, "threads of one process, those to be joined included",
                               "pthread_create fails (EAGAIN)"};
@@ -95,6 +99,21 @@ bool is_detached(const pthread_attr_t& attributes) noexcept {
   return state == PTHREAD_CREATE_DETACHED;
 }
 
+// No machine has room for it.
+bool asks_for_too_much(const pthread_attr_t* a) noexcept {
+  std::size_t bytes = 0;
+  if (a != nullptr) real::pthread_attr_getstacksize(a, &bytes);
+  return bytes >= kAddressesMax;
+}
+
+// The error of libc's pthread_create, where the program's attributes or limits are its reason.
+int refused(int error, const pthread_attr_t* a) noexcept {
+  if (error == EAGAIN && !asks_for_too_much(a)) {
+    fence_unless_own_limit(error, "the kernel refused a thread on this replica");
+  }
+  return error;
+}
+
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
   Scheduling scheduling{};
@@ -108,7 +127,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
     a = &plain;
   }
   void* const stacks = signal_stack::map();
-  if (stacks == nullptr) return EAGAIN;
+  if (stacks == nullptr) return refused(EAGAIN, nullptr);
   Start& start = claim_start();
   start.stacks = stacks;
   start.filters = self.filters;
@@ -127,7 +146,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   if (error != 0) {
     start.state.store(kFree, std::memory_order_release);
     signal_stack::unmap(stacks);
-    return error;
+    return refused(error, a);
   }
   Turn turn(op);
   // Threads that ended and were not joined have no slot any more, but an entry.

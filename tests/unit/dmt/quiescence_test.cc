@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "dmt/base/futex.h"
+#include "dmt/files.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
 #include "tests/unit/dmt/world.h"
@@ -151,6 +152,26 @@ TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
           }
           ::_exit(has_turn(s.w, kNodeSlot) && on.load() == 0 ? 0 : 1);
         }) == 0);
+}
+
+TEST_CASE("bytes of a connection that is not accepted keep the server from rest", "[rest]") {
+  Server s;
+  std::atomic<int> on{0};
+  rest_with_another(s, on);
+  take_turn(s);
+  const std::uint32_t listener = create_file(s.w, s.main, FileKind::kUnixListener);
+  const std::uint32_t connection = create_file(s.w, s.main, FileKind::kUnixStream);
+  s.w.files[listener].listener.head = s.w.files[listener].listener.tail = connection;
+  CHECK(is_quiescent(s.w));
+  s.w.files[connection].stream.bytes = 1;
+  const Blocker r = find_blocker(s.w);
+  CHECK(r.why == BlockerKind::kUnaccepted);
+  CHECK(text_of(s, r) ==
+        "a connection between processes of the server holds bytes and is not accepted");
+  s.w.files[listener].listener.head = 0;
+  CHECK(is_quiescent(s.w));
+  lay_turn(s);
+  s.end();
 }
 
 TEST_CASE("a thread in the application's code is not quiescent", "[rest]") {

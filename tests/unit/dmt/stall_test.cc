@@ -303,6 +303,21 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
   CHECK(has_turn(w, world.main));
 }
 
+TEST_CASE("giving way is none of a thread's own operations", "[stall]") {
+  // Randomness begins by their number, outside of turns (D7): before or after this, by chance.
+  World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
+  Layout& w = world.w;
+  world.hold();
+  operate(w, world.main);
+  const std::uint64_t own = w.slots[value(world.main)].operations, clock = w.scheduler.clock;
+  world.bubble(500);
+  tell_clock(w, clock);
+  order(w, {clock, 0, 0, value(world.main), 1});
+  give_way(w, world.main);
+  CHECK(w.scheduler.clock == clock + 1);
+  CHECK(w.slots[value(world.main)].operations == own);
+}
+
 TEST_CASE("a caught thread is let go when the replica does not lead any more", "[stall]") {
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;

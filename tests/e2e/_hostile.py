@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads beside a group, each a context manager of the group's name. They begin before the group
+does, so that its start has them, too, and the containers of replicas that come back."""
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import threading
+
+CHANGED = [pathlib.Path(f"{place}/crane-perturbed-{os.getpid()}") for place in
+           ("/etc", "/var/lib", "/var/tmp")]
+ROOT = pathlib.Path("/sys/fs/cgroup")
+EVERY = 0.02         # s between two looks at the control groups
+ROOM = 8 << 20       # bytes that a container may take before it has to give some back
+SHARE_US = 10000     # of each 100 ms
+
+
+class Limits(threading.Thread):
+    """Calls squeeze(place, files of the control group) of each container's, again and again."""
+
+    def __init__(self, group, controller, squeeze, release):
+        super().__init__(daemon=True)
+        self.pattern = f"lxc.payload.crane.{group}.r*"
+        self.controller, self.squeeze, self.release = controller, squeeze, release
+        self.ending = threading.Event()
+
+    def places(self):
+        """Of a machine with a hierarchy for each controller, or of one with one for all."""
+        return [*(ROOT / self.controller).glob(self.pattern), *ROOT.glob(self.pattern)]
+
+    def run(self):
+        while not self.ending.wait(EVERY):
+            for place in self.places():
+                self.squeeze(place)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.join()
+        for place in self.places():
+            self.release(place)
+
+
+def put(place, name, text):
+    """A container may be gone meanwhile, and a kernel has one of two names."""
+    with contextlib.suppress(OSError):
+        if (place / name).exists():
+            (place / name).write_text(f"{text}\n")
+
+
+def number_in(place, name):
+    with contextlib.suppress(OSError, ValueError):
+        return int((place / name).read_text())
+    return None
+
+
+@contextlib.contextmanager
+def beside(script):
+    """A shell's loop, which ends with us."""
+    done = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        os.killpg(done.pid, signal.SIGKILL)
+        done.wait()
+
+
+@contextlib.contextmanager
+def quiet(_group):
+    yield
+
+
+@contextlib.contextmanager
+def busy(_group):
+    """As many processes that never rest as there are processors."""
+    with beside("for i in $(seq $(nproc)); do (while :; do :; done) & done; wait"):
+        yield
+
+
+@contextlib.contextmanager
+def quota(group):
+    """The servers run a tenth of the time, and not at all in between."""
+    def squeeze(place):
+        put(place, "cpu.cfs_quota_us", SHARE_US)
+        put(place, "cpu.max", f"{SHARE_US} 100000")
+
+    def release(place):
+        put(place, "cpu.cfs_quota_us", -1)
+        put(place, "cpu.max", "max 100000")
+    with Limits(group, "cpu", squeeze, release):
+        yield
+
+
+@contextlib.contextmanager
+def memory(group):
+    """Pages of files are taken from the containers as soon as they are read, as on a machine whose
+    memory is all in use. None is refused memory: the kernel would kill a process for it."""
+    def squeeze(place):
+        put(place, "memory.force_empty", 0)
+        holds = number_in(place, "memory.current")
+        if holds is not None:
+            put(place, "memory.high", holds + ROOM)
+
+    def release(place):
+        put(place, "memory.high", "max")
+    with Limits(group, "memory", squeeze, release):
+        yield
+
+
+@contextlib.contextmanager
+def moved(group):
+    """Each container's threads are moved to other processors, each on its own, all the time."""
+    draw = random.Random(group)
+    all_of_them = sorted(os.sched_getaffinity(0))
+
+    def squeeze(place):
+        put(place, "cpuset.cpus", draw.choice([*all_of_them, ",".join(map(str, all_of_them))]))
+
+    def release(place):
+        put(place, "cpuset.cpus", ",".join(map(str, all_of_them)))
+    with Limits(group, "cpuset", squeeze, release):
+        yield
+
+
+@contextlib.contextmanager
+def files(_group):
+    """Files that the servers do not own come, change and go. None below /usr: a start would link
+    all of that again, which takes its time and is looked at elsewhere (files_hold.py)."""
+    for place in CHANGED:
+        place.mkdir(exist_ok=True)
+    loop = "; ".join(f"cd {place}; date > a; mv a b; cp b c; rm c" for place in CHANGED)
+    try:
+        with beside(f"while :; do {loop}; done"):
+            yield
+    finally:
+        for place in CHANGED:
+            shutil.rmtree(place)
+
+
+ALL = (quiet, busy, quota, memory, files, moved)
