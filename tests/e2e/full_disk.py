@@ -6,17 +6,27 @@ Each one runs with its clients in one shell on a tmpfs of a few megabytes, nativ
 crane-solo, both in a mount namespace of their own. What clients are told and what is on the disk
 afterwards must be the same; when there is room again the server starts, and has every write that
 it acknowledged, and none that it refused.
+
+In a group no server is told (ROOM-4): apache2 takes PUTs while the disk of the replica that leads,
+or the one that all share, is full.  No PUT is refused; status says who waits for room; another
+replica leads, or clients wait; when there is room all go on, with every page, and are equal.
 """
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 import _harness as h
 import _installed
+from _file_systems import told
+from dav_race import dav_configuration
+from room import fill, node_pids
 
 LIMIT = 150  # seconds for one run
+# Of groups: bytes of a disk, and what is left of it; bytes of a page.
+DISK, ROOM, PAGE = 64 << 20, 2 << 20, 20000
 # Each script has $place, the full file system, and $work, where there is room, as $1 and $2; it
 # prints what clients saw.  $place/fill makes room when it is removed.
 HEAD = """
@@ -258,6 +268,102 @@ def apache(scenario):
     compare(scenario, "apache", APACHE_DAV.replace("CONF", str(conf)), 4 << 10, 1 << 10)
 
 
+class SmallDisks(h.Group):
+    """Its directory on one tmpfs, or each replica's on its own."""
+
+    def __init__(self, *arguments, shared, **more):
+        super().__init__(*arguments, **more)
+        self.disks = [self.home] if shared else [self.dir / f"r{n}" for n in range(3)]
+        self.mounted = []
+
+    def launch(self):
+        for disk in self.disks:
+            disk.mkdir(parents=True, exist_ok=True)
+            why = told(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "none", disk])
+            if why:
+                raise h.CannotRun(f"no file system of its own: {why}")
+            self.mounted.append(disk)
+        super().launch()
+
+    def leftovers(self):
+        while self.mounted and not told(["umount", self.mounted[-1]]):
+            self.mounted.pop()
+        return super().leftovers()
+
+    def kill_all(self):
+        super().kill_all()
+        for disk in self.mounted:
+            told(["umount", "--lazy", disk])
+
+
+class Putter(threading.Thread):
+    """PUTs of one page after the other, each answered before the next."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.answers, self.stopping = port, [], threading.Event()
+
+    def run(self):
+        while not self.stopping.is_set():
+            put = b"PUT /dav/%d HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (len(self.answers), PAGE)
+            try:
+                answer = h.http(self.port, put + b"x" * PAGE, 120)
+            except OSError as error:
+                answer = str(error).encode()
+            self.answers.append(answer.split(b"\r\n")[0])
+
+
+def has_pages(port, count):
+    page = b"\r\n\r\n" + b"x" * PAGE
+    return all(h.http(port, b"GET /dav/%d HTTP/1.0\r\n\r\n" % n, 60).endswith(page)
+               for n in range(0, count, 7))
+
+
+def in_a_group(scenario, shared):
+    what = "one full disk of all" if shared else "the leader's disk is full"
+    work, port = scenario.work / f"group-{shared}", h.free_port()
+    work.mkdir(mode=0o755)
+    program = ["apache2", "-f", str(dav_configuration(work, port))]
+    group = SmallDisks(scenario, program, port=port, shared=shared)
+    with group:
+        leads, putter = group.leader(), Putter(port)
+        nodes = node_pids(group)
+        full = fill(group.disks[0 if shared else leads], (3 if shared else 1) * ROOM)
+        putter.start()
+        h.wait_until(lambda: (group.status(leads) or {}).get("no_room"), 60,
+                     f"{what}: it waits for room")
+        if shared:
+            h.wait_until(lambda: all(s and s["no_room"] for s in group.statuses().values()), 60,
+                         f"{what}: all wait for room")
+        else:
+            done = len(putter.answers)
+            h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: clients are served")
+            scenario.check(group.leader() != leads, f"{what}: another replica leads")
+        status, text = h.ctl(scenario, "--dir", str(group.home), "status", group.name)
+        scenario.check("waits for room on a disk" in text and status, f"{what}: status says so",
+                       f"{status}: {text}")
+        full.unlink()
+        done = len(putter.answers)
+        h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: it goes on")
+        putter.stopping.set()
+        putter.join(120)
+        refused = [a for a in putter.answers if b" 201 " not in a]
+        scenario.check(not refused, f"{what}: no PUT of {len(putter.answers)} is refused",
+                       str(refused[:3]))
+        group.settle(60)
+        scenario.check(not group.alarm() and node_pids(group) == nodes,
+                       f"{what}: all replicas are equal, and no process ended", str(group.brief()))
+        scenario.check(has_pages(port, len(putter.answers)), f"{what}: the pages are there")
+
+
+def groups(scenario):
+    h.need("apache2")
+    if not h.can_contain():
+        raise h.CannotRun("a disk for each replica needs containers")
+    for shared in (False, True):
+        in_a_group(scenario, shared)
+
+
 def body(scenario):
     h.need("redis-server", "redis-cli", "nginx", "curl", "sqlite3", "unshare", "setpriv")
     if os.geteuid() != 0:
@@ -266,7 +372,7 @@ def body(scenario):
     compare(scenario, "sqlite", SQLITE, 4 << 10, 2 << 10)
     compare(scenario, "redis", REDIS, 4 << 10, 2 << 10)
     compare(scenario, "nginx", NGINX, 4 << 10, 1 << 10)
-    for one in (apache, mariadb, postgresql):
+    for one in (apache, mariadb, postgresql, groups):
         try:
             one(scenario)
         except h.CannotRun as missing:

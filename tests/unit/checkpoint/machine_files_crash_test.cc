@@ -68,8 +68,8 @@ GroupFiles check_whole(const Machine& m, const std::string& group) {
   CHECK(!files.lost);
   CHECK(is_current(files, m.root));
   const GroupFiles machine;
-  for (const char* const path : {"/usr/bin/server", "/usr/lib/a/library.so", "/opt/tool/tool",
-                                 "/etc/server.conf"}) {
+  for (const char* const path :
+       {"/usr/bin/server", "/usr/lib/a/library.so", "/opt/tool/tool", "/etc/server.conf"}) {
     INFO(path);
     CHECK(Machine::seen(files, path) == test::text_of(m.root + path));
   }
@@ -142,9 +142,8 @@ TEST_CASE("files: who is killed at any place while a state is made leaves none t
       REQUIRE(pass < kPassesMax);
       const Machine m;
       change(m);
-      fork_to([&] {
-        return die_at((point + ":" + std::to_string(pass)).c_str()) && holds(m, "a");
-      });
+      fork_to(
+          [&] { return die_at((point + ":" + std::to_string(pass)).c_str()) && holds(m, "a"); });
       killed = one_was_killed();
       (void)check_whole(m, "a");
       const GroupFiles last = check_whole(m, "b");
