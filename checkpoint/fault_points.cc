@@ -38,7 +38,8 @@ bool die_at(const char* spec) {
     return true;
   };
   return std::any_of(kFaultPoints.begin(), kFaultPoints.end(), choose) ||
-         std::any_of(kTransferFaultPoints.begin(), kTransferFaultPoints.end(), choose);
+         std::any_of(kTransferFaultPoints.begin(), kTransferFaultPoints.end(), choose) ||
+         std::any_of(kStateFaultPoints.begin(), kStateFaultPoints.end(), choose);
 }
 
 void die_where_told(const std::string& directory) {

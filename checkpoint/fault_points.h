@@ -81,6 +81,19 @@ inline constexpr std::array kTransferFaultPoints = {
     "fetch.agreed",    // receiver: the manifest is what it wants, nothing is written
 };
 
+// And those of a state of the machine's files that is made (machine_files.h).
+inline constexpr std::array kStateFaultPoints = {
+    "state.linking",   // a directory of the tree is there, others are not
+    "state.linked",    // the whole tree, without its list
+    "state.list",      // the list is written, not yet in its place
+    "state.listed",    // it is whole, and in no record
+    "state.again",     // it was whole, and is to be made again: the machine has changed meanwhile
+    "state.used",      // the group is known as its user, without a record
+    "state.noted",     // the record is there, what is not used is not removed
+    "state.renamed",   // one that is not used has lost its name
+    "state.removing",  // the process that removes one has begun
+};
+
 using crane::fault_hook;
 using crane::fault_point;
 using crane::FaultHook;

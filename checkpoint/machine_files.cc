@@ -19,6 +19,7 @@
 #include "checkpoint/base.h"
 #include "checkpoint/container_supervisor.h"
 #include "checkpoint/descriptor.h"
+#include "checkpoint/fault_points.h"
 #include "checkpoint/link_tree.h"
 #include "checkpoint/tree.h"
 #include "dmt/base/crc.h"
@@ -34,6 +35,8 @@ constexpr const char* kPrograms = "usr";
 constexpr const char* kSettings = "etc";
 constexpr const char* kLinked[] = {"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 constexpr const char* kGone = "gone-";  // of a part that is being removed
+constexpr const char* kList = ".list";
+constexpr const char* kUnnamed = ".tmp";  // of write_file()
 constexpr int kIdle = 19;
 // A package that is installed while its files are linked: again, so often.
 constexpr int kTriesMax = 3;
@@ -65,19 +68,20 @@ class Store {
   bool current(const std::string& state) const;
   std::vector<std::string> layers(const std::string& state) const;
   Outcome use(const std::string& record);
+  void remove_unused(const GroupFiles& files);
 
  private:
   // "usr-3", "etc-1" of a state "usr-3+etc-1"
   static std::vector<std::string> parts(const std::string& state);
   std::string at(const std::string& part) const { return place_ + "/" + part; }
-  std::string list_of(const std::string& part) const { return at(part) + ".list"; }
+  std::string list_of(const std::string& part) const { return at(part) + kList; }
   bool part_current(const std::string& part) const;
   std::string newest(const std::string& kind) const;
   Result<std::string> current_part(const std::string& kind, std::size_t& made);
   Outcome make(const std::string& kind, const std::string& part, std::size_t& made);
   Outcome link_programs(const std::string& part, std::size_t& made);
   Outcome copy_settings(const std::string& part, std::size_t& made);
-  void remove_unused(const std::set<std::string>& keep);
+  void drop(const std::string& part) const;
   std::set<std::string> used() const;
 
   std::string place_, machine_;
@@ -151,6 +155,10 @@ int number_of(const std::string& kind, const std::string& name) {
   return read.ptr == end ? number : -1;
 }
 
+bool is_part(const std::string& name) {
+  return number_of(kPrograms, name) > 0 || number_of(kSettings, name) > 0;
+}
+
 std::string Store::newest(const std::string& kind) const {
   int found = 0;
   std::error_code ignored;
@@ -173,11 +181,13 @@ Outcome Store::link_programs(const std::string& part, std::size_t& made) {
       }
       return done;
     }
+    fault_point("state.linking");
   }
   std::string list;
   for (const auto& one : linked.directories) list += fmt::format("{} {}\n", one.ns, one.path);
   made = linked.names;
-  return write_file(list_of(part), list);
+  fault_point("state.linked");
+  return write_file(list_of(part), list, "state.list");
 }
 
 Outcome Store::copy_settings(const std::string& part, std::size_t& made) {
@@ -185,23 +195,28 @@ Outcome Store::copy_settings(const std::string& part, std::size_t& made) {
   const std::uint64_t before = digest_of_tree(from, Times::kCounted);
   if (auto copied = copy_tree(from, to); !copied) return copied;
   made = std::max<std::size_t>(made, 1);
-  return write_file(list_of(part), fmt::format("{:016x}\n", before));
+  fault_point("state.linked");
+  return write_file(list_of(part), fmt::format("{:016x}\n", before), "state.list");
+}
+
+// Its list first: without one it is never used (FILES-4).
+void Store::drop(const std::string& part) const {
+  unlink(list_of(part).c_str());
+  fault_point("state.again");
+  remove_tree(at(part));
 }
 
 Outcome Store::make(const std::string& kind, const std::string& part, std::size_t& made) {
   Outcome done = Done{};
   for (int i = 0; i < kTriesMax; ++i) {
-    remove_tree(at(part));
-    unlink(list_of(part).c_str());
+    drop(part);
     if (mkdir(at(part).c_str(), 0755) != 0) return file_error("make", at(part));
     done = kind == kPrograms ? link_programs(part, made) : copy_settings(part, made);
+    if (done) fault_point("state.listed");
     if (done && part_current(part)) break;
     if (!done && done.error().code != Code::kDamaged && done.error().code != Code::kNotFound) break;
   }
-  if (!done) {
-    remove_tree(at(part));
-    unlink(list_of(part).c_str());
-  }
+  if (!done) drop(part);
   return done;
 }
 
@@ -221,11 +236,6 @@ Outcome Store::take(GroupFiles& files) {
   files.state = settings.value() + "+" + programs.value();
   files.layers = layers(files.state);
   files.newest = true;
-  if (files.made_names > 0) {
-    std::set<std::string> keep = used();
-    keep.insert({settings.value(), programs.value()});
-    remove_unused(keep);
-  }
   return Done{};
 }
 
@@ -247,20 +257,25 @@ std::set<std::string> Store::used() const {
 }
 
 // Removing a tree of links takes as long as making it: a process of its own removes them, and the
-// caller does not wait.  What it does not come to is removed the next time.
-void Store::remove_unused(const std::set<std::string>& keep) {
+// caller does not wait.  What it does not come to is removed at the next start.
+void Store::remove_unused(const GroupFiles& files) {
   std::error_code ignored;
   std::vector<std::string> all, gone;
   for (const auto& one : fs::directory_iterator(place_, ignored)) {
     all.push_back(one.path().filename());
   }
+  std::set<std::string> keep = used();
+  for (const auto& part : parts(files.state)) keep.insert(part);
   for (const auto& name : all) {
-    const bool part = number_of(kPrograms, name) > 0 || number_of(kSettings, name) > 0;
     if (name.starts_with(kGone)) gone.push_back(name);
-    if (!part || keep.contains(name)) continue;
+    // Of processes that were killed: lists without a part, and without a name.
+    const bool list = name.ends_with(kList) && !is_real_directory(at(fs::path(name).stem()));
+    if (list || name.ends_with(kUnnamed)) unlink(at(name).c_str());
+    if (!is_part(name) || keep.contains(name)) continue;
     unlink(list_of(name).c_str());
     gone.push_back(kGone + name);
     rename(at(name).c_str(), at(gone.back()).c_str());
+    fault_point("state.renamed");
   }
   if (gone.empty()) return;
   const pid_t child = fork();
@@ -269,6 +284,7 @@ void Store::remove_unused(const std::set<std::string>& keep) {
   if (fork() != 0) _exit(0);
   close_range(0, ~0U, 0);
   (void)nice(kIdle);
+  fault_point("state.removing");
   for (const auto& name : gone) remove_tree(at(name));
   _exit(0);
 }
@@ -372,10 +388,15 @@ Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
   if (kept) kept = store->take(files);
   if (!kept) files = live(kept.error());
   files.lost = held.error().code == Code::kGone;
+  // FILES-3: its user first, so that no record is without one.
+  if (kept) {
+    if (auto used = store->use(record); !used) return used.error();
+    fault_point("state.used");
+  }
   const auto lines = lines_of(record, kRecordMax);
   if (auto noted = note(record, lines, generation, files.state); !noted) return noted.error();
-  if (!kept) return files;
-  if (auto used = store->use(record); !used) return used.error();
+  fault_point("state.noted");
+  if (kept) store->remove_unused(files);
   return files;
 }
 

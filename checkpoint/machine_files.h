@@ -15,7 +15,7 @@
 //
 // A part is current as long as no directory of it has got or lost a name on the machine, so a start
 // costs a look at each directory where a state is there, and the time of linking where it is not.
-// What is not current and in no living record is removed when the next one is made.
+// What is not current and in no living record is removed at the next start of a group.
 //
 // A group's record is a file of lines: line N names the state that its generation N of files is.
 //
@@ -23,7 +23,9 @@
 // store lets one in at a time.
 // INVARIANT FILES-2  All replicas of a group on one machine have one state of its files at each
 //                    entry of the log.
+// So is what a process that was killed has left: a part without its list, which is never used.
 // INVARIANT FILES-3  A state in the record of a group is not removed while the record is there.
+// INVARIANT FILES-4  A part is used only with its list, which it gets last and loses first.
 
 #include <cstdint>
 #include <string>

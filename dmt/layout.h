@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 22;
+inline constexpr std::uint32_t kLayoutVersion = 23;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -63,6 +63,7 @@ struct Configuration {
   std::uint64_t processors;      // this replica's, as bits, for who computes away; 0: stay
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
+  std::uint32_t waits_for_room;  // 1 = a call that finds no room on a disk waits (ROOM-4)
 };
 
 // --- threads ---------------------------------------------------------------------------------
@@ -426,6 +427,7 @@ struct SchedulerState {
   std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
   std::atomic<std::uint32_t> fenced;  // any: not 0 = this replica has failed; no thread goes on
+  std::atomic<std::uint32_t> wait_for_room;  // any: threads that wait for room on a disk (ROOM-4)
   // --- the stall rule (stall.h)
   std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
   std::atomic<std::uint64_t> preempt_clock;  // node: preempt_slot gives way; UINT64_MAX = none

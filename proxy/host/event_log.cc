@@ -46,7 +46,7 @@ void compare_roles(const NodeStatus& before, const NodeStatus& now, std::vector<
                       : Event{"no quorum", now.no_quorum});
   }
   if (before.log.no_room.empty() != now.log.no_room.empty()) {
-    all.push_back(now.log.no_room.empty() ? Event{"room", "its log can grow again"}
+    all.push_back(now.log.no_room.empty() ? Event{"room", "there is room again"}
                                           : Event{"no room", now.log.no_room});
   }
 }

@@ -94,6 +94,10 @@ class ReplicaServer {
   std::optional<proxy::SchedulePoint> rest_point();
 
   // The node does not sleep: the server need not ring (ring_doorbell).
+  // The server's call that found no room on a disk is not over (ROOM-4).
+  bool waits_for_room() const noexcept {
+    return layout().scheduler.wait_for_room.load(std::memory_order_relaxed) != 0;
+  }
   void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
   // Takes no turn any more.
   void fence() noexcept {

@@ -59,6 +59,7 @@ dmt::Configuration configuration_of(const Config& config) {
   c.stall_rule = stall_rule_of(config);
   c.processors = config.cpu >= 0 ? config.processors : 0;
   c.detached_calls = config.detached_calls();
+  c.waits_for_room = config.replays ? 0 : 1;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;
 }

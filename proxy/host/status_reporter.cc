@@ -92,7 +92,8 @@ bool StatusReporter::takes_clients() const {
 }
 
 bool StatusReporter::no_room() const {
-  return from_.group.short_of_room() || from_.server.segment().short_of_memory();
+  return from_.group.short_of_room() || from_.server.segment().short_of_memory() ||
+         from_.server.waits_for_room();
 }
 
 replica::Glance StatusReporter::glance() const {
@@ -155,6 +156,9 @@ NodeStatus StatusReporter::status() {
   s.no_quorum = from_.service.why_not_served();
   if (s.log.no_room.empty() && from_.server.segment().short_of_memory()) {
     s.log.no_room = from_.config.replica_shm_dir() + ": the shared memory is full";
+  }
+  if (s.log.no_room.empty() && server.waits_for_room()) {
+    s.log.no_room = from_.config.replica_dir() + ": its server waits for room on a disk";
   }
   s.outputs_bytes = server.outputs().bytes();
   s.outputs_digest = server.outputs().digest();

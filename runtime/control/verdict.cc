@@ -258,7 +258,7 @@ std::string why_not_ready(const Readiness& told) {
   if (told.needs_checkpoint) return "lacks entries that left the log";
   if (told.acceptor_only) return "votes without a server: it waits for a checkpoint to begin at";
   if (told.recovers) return "replays" + progress_text(told.progress);
-  if (told.no_room) return "has no room for its log";
+  if (told.no_room) return "has no room";
   if (!told.runs) return told.starts ? "starts its server" : "has no server: it ended";
   if (told.late()) return "is " + grouped(static_cast<std::uint64_t>(told.lag_ms)) + " ms behind";
   return "";

@@ -6,16 +6,27 @@ Each one runs with its clients in one shell on a tmpfs of a few megabytes, nativ
 crane-solo, both in a mount namespace of their own. What clients are told and what is on the disk
 afterwards must be the same; when there is room again the server starts, and has every write that
 it acknowledged, and none that it refused.
+
+In a group no server is told (ROOM-4): apache2 takes PUTs while the disk of the replica that leads,
+or the one that all share, is full.  No PUT is refused; status says who waits for room; another
+replica leads, or clients wait; when there is room all go on, with every page, and are equal.
 """
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 import _harness as h
+import _installed
+from _file_systems import told
+from dav_race import dav_configuration
+from room import fill, node_pids
 
 LIMIT = 150  # seconds for one run
+# Of groups: bytes of a disk, and what is left of it; bytes of a page.
+DISK, ROOM, PAGE = 64 << 20, 2 << 20, 20000
 # Each script has $place, the full file system, and $work, where there is room, as $1 and $2; it
 # prints what clients saw.  $place/fill makes room when it is removed.
 HEAD = """
@@ -111,6 +122,65 @@ serve
 [ $(ask 'select count(*) from t') = $((last + 1)) ] && echo "all are there"
 kill -INT $pid; wait $pid; echo "ended $?"
 """
+# InnoDB: its logs are as long as they get from the start, so that only tables find no room.
+MARIADB = HEAD + """
+ask() { mariadb --no-defaults -S $work/socket -u root -N -B -e "$1" d 2>&1; }
+serve() {
+  mariadbd SETTINGS --datadir=$place/data --socket=$work/socket --skip-networking SMALL \
+    --pid-file=$work/pid --log-error=$work/log --user=mysql & pid=$!
+  await mariadb-admin --no-defaults -S $work/socket -u root ping
+}
+serve
+mariadb --no-defaults -S $work/socket -u root -e 'create database d'
+ask 'create table t(n int primary key, v varchar(8000))'
+for i in $(seq 1 1000); do
+  answer=$(ask "insert into t values($i, repeat('x', 6000))") || break
+  last=$i
+done
+echo "acknowledged $last; $(echo "$answer" | grep ERROR)"
+rm $place/fill
+ask "insert into t values(10000, '')" > $work/said; echo "goes on $?"
+kill $pid 2> $work/said; wait $pid; echo "ended $?"
+serve
+echo "kept $(ask 'select count(*) from t where n < 10000'), of $(ask 'select count(*) from t')"
+ask 'check table t extended'
+kill $pid; wait $pid; echo "ended $?"
+"""
+# PUTs of files that have no room, beside an access log that has none.
+APACHE_DAV = HEAD + """
+. /etc/apache2/envvars
+APACHE_RUN_DIR=$work APACHE_LOCK_DIR=$work APACHE_LOG_DIR=$work APACHE_PID_FILE=$work/pid
+url=http://127.0.0.1:PORT
+mkdir -m 777 $place/dav $work/davlock
+apache2 -C "Define port PORT" -C "Define place $place" -C "Define work $work" -f CONF \
+  -D FOREGROUND & pid=$!
+await curl -s $url/
+head -c 20000 /dev/zero | tr '\\0' x > $work/page
+for i in $(seq 1 200); do
+  answer=$(curl -s -T $work/page -o $work/said -w '%{http_code}' $url/dav/$i)
+  [ $answer = 201 ] || break
+  last=$i
+done
+echo "acknowledged $last; $answer"
+ls $place/dav | wc -l
+curl -s -o $work/said -w '%{http_code} %{size_download}\\n' $url/dav/$last
+rm $place/fill
+curl -s -T $work/page -o $work/said -w '%{http_code}\\n' $url/dav/more
+cd $place/dav; for i in *; do cmp $i $work/page; done; ls | wc -l
+kill $pid; wait $pid; echo "ended $?"
+"""
+
+DAV = """
+LoadModule dav_module /usr/lib/apache2/modules/mod_dav.so
+LoadModule dav_fs_module /usr/lib/apache2/modules/mod_dav_fs.so
+DavLockDB ${work}/davlock/db
+Alias /dav ${place}/dav
+CustomLog ${place}/access common
+<Directory ${place}/dav>
+  Dav On
+  Require all granted
+</Directory>
+"""
 
 
 class Place:
@@ -168,8 +238,7 @@ def compare(scenario, name, text, kilobytes, room, **more):
 def postgresql(scenario):
     bins = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not bins or not shutil.which("psql"):
-        scenario.say("no PostgreSQL here: not asked")
-        return
+        raise h.CannotRun("postgresql is not installed (make deps)")
     folder = bins[-1].parent
     become = "setpriv --reuid=postgres --regid=postgres --clear-groups"
     compare(scenario, "postgresql", POSTGRESQL.replace("BIN", str(folder)), 48 << 10, 6 << 10,
@@ -177,6 +246,122 @@ def postgresql(scenario):
             # Its log elsewhere: where that finds no room it panics, and is never as natively.
             before=f"{become} {folder}/initdb -D {{place}}/data -X {{work}}/wal -U u -A trust"
                    " --wal-segsize=1 >/dev/null")
+
+
+SMALL = ("--innodb-log-file-size=4M --innodb-data-file-path=ibdata1:5M:autoextend"
+         " --innodb-temp-data-file-path=ibtmp1:3M:autoextend --innodb-buffer-pool-size=8M"
+         " --aria-log-file-size=8M --innodb-autoextend-increment=1")
+
+
+def mariadb(scenario):
+    h.need("mariadbd", "mariadb-install-db", "mariadb", "mariadb-admin")
+    settings = _installed.mariadb(scenario.work)
+    text = MARIADB.replace("SETTINGS", settings).replace("SMALL", SMALL)
+    compare(scenario, "mariadb", text, 96 << 10, 6 << 10,
+            before=f"mariadb-install-db {settings} {SMALL} --user=mysql --skip-test-db"
+                   " --auth-root-authentication-method=normal --datadir={place}/data >/dev/null")
+
+
+def apache(scenario):
+    h.need("apache2")
+    conf = h.apache_configuration(scenario.work, "${port}", DAV)
+    compare(scenario, "apache", APACHE_DAV.replace("CONF", str(conf)), 4 << 10, 1 << 10)
+
+
+class SmallDisks(h.Group):
+    """Its directory on one tmpfs, or each replica's on its own."""
+
+    def __init__(self, *arguments, shared, **more):
+        super().__init__(*arguments, **more)
+        self.disks = [self.home] if shared else [self.dir / f"r{n}" for n in range(3)]
+        self.mounted = []
+
+    def launch(self):
+        for disk in self.disks:
+            disk.mkdir(parents=True, exist_ok=True)
+            why = told(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "none", disk])
+            if why:
+                raise h.CannotRun(f"no file system of its own: {why}")
+            self.mounted.append(disk)
+        super().launch()
+
+    def leftovers(self):
+        while self.mounted and not told(["umount", self.mounted[-1]]):
+            self.mounted.pop()
+        return super().leftovers()
+
+    def kill_all(self):
+        super().kill_all()
+        for disk in self.mounted:
+            told(["umount", "--lazy", disk])
+
+
+class Putter(threading.Thread):
+    """PUTs of one page after the other, each answered before the next."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.answers, self.stopping = port, [], threading.Event()
+
+    def run(self):
+        while not self.stopping.is_set():
+            put = b"PUT /dav/%d HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (len(self.answers), PAGE)
+            try:
+                answer = h.http(self.port, put + b"x" * PAGE, 120)
+            except OSError as error:
+                answer = str(error).encode()
+            self.answers.append(answer.split(b"\r\n")[0])
+
+
+def has_pages(port, count):
+    page = b"\r\n\r\n" + b"x" * PAGE
+    return all(h.http(port, b"GET /dav/%d HTTP/1.0\r\n\r\n" % n, 60).endswith(page)
+               for n in range(0, count, 7))
+
+
+def in_a_group(scenario, shared):
+    what = "one full disk of all" if shared else "the leader's disk is full"
+    work, port = scenario.work / f"group-{shared}", h.free_port()
+    work.mkdir(mode=0o755)
+    program = ["apache2", "-f", str(dav_configuration(work, port))]
+    group = SmallDisks(scenario, program, port=port, shared=shared)
+    with group:
+        leads, putter = group.leader(), Putter(port)
+        nodes = node_pids(group)
+        full = fill(group.disks[0 if shared else leads], (3 if shared else 1) * ROOM)
+        putter.start()
+        h.wait_until(lambda: (group.status(leads) or {}).get("no_room"), 60,
+                     f"{what}: it waits for room")
+        if shared:
+            h.wait_until(lambda: all(s and s["no_room"] for s in group.statuses().values()), 60,
+                         f"{what}: all wait for room")
+        else:
+            done = len(putter.answers)
+            h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: clients are served")
+            scenario.check(group.leader() != leads, f"{what}: another replica leads")
+        status, text = h.ctl(scenario, "--dir", str(group.home), "status", group.name)
+        scenario.check("waits for room on a disk" in text and status, f"{what}: status says so",
+                       f"{status}: {text}")
+        full.unlink()
+        done = len(putter.answers)
+        h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: it goes on")
+        putter.stopping.set()
+        putter.join(120)
+        refused = [a for a in putter.answers if b" 201 " not in a]
+        scenario.check(not refused, f"{what}: no PUT of {len(putter.answers)} is refused",
+                       str(refused[:3]))
+        group.settle(60)
+        scenario.check(not group.alarm() and node_pids(group) == nodes,
+                       f"{what}: all replicas are equal, and no process ended", str(group.brief()))
+        scenario.check(has_pages(port, len(putter.answers)), f"{what}: the pages are there")
+
+
+def groups(scenario):
+    h.need("apache2")
+    if not h.can_contain():
+        raise h.CannotRun("a disk for each replica needs containers")
+    for shared in (False, True):
+        in_a_group(scenario, shared)
 
 
 def body(scenario):
@@ -187,7 +372,11 @@ def body(scenario):
     compare(scenario, "sqlite", SQLITE, 4 << 10, 2 << 10)
     compare(scenario, "redis", REDIS, 4 << 10, 2 << 10)
     compare(scenario, "nginx", NGINX, 4 << 10, 1 << 10)
-    postgresql(scenario)
+    for one in (apache, mariadb, postgresql, groups):
+        try:
+            one(scenario)
+        except h.CannotRun as missing:
+            scenario.say(f"{one.__name__}: {missing}")
 
 
 if __name__ == "__main__":

@@ -118,7 +118,8 @@ void add_log(Families& f, const NodeStatus& s) {
             s.committed);
   f.counter("crane_proposals_applied_total", "Log index of the last entry that its server took.",
             s.applied);
-  f.gauge("crane_has_room", "Whether its log can grow: neither disk nor shared memory is full.",
+  f.gauge("crane_has_room",
+          "Whether its log and its server's files can grow: no disk is full, nor shared memory.",
           s.log.no_room.empty());
   const std::uint64_t pending = s.role == "leader" ? s.last - std::min(s.last, s.committed) : 0;
   f.gauge("crane_proposals_pending", "Entries proposed by this leader and not committed yet.",

@@ -10,6 +10,7 @@
 #include "runtime/preload/files/completion.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/signals/signals.h"
 
 namespace crane {
@@ -101,7 +102,8 @@ long perform(const struct aiocb& c, Request what) noexcept {
       return raw_syscall(SYS_pread64, fd, bytes, c.aio_nbytes, c.aio_offset);
     case Request::kWrite:
       note_written(fd);
-      return raw_syscall(SYS_pwrite64, fd, bytes, c.aio_nbytes, c.aio_offset);
+      return with_room_raw(
+          [&] { return raw_syscall(SYS_pwrite64, fd, bytes, c.aio_nbytes, c.aio_offset); }, fd);
     case Request::kSync:
       return raw_syscall(SYS_fsync, fd);
     case Request::kDataSync:

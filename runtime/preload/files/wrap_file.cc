@@ -19,6 +19,7 @@
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
@@ -237,7 +238,7 @@ int told(Turn& turn, int result) noexcept {
 template <typename Note, typename Call>
 int at_name(Op op, Note note, int directory, const char* path, Call call) noexcept {
   Turn turn(op);
-  const int result = call();
+  const int result = with_room(call);
   if (result == 0) note(turn, directory, path);
   return told(turn, result);
 }
@@ -347,7 +348,7 @@ int rename(const char* p, const char* q) { return wrap::renameat2(AT_FDCWD, p, A
 int renameat(int d, const char* p, int e, const char* q) { return wrap::renameat2(d, p, e, q, 0); }
 int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
   Turn turn(Op::renameat2);
-  const int result = real::renameat2(d, p, e, q, f);
+  const int result = with_room([=] { return real::renameat2(d, p, e, q, f); });
   if (result == 0) {
     note_parent(turn, d, p);
     note_parent(turn, e, q);
@@ -401,7 +402,7 @@ int shm_unlink(const char* p) {
 int truncate(const char* p, off_t n) {
   Turn turn(Op::truncate);
   const bool is_private = !machine_files::is_named(turn, AT_FDCWD, p);
-  const int result = is_private ? real::truncate(p, n) : fail(EACCES);
+  const int result = is_private ? with_room([=] { return real::truncate(p, n); }) : fail(EACCES);
   if (result == 0) note_truncated(turn, p);
   return told(turn, result);
 }
@@ -409,7 +410,7 @@ int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
 int ftruncate(int fd, off_t n) {
   return at_turn(Op::ftruncate, [=] {
     note_written(fd);
-    return real::ftruncate(fd, n);
+    return with_room([=] { return real::ftruncate(fd, n); }, fd);
   });
 }
 int ftruncate64(int fd, off64_t n) { return wrap::ftruncate(fd, n); }

@@ -8,6 +8,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/sockets/vsock.h"
 
 namespace crane::wrap {
@@ -172,7 +173,10 @@ ssize_t __pread64_chk(int fd, void* b, size_t n, off64_t at, size_t room) {
 
 ssize_t write(int fd, const void* b, size_t n) {
   if (is_plain(fd)) {
-    return plain_write(Op::write, fd, [=] { return real::write(fd, b, n); });
+    return plain_write(Op::write, fd, [=] {
+      const struct iovec all = {const_cast<void*>(b), n};
+      return write_with_room({fd, &all, 1}, [=] { return real::write(fd, b, n); });
+    });
   }
   Turn turn(Op::write, Turn::kCancellationPoint);
   const struct iovec v = {const_cast<void*>(b), n};
@@ -181,7 +185,9 @@ ssize_t write(int fd, const void* b, size_t n) {
 
 ssize_t writev(int fd, const struct iovec* v, int n) {
   if (is_plain(fd)) {
-    return plain_write(Op::writev, fd, [=] { return real::writev(fd, v, n); });
+    return plain_write(Op::writev, fd, [=] {
+      return write_with_room({fd, v, n}, [=] { return real::writev(fd, v, n); });
+    });
   }
   Turn turn(Op::writev, Turn::kCancellationPoint);
   return finish(turn, write_vectors(turn, fd, v, n));
@@ -189,12 +195,17 @@ ssize_t writev(int fd, const struct iovec* v, int n) {
 
 ssize_t pwrite(int fd, const void* b, size_t n, off_t at) {
   if (!is_plain(fd)) return not_seekable(Op::pwrite);
-  return plain_write(Op::pwrite, fd, [=] { return real::pwrite(fd, b, n, at); });
+  return plain_write(Op::pwrite, fd, [=] {
+    const struct iovec all = {const_cast<void*>(b), n};
+    return write_with_room({fd, &all, 1, at}, [=] { return real::pwrite(fd, b, n, at); });
+  });
 }
 ssize_t pwrite64(int fd, const void* b, size_t n, off64_t at) { return wrap::pwrite(fd, b, n, at); }
 ssize_t pwritev(int fd, const struct iovec* v, int n, off_t at) {
   if (!is_plain(fd)) return not_seekable(Op::pwritev);
-  return plain_write(Op::pwritev, fd, [=] { return real::pwritev(fd, v, n, at); });
+  return plain_write(Op::pwritev, fd, [=] {
+    return write_with_room({fd, v, n, at}, [=] { return real::pwritev(fd, v, n, at); });
+  });
 }
 ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
   return wrap::pwritev(fd, v, n, at);
@@ -211,7 +222,10 @@ ssize_t preadv64v2(int fd, const struct iovec* v, int n, off64_t at, int flags) 
 }
 ssize_t pwritev2(int fd, const struct iovec* v, int n, off_t at, int flags) {
   if (is_plain(fd)) {
-    return plain_write(Op::pwritev2, fd, [=] { return real::pwritev2(fd, v, n, at, flags); });
+    return plain_write(Op::pwritev2, fd, [=] {
+      return write_with_room({fd, v, n, at, flags},
+                             [=] { return real::pwritev2(fd, v, n, at, flags); });
+    });
   }
   if (flags != 0) return fail(EOPNOTSUPP);
   return at == -1 ? wrap::writev(fd, v, n) : not_seekable(Op::pwritev2);
@@ -226,11 +240,16 @@ ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags)
 int fallocate(int fd, int how, off_t at, off_t n) {
   const bool punches = how == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
   if (is_plain(fd) && how != 0 && how != FALLOC_FL_KEEP_SIZE && !punches) return fail(EOPNOTSUPP);
-  return plain_write(Op::fallocate, fd, [=] { return real::fallocate(fd, how, at, n); });
+  return plain_write(Op::fallocate, fd, [=] {
+    return with_room([=] { return real::fallocate(fd, how, at, n); }, fd);
+  });
 }
 int fallocate64(int fd, int how, off64_t at, off64_t n) { return wrap::fallocate(fd, how, at, n); }
 int posix_fallocate(int fd, off_t at, off_t n) {
-  return plain_write(Op::posix_fallocate, fd, [=] { return real::posix_fallocate(fd, at, n); });
+  return plain_write(Op::posix_fallocate, fd, [=] {
+    return -static_cast<int>(
+        with_room_raw([=] { return long{-real::posix_fallocate(fd, at, n)}; }, fd));
+  });
 }
 int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
 
@@ -239,10 +258,12 @@ ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t
                         unsigned flags) {
   if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
   return plain_write(Op::copy_file_range, out, [=]() -> ssize_t {
-    const ssize_t done = real::copy_file_range(in, in_at, out, out_at, n, flags);
+    const ssize_t done =
+        with_room([=] { return real::copy_file_range(in, in_at, out, out_at, n, flags); }, out);
     const bool refused = done < 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS);
     if (!refused) return done;
-    const ssize_t copied = copy_by_hand(in, in_at, out, out_at, n);
+    const ssize_t copied =
+        with_room_raw([=] { return copy_by_hand(in, in_at, out, out_at, n); }, out);
     return copied < 0 ? fail(static_cast<int>(-copied)) : copied;
   });
 }
@@ -261,7 +282,9 @@ off64_t lseek64(int fd, off64_t at, int from) { return wrap::lseek(fd, at, from)
 
 ssize_t sendfile(int out, int in, off_t* at, size_t n) {
   if (is_plain(out) && is_plain(in)) {
-    return plain_write(Op::sendfile, out, [=] { return real::sendfile(out, in, at, n); });
+    return plain_write(Op::sendfile, out, [=] {
+      return with_room([=] { return real::sendfile(out, in, at, n); }, out);
+    });
   }
   Turn turn(Op::sendfile, Turn::kCancellationPoint);
   // As Linux: no source that cannot be mapped, nor has a position.

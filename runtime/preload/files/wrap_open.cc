@@ -15,6 +15,7 @@
 #include "runtime/preload/files/machine_files.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vrandom.h"
@@ -74,7 +75,8 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   const bool makes =
       nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
   if (!makes && writes(flags) && machine_files::is_named(turn, directory, path)) return -EACCES;
-  const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
+  const long fd =
+      with_room_raw([&] { return raw_syscall(SYS_openat, directory, path, flags, mode); });
   if (fd < 0) return static_cast<int>(fd);
   if (seen_open && fifo::is_one(static_cast<int>(fd), status)) {
     raw_syscall(SYS_close, fd);
@@ -102,7 +104,8 @@ int open_how(Turn& turn, int directory, const char* path, const void* how,
       machine_files::is_named(turn, directory, path)) {
     return -EACCES;
   }
-  return bind_plain(turn, raw_syscall(SYS_openat2, directory, path, how, size));
+  return bind_plain(
+      turn, with_room_raw([=] { return raw_syscall(SYS_openat2, directory, path, how, size); }));
 }
 
 bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept {
@@ -203,8 +206,9 @@ int mkstemp64(char* p) { return temporary_file(Op::mkstemp64, p, 0, 0); }
 
 char* mkdtemp(char* p) {
   Turn turn(Op::mkdtemp);
-  const int result =
-      with_fresh_name(p, 0, [&] { return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700)); });
+  const int result = with_fresh_name(p, 0, [&] {
+    return static_cast<int>(with_room_raw([&] { return raw_syscall(SYS_mkdir, p, 0700); }));
+  });
   if (result >= 0) note_made(turn, AT_FDCWD, p);
   return finish(turn, result) < 0 ? nullptr : p;
 }

@@ -9,6 +9,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
@@ -130,7 +131,7 @@ int set_times(Op op, int d, const char* p, const struct timespec* t, int flags) 
   const TimesSet set{.access = t == kNow || t[0].tv_nsec != UTIME_OMIT,
                      .modification = t == kNow || t[1].tv_nsec != UTIME_OMIT};
   Turn turn(op);
-  const long result = raw_syscall(SYS_utimensat, d, p, times, flags);
+  const long result = with_room_raw([&] { return raw_syscall(SYS_utimensat, d, p, times, flags); });
   if (result == 0) note_times_set(turn, d, p, flags, set);
   return finish_int(turn, result);
 }

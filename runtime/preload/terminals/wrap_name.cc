@@ -8,6 +8,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
 
 namespace crane::wrap {
@@ -66,7 +67,7 @@ namespace {
 template <typename Call>
 int change(Op op, int d, const char* p, int follow, Call call) noexcept {
   if (machine_files::has_owner(d, p, follow & AT_SYMLINK_NOFOLLOW)) return fail(EPERM);
-  return at_path(op, p, call);
+  return at_path(op, p, [=](const char* q) { return with_room([=] { return call(q); }); });
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "checkpoint/fault_points.h"
 #include "checkpoint/image.h"
 #include "dmt/base/crc.h"
+#include "tests/unit/waiting.h"
 
 namespace crane::test {
 
@@ -81,13 +82,6 @@ class Scratch {
  private:
   std::string path_;
 };
-
-inline std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 inline void spill(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

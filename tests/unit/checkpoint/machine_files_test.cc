@@ -9,55 +9,16 @@
 #include <fstream>
 #include <string>
 
-#include "tests/unit/checkpoint/image_harness.h"
+#include "tests/unit/checkpoint/machine.h"
 
 namespace crane::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-void write(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
-// As dpkg does it.
-void replace(const fs::path& path, const std::string& text) {
-  write(path.native() + ".dpkg-new", text);
-  fs::rename(path.native() + ".dpkg-new", path);
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A machine with one program, in a directory.
-struct Machine {
-  Machine() {
-    write(root + "/usr/bin/server", "one");
-    write(root + "/usr/lib/a/library.so", "one");
-    write(root + "/etc/server.conf", "one");
-    write(root + "/opt/tool/tool", "one");
-    fs::create_directories(root + "/var/lib");
-    fs::create_symlink("usr/bin", root + "/bin");
-    fs::create_symlink("/etc/alternatives/editor", root + "/usr/bin/editor");
-    write(root + "/etc/alternatives/ignored", "");
-    fs::create_symlink("/usr/bin/server", root + "/etc/alternatives/editor");
-  }
-  GroupFiles hold(const std::string& group, std::size_t generation = 0) const {
-    const auto held = hold_files(record(group), generation, root);
-    REQUIRE(held.ok());
-    return held.value();
-  }
-  std::string record(const std::string& group) const { return directory.path() + "/" + group; }
-  static std::string seen(const GroupFiles& files, const std::string& path) {
-    return text_of(located(files, path));
-  }
-
-  test::Scratch directory;
-  std::string root = directory.path() + "/machine";
-};
+using test::Machine;
+using test::replace;
+using test::text_of;
+using test::write;
 
 }  // namespace
 

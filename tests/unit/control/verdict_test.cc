@@ -126,7 +126,7 @@ TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 lacks entries that left the log"},
       {"one has no room", [](GroupSeen& g) { g.replicas[1].told.no_room = true; },
        Health::kDegraded, true, 0,
-       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room for its log"},
+       "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room"},
       {"the followers get no entries",
        [](GroupSeen& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
        Health::kDegraded, true, 0,

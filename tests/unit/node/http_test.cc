@@ -62,7 +62,7 @@ TEST_CASE("a replica that cannot take over is not ready") {
   CHECK(reason([](NodeStatus& s) { s.no_quorum = "1 of 3"; }) == "1 of 3");
   CHECK(reason([](NodeStatus& s) { s.readiness.needs_checkpoint = true; }) ==
         "it lacks entries that left the log");
-  CHECK(reason([](NodeStatus& s) { s.readiness.no_room = true; }) == "it has no room for its log");
+  CHECK(reason([](NodeStatus& s) { s.readiness.no_room = true; }) == "it has no room");
   CHECK(reason([](NodeStatus& s) {
           s.readiness.recovers = true;
           s.readiness.progress = {12'400, 24'272, 4'000, 3'000};
