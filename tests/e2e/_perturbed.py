@@ -13,11 +13,9 @@ import contextlib
 import copy
 import importlib
 import json
-import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
@@ -310,7 +308,7 @@ if __name__ == "__main__":
            kinds={"nargs": "*", "help": "only servers whose name holds one of these, or is =NAME"},
            beside={"nargs": "*", "help": "only these loads of _hostile.py"},
            starts={"type": int, "default": 50, "help": "of each server"},
-           every={"type": int, "default": 5, "help": "one start of so many loses replicas; 0: none"},
+           every={"type": int, "default": 5, "help": "one start of so many loses some; 0: none"},
            losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
            share={"type": int, "default": 4, "help": "the matrix's quick load, divided by this"},
            minutes={"type": float, "default": 24 * 60, "help": "no start begins later"},
