@@ -176,7 +176,7 @@ namespace {
 
 }  // namespace
 
-void fence(Layout& w, const char* why) noexcept { fence_as(w, kFenced, why); }
+void fence(Layout& w, const char* why) noexcept { fence_as(w, kFencedWrong, why); }
 void fence_refused(Layout& w, const char* why) noexcept { fence_as(w, kFencedRefused, why); }
 
 }  // namespace crane::dmt

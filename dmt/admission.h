@@ -22,6 +22,6 @@ bool admit_next(Layout& w) noexcept;
 // The same where the machine refuses what the server asked for, before anything came of it: all
 // that this replica did until then is right, so that others may go on with its clients.
 [[noreturn]] void fence_refused(Layout& w, const char* why) noexcept;
-inline constexpr std::uint32_t kFenced = 1, kFencedRefused = 2;  // Scheduler::fenced
+inline constexpr std::uint32_t kFencedWrong = 1, kFencedRefused = 2;  // SchedulerState::fenced
 
 }  // namespace crane::dmt

