@@ -15,7 +15,7 @@
 //
 // A part is current as long as no directory of it has got or lost a name on the machine, so a start
 // costs a look at each directory where a state is there, and the time of linking where it is not.
-// What is not current and in no living record is removed at the next start of a group.
+// The next start of a group removes a state that is neither current nor in a group's record.
 //
 // A group's record is a file of lines: line N names the state that its generation N of files is.
 //

@@ -39,9 +39,9 @@ void refuse_later(Layout& w, std::uint32_t file) noexcept;
 // A port that no socket of the server has, from a counter; 0 = none is free.
 std::uint16_t take_free_port(Layout& w) noexcept;
 
-// The same for a bind that leaves the choice, after the leader's machine has refused so many.  One
-// of few by turns, as long as they will do: the group keeps on its machines what its server once
-// listened on, and some listen anew for each transfer (FTP).
+// The same for a bind that leaves the choice; `refused`: how many the leader's machine has refused
+// for this bind.  A few numbers are used again and again: crane-run keeps a socket for each port on
+// which the server has listened, and an FTP server opens a port for each transfer.
 std::uint16_t take_listening_port(Layout& w, unsigned refused) noexcept;
 
 // --- for connections.cc ------------------------------------------------------------------------

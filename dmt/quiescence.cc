@@ -54,7 +54,7 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   }
 }
 
-// Only accept() makes it a descriptor of a process, and until then nobody can read what it holds.
+// CRIU dumps what the descriptors of processes refer to, and accept() has not made one of it yet.
 bool holds_unaccepted_bytes(const Layout& w, const FileRecord& listener) noexcept {
   for (std::uint32_t i = listener.listener.head; i != 0; i = w.files[i].chain) {
     if (w.files[i].stream.bytes > 0) return true;

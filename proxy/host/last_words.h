@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What libcrane.so said last in the server: its log goes with the replica's shared memory, which
-// the next start of the replica makes anew.
+// The last line that libcrane.so wrote in the server.  Read at the replica's end: the next start
+// replaces runtime.log.
 
 #include <string>
 

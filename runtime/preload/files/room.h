@@ -54,7 +54,7 @@ long with_room_raw(Call call, int fd = -1) noexcept {
   return result;
 }
 
-// What a write of `v` to `fd` is about; `at` -1: at the file's own position.
+// The arguments of a write: `count` buffers at `v` go to `fd` at offset `at`; -1: its position.
 struct Written {
   int fd;
   const struct iovec* v;
