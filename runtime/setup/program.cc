@@ -114,7 +114,8 @@ std::string interpreter_of(const char* line) {
   return first;
 }
 
-Outcome check_one(const std::string& path, int depth) {
+// `is_elf`: the kernel loads it itself, rather than an interpreter.
+Outcome check_one(const std::string& path, bool is_elf) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return failure(Status::kNotExecutable, "cannot read the program", path, strerror(errno),
@@ -129,14 +130,8 @@ Outcome check_one(const std::string& path, int depth) {
     return unsuitable(path, "set-user-id or set-group-id, so the loader ignores libcrane.so",
                       "run crane-run as the program's owner, or a copy without that bit");
   }
-  char start[256] = {};
-  const ssize_t got = pread(fd, start, sizeof start - 1, 0);
   Outcome found = Done{};
-  if (got >= 2 && start[0] == '#' && start[1] == '!' && depth < kInterpretersMax) {
-    found = check_one(interpreter_of(start), depth + 1);
-  } else {
-    found = check_elf(fd, path);
-  }
+  if (is_elf) found = check_elf(fd, path);
   close(fd);
   return found;
 }
@@ -168,8 +163,6 @@ Outcome find_program(const std::string& name, std::string& path) {
                  "check the name, or install the package that holds it");
 }
 
-Outcome check_program(const std::string& path) { return check_one(path, 0); }
-
 std::vector<std::string> program_chain(const std::string& path) {
   std::vector<std::string> chain{path};
   while (chain.size() <= kInterpretersMax) {
@@ -179,6 +172,14 @@ std::vector<std::string> program_chain(const std::string& path) {
     chain.push_back(interpreter_of(start));
   }
   return chain;
+}
+
+Outcome check_program(const std::string& path) {
+  const std::vector<std::string> chain = program_chain(path);
+  for (const std::string& program : chain) {
+    if (auto p = check_one(program, &program == &chain.back()); !p) return p;
+  }
+  return Done{};
 }
 
 std::uint64_t file_digest(const std::string& path) {
