@@ -38,7 +38,7 @@ STORIES="haproxy squid tinyproxy stunnel4 php8.2-cli php8.2-mysql"
 # And many more, only for `make accept` (tests/e2e/accept_*.py), with clients for them.
 ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-base
   ngircd rabbitmq-server caddy nats-server etcd-server etcd-client netcat-openbsd
-  swaks amqp-tools"
+  swaks amqp-tools zookeeper libslf4j-java python3-kazoo"
 # exim4 would take the place of a mail server that the machine has.
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
 # Crane's own packages (tests/e2e/installed.py), and a bare Debian for them (production.py).

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ten more servers without a profile, for `make accept`: lighttpd and python3 -m http.server (one
+"""Eleven more servers without a profile, for `make accept`: lighttpd and python3 -m http.server (one
 loop, a thread per client), uwsgi, puma and php -S (processes that fork from a master), webrick
 (threads of Ruby), an Erlang server (a process of the virtual machine per client), beanstalkd and
-ngircd (one loop for all clients), exim4 (a process per client, which executes another per message).
+ngircd (one loop for all clients), exim4 (a process per client, which executes another per message),
+ZooKeeper (threads of a Java virtual machine that hand requests on to each other).
 Eight clients, a kill of the leader's node, eight more."""
 import hashlib
 import re
@@ -99,6 +100,25 @@ file:
   driver = appendfile
   file = {work}/mail/$local_part_data
   user = Debian-exim
+"""
+ZOOKEEPER = """tickTime=2000
+dataDir={work}/data
+clientPort={port}
+clientPortAddress=127.0.0.1
+admin.enableServer=false
+4lw.commands.whitelist=srvr
+"""
+KAZOO = """import sys
+from kazoo.client import KazooClient
+port, number = sys.argv[1:]
+client = KazooClient(hosts=f"127.0.0.1:{port}", timeout=30)
+client.start(30)
+client.ensure_path(f"/place{number}")
+for turn in range(4):
+    client.set(f"/place{number}", f"value {turn} of {number}".encode())
+print(client.create(f"/place{number}/node", b"", sequence=True),
+      client.get(f"/place{number}")[0].decode())
+client.stop()
 """
 
 
@@ -235,7 +255,28 @@ class Exim:
             f"{number}: {put.stdout[-600:]} {refused.stdout[-300:]}"
 
 
-KINDS = (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang, Ngircd, Exim)
+class ZooKeeper:
+    name = "zookeeper"
+    programs = ("java", "/usr/share/zookeeper/bin/zkServer.sh", "/usr/bin/python3.11")
+
+    def __init__(self, work):
+        self.port = h.free_port()
+        configuration = work / "zoo.cfg"
+        configuration.write_text(ZOOKEEPER.format(port=self.port, work=work))
+        self.script = work / "client.py"
+        self.script.write_text(KAZOO)
+        jars = ":".join(f"/usr/share/java/{name}.jar" for name in
+                        ("zookeeper", "slf4j-api", "slf4j-simple"))
+        self.command = ["/usr/bin/java", "-Dorg.slf4j.simpleLogger.logFile=System.out", "-cp", jars,
+                        "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(configuration)]
+
+    def client(self, number):
+        heard = run("/usr/bin/python3.11", self.script, self.port, number).stdout
+        return re.fullmatch(rf"/place{number}/node\d{{10}} value 3 of {number}\n", heard), \
+            f"{number}: {heard[-300:]}"
+
+
+KINDS = (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang, Ngircd, Exim, ZooKeeper)
 
 if __name__ == "__main__":
     tell("accept_ecosystems", KINDS)
