@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Eleven more servers without a profile, for `make accept`: lighttpd and python3 -m http.server (one
+"""Eleven servers without a profile, for `make accept`: lighttpd and python3 -m http.server (one
 loop, a thread per client), uwsgi, puma and php -S (processes that fork from a master), webrick
 (threads of Ruby), an Erlang server (a process of the virtual machine per client), beanstalkd and
 ngircd (one loop for all clients), exim4 (a process per client, which executes another per message),
@@ -106,7 +106,6 @@ dataDir={work}/data
 clientPort={port}
 clientPortAddress=127.0.0.1
 admin.enableServer=false
-4lw.commands.whitelist=srvr
 """
 KAZOO = """import sys
 from kazoo.client import KazooClient
@@ -276,7 +275,8 @@ class ZooKeeper:
             f"{number}: {heard[-300:]}"
 
 
-KINDS = (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang, Ngircd, Exim, ZooKeeper)
+KINDS = (Lighttpd, HttpServer, Uwsgi, Beanstalkd, Webrick, Puma, Php, Erlang, Ngircd, Exim,
+         ZooKeeper)
 
 if __name__ == "__main__":
     tell("accept_ecosystems", KINDS)

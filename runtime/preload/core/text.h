@@ -13,10 +13,10 @@
 namespace crane {
 
 // Decimal `value` after `prefix`, and the end.  `out` has room for it.
-inline void print_number(const char* prefix, unsigned value, char* out) noexcept {
+inline void print_number(const char* prefix, std::uint64_t value, char* out) noexcept {
   std::size_t n = std::strlen(prefix);
   std::memcpy(out, prefix, n);
-  char digits[12];
+  char digits[20];
   std::size_t count = 0;
   do {
     digits[count++] = static_cast<char>('0' + value % 10);

@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include "dmt/base/raw.h"
+#include "dmt/file_kinds.h"
 #include "dmt/files.h"
 #include "dmt/layout.h"
 #include "runtime/preload/core/turn.h"
@@ -38,6 +39,11 @@ inline bool is_plain(int fd) noexcept { return bound_file(fd) == 0; }
 inline FileRecord* bound_record(int fd) noexcept {
   const std::uint32_t file = bound_file(fd);
   return file == 0 ? nullptr : &world->files[file];
+}
+
+// The number that fstat and the link of a descriptor tell of something virtual.  REQUIRES the turn.
+inline std::uint64_t inode_of(const FileRecord& f) noexcept {
+  return dmt::is_pipe_end(f.kind) && f.stream.name != 0 ? f.stream.name : f.object;
 }
 
 // --- results -------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ bool writes(std::uint64_t flags) noexcept {
   return (flags & O_PATH) == 0 && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0);
 }
 
-// The descriptor that a path names, or -1.
+}  // namespace
+
 int descriptor_named(const char* path) noexcept {
   if (path == nullptr) return -1;
   constexpr const char* kStandard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
@@ -49,8 +50,6 @@ int descriptor_named(const char* path) noexcept {
   }
   return -1;
 }
-
-}  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
   if (const long fd = open_proc_file(turn, path, flags); fd != kNotOurs) {

@@ -77,7 +77,7 @@ bool describe_bound(int fd, Status* s) noexcept {
   if (f == nullptr) return false;
   *s = {};
   s->st_dev = 8;
-  s->st_ino = dmt::is_pipe_end(f->kind) && f->stream.name != 0 ? f->stream.name : f->object;
+  s->st_ino = inode_of(*f);
   s->st_mode = ops_of(*f).mode;
   s->st_nlink = 1;
   s->st_uid = static_cast<uid_t>(raw_syscall(SYS_geteuid));

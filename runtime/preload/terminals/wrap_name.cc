@@ -5,9 +5,11 @@
 
 #include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/open.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
 
@@ -21,12 +23,31 @@ int at_path(Op op, const char* path, Call call) noexcept {
   return at_turn(op, [&] { return call(terminal::KernelPath(*world, path).get()); });
 }
 
-// `result` bytes of a link are in `b`.
-ssize_t translated(Op op, ssize_t result, char* b, size_t n) noexcept {
+// "socket:[17]" and "mnt:[17]": the kernel's number is each replica's own.  A descriptor of the
+// process' has the number that fstat tells, everything else 1.
+ssize_t renumbered(Op op, const char* path, char* link, std::size_t size, std::size_t n) noexcept {
+  const auto* const colon = static_cast<const char*>(std::memchr(link, ':', size));
+  const bool has_number = link[0] != '/' && colon != nullptr && link + size - colon > 2 &&
+                          colon[1] == '[' && colon[2] >= '0' && colon[2] <= '9';
+  if (!has_number) return static_cast<ssize_t>(size);
+  Turn turn(op);
+  const FileRecord* const file = bound_record(descriptor_named(path));
+  char text[24];
+  print_number("[", file == nullptr ? 1 : inode_of(*file), text);
+  std::size_t used = static_cast<std::size_t>(colon + 1 - link);
+  for (const char* at = text; *at != '\0' && used < n; ++at) link[used++] = *at;
+  if (used < n) link[used++] = ']';
+  turn.result(static_cast<std::uint64_t>(used));
+  return static_cast<ssize_t>(used);
+}
+
+// `result` bytes of the link at `path` are in `b`.
+ssize_t translated(Op op, const char* path, ssize_t result, char* b, size_t n) noexcept {
   constexpr char kPlace[] = "/dev/pts/";
+  if (result <= 0) return result;
   if (result < static_cast<ssize_t>(sizeof kPlace) ||
       std::memcmp(b, kPlace, sizeof kPlace - 1) != 0) {
-    return result;
+    return renumbered(op, path, b, static_cast<std::size_t>(result), n);
   }
   Turn turn(op);
   return static_cast<ssize_t>(
@@ -36,10 +57,10 @@ ssize_t translated(Op op, ssize_t result, char* b, size_t n) noexcept {
 }  // namespace
 
 ssize_t readlink(const char* p, char* b, size_t n) {
-  return translated(Op::readlink, real::readlink(p, b, n), b, n);
+  return translated(Op::readlink, p, real::readlink(p, b, n), b, n);
 }
 ssize_t readlinkat(int d, const char* p, char* b, size_t n) {
-  return translated(Op::readlinkat, real::readlinkat(d, p, b, n), b, n);
+  return translated(Op::readlinkat, p, real::readlinkat(d, p, b, n), b, n);
 }
 ssize_t __readlink_chk(const char* p, char* b, size_t n, size_t room) {
   fortify::check_room(n, room);

@@ -22,13 +22,18 @@ void quarter(unsigned& a, unsigned& b, unsigned& c, unsigned& d) noexcept {
   b = rotate(b ^ c, 7);
 }
 
-void start_stream() noexcept {
+// All but the nonce, and 0 as the number of the block.
+void put_key(std::uint32_t* s) noexcept {
   static constexpr std::uint32_t kConstants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  const dmt::SlotRecord& slot = world->slots[self.slot];
-  std::uint32_t* s = self.random_state;
   std::memcpy(s, kConstants, sizeof kConstants);
   std::memcpy(s + 4, world->scheduler.seed, sizeof world->scheduler.seed);
-  s[12] = 0;  // the block counter
+  s[12] = 0;
+}
+
+void start_stream() noexcept {
+  const dmt::SlotRecord& slot = world->slots[self.slot];
+  std::uint32_t* s = self.random_state;
+  put_key(s);
   s[13] = self.slot;
   s[14] = slot.generation;
   // Own turns so far: after exec the same slot goes on with another stream.
@@ -74,6 +79,15 @@ void virtual_random(void* buffer, std::size_t size) noexcept {
     out += n;
     size -= n;
   }
+}
+
+void agreed_bytes(unsigned char (&out)[16]) noexcept {
+  unsigned input[16];
+  unsigned char block[64];
+  put_key(input);
+  input[13] = input[14] = input[15] = dmt::kNone;  // no thread's stream has it
+  chacha20_block(input, block);
+  std::memcpy(out, block, sizeof out);
 }
 
 void restart_random() noexcept { self.random_ready = false; }

@@ -12,6 +12,9 @@ namespace crane {
 
 void virtual_random(void* buffer, std::size_t size) noexcept;
 
+// Bytes that are the same at each call, in all processes of the group and all their life.
+void agreed_bytes(unsigned char (&out)[16]) noexcept;
+
 // The thread got another slot (fork): its stream restarts.
 void restart_random() noexcept;
 
