@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """GOAL: what a server reads of its process and its machine below /proc and /sys is the same on
-every replica. A difference of one digit in the number of a mount changed which method a Java virtual
-machine compiled next, and so the schedule.
+every replica. A difference of one digit in the number of a mount changed which method a Java
+virtual machine compiled next, and so the schedule.
 METHOD: a server reads each file of /proc, its own process' included, and those of /sys that change
 while a machine runs, and prints a digest of each, and where each link leads.
 CHECKS: the lines of all replicas are the same; those of the few files that are told to differ are
