@@ -3,7 +3,6 @@
 
 #include <linux/kcmp.h>
 
-#include <climits>
 #include <cstring>
 
 #include "dmt/base/raw.h"
@@ -252,18 +251,11 @@ void tell_of_closing(dmt::Layout& w, const Leaving& leaving) noexcept {
     if (!is_own_descriptor(leaving.first)) tell_of_closed(w, leaving, leaving.first);
     return;
   }
-  // The lowest first, which is the kernel's order.
-  int at = leaving.first;
-  for (;;) {
-    int next = INT_MAX;
-    any_of_process(raw_syscall(SYS_getpid), [&](int, const char*, int fd) {
-      if (fd >= at && fd < next && !is_own_descriptor(fd) && leaves(leaving, fd)) next = fd;
-      return false;
-    });
-    if (next == INT_MAX) return;
-    tell_of_closed(w, leaving, next);
-    at = next + 1;
-  }
+  // The kernel lists the lowest first.
+  any_of_process(raw_syscall(SYS_getpid), [&](int, const char*, int fd) {
+    if (!is_own_descriptor(fd) && leaves(leaving, fd)) tell_of_closed(w, leaving, fd);
+    return false;
+  });
 }
 
 void tell_of_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept {
@@ -275,6 +267,7 @@ void tell_of_name(dmt::Layout& w, int directory, const char* path, std::uint32_t
 void tell_of_place(dmt::Layout& w, int directory, const char* path, int flags,
                    std::uint32_t events) noexcept {
   if (path == nullptr) return tell_of_descriptor(w, directory, events);
+  if (self.filters != nullptr) return;
   const int follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
   const long fd = raw_syscall(SYS_openat, directory, path, O_PATH | O_CLOEXEC | follow, 0);
   if (fd < 0) return;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A watch on a directory is told of each name that is made, moved or removed in it.
+#define _GNU_SOURCE
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "../inotify.h"
 
 int main(void) {
@@ -35,6 +39,11 @@ int main(void) {
   FAILS(mkdir("sub", 0700), EEXIST);
   FAILS(open("sub/none", O_RDONLY), ENOENT);
   EXPECT(fd, "");
+  const struct sockaddr_un name = {AF_UNIX, "sub/socket"};
+  const int s = socket(AF_UNIX, SOCK_STREAM, 0);
+  CHECK_EQUAL(bind(s, (const struct sockaddr*)&name, sizeof name), 0);
+  CHECK(close(s) == 0 && unlink("sub/socket") == 0);
+  EXPECT(fd, "2 create socket, 2 delete socket");
   CHECK_EQUAL(rmdir("sub"), 0);
   EXPECT(fd, "2 gone, 2 ignored, 1 delete/ sub");
   close(fd);
