@@ -235,6 +235,8 @@ std::uint64_t known_inode_number(dmt::Layout& w, const struct stat& s) noexcept 
 
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
+  // One that the server has made was given its number without a look at where it is.
+  if (dmt::path_of(turn.w, r).empty()) note_path(turn.w, r, place);
   dmt::hold_inode(turn.w, r);
   return r.number;
 }
