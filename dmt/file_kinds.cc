@@ -7,6 +7,7 @@
 #include "dmt/connections.h"
 #include "dmt/datagrams.h"
 #include "dmt/files.h"
+#include "dmt/inotify.h"
 #include "dmt/scheduler.h"
 #include "dmt/terminals.h"
 
@@ -177,6 +178,8 @@ constexpr KindOfFile kKinds[] = {
     {FileKind::kKernelSocket, kOther, kernel_socket_readiness, drop_rights, outside},
     {FileKind::kTerminalMaster, kTerminal, terminal_readiness, close_terminal_end, inside},
     {FileKind::kTerminalLine, kTerminal, terminal_readiness, close_terminal_end, inside},
+    {FileKind::kInotify, "an inotify instance", inotify_readiness, close_inotify, inside, false,
+     &SchedulerState::inotify_files},
 };
 
 static_assert(has_row_for_each_kind(kKinds), "a kind of file has no row, or not at its place");

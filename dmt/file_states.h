@@ -100,6 +100,17 @@ struct EpollState {
   std::uint32_t items;                   // all watches of this epoll linked by `owner_next`
 };
 
+// An inotify instance (inotify.h).
+struct InotifyState {
+  std::uint32_t head_block, tail_block;  // of the events that wait, linked by block_next
+  std::uint32_t head_offset;             // where the oldest begins in its block
+  std::uint32_t last_offset;             // .. and the newest
+  std::uint32_t events, bytes;           // how many wait, without an overflow
+  std::uint32_t watches;                 // linked by FileWatch::instance_next
+  std::int32_t last_watch;               // the number that was given last
+  bool overflowed;                       // events were lost behind those that wait
+};
+
 // An open file description of a pseudo-terminal's end.
 struct TerminalEnd {
   std::uint16_t terminal;

@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 23;
+inline constexpr std::uint32_t kLayoutVersion = 24;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -271,7 +271,8 @@ enum class FileKind : std::uint8_t {
                     // `queued` whether something is there (runtime/preload/sockets/ksock.h)
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
-  kEnd,  // how many there are: each has its row in dmt/file_kinds.h
+  kInotify,  // wholly virtual inotify instance (inotify.h)
+  kEnd,      // how many there are: each has its row in dmt/file_kinds.h
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
@@ -309,6 +310,7 @@ struct alignas(64) FileRecord {
     EpollState epoll;
     DatagramState datagram;
     TerminalEnd end;
+    InotifyState inotify;
   };
 };
 
@@ -354,6 +356,25 @@ struct InodeTable {
   InodeRecord records[kInodesMax];
   std::uint64_t paths_end;  // bytes of paths remembered so far, the newest kPathsBytes are here
   char paths[kPathsBytes];  // the own of each replica: no other value of the segment depends on it
+};
+
+// --- inotify (inotify.h) ----------------------------------------------------------------------
+
+// What one instance wants to hear of one file.
+struct FileWatch {
+  std::uint64_t number;                      // the file's (inodes.h); 0 = free
+  std::uint32_t instance;                    // its file
+  std::int32_t watch;                        // number of the watch, of this instance's
+  std::uint32_t mask;                        // IN_* bits that it was asked for
+  std::uint32_t bucket_next, instance_next;  // 0 = none
+};
+
+struct InotifyTable {
+  std::uint32_t used, free;  // high-water mark and LIFO list, linked by bucket_next
+  std::uint32_t last_cookie;
+  std::uint32_t interested[kFileEventsMax];  // how many watches ask for an event, by its bit
+  std::uint32_t buckets[kFileWatchBuckets];  // of the watches of a file
+  FileWatch watches[kFileWatchesMax];        // entry 0 is unused
 };
 
 // --- System V semaphores ----------------------------------------------------------------------
@@ -410,6 +431,8 @@ struct SchedulerState {
   std::uint32_t slots_used;                             // one above the highest slot ever taken
   std::uint32_t signal_files;                           // how many kSignalFd files there are
   std::uint32_t process_files;                          // how many kProcess files
+  std::uint32_t inotify_files;                          // how many kInotify files
+  std::uint32_t watched_events;                         // IN_* bits that some watch asks for
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
   bool ends_grant;               // the operation that is under way uses it up
@@ -542,6 +565,7 @@ struct Layout {
   alignas(64) UnhookedCalls unhooked;
   alignas(64) Unsupported unsupported;
   InodeTable inodes;
+  alignas(64) InotifyTable inotify;
   alignas(64) TurnRecord turns[kTurnHistory];  // the last ones: turn t is at t % kTurnHistory
   // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches
   char operation_names[kOperationNamesBytes];

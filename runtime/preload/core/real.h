@@ -80,7 +80,6 @@ class Function {
 // Without rows.
 CRANE_REAL_FUNCTION(int(void (*)(int, void*), void*), on_exit, "");
 CRANE_REAL_FUNCTION(int(void (*)(void*), void*), __cxa_at_quick_exit, "");
-CRANE_REAL_FUNCTION(int(FILE*), fflush, "");
 CRANE_REAL_FUNCTION(int(FILE*, char*, int, size_t), setvbuf, "");
 CRANE_REAL_FUNCTION(int(char*, size_t, const char*, va_list), vsnprintf, "");
 CRANE_REAL_FUNCTION(FILE*(void*, const char*, cookie_io_functions_t), fopencookie, "");

@@ -65,6 +65,7 @@ void Turn::put() noexcept {
   CRANE_ASSERT(!dmt::is_stopped(w, self.process));  // JOB-1
   held_ = false;
   self.clock_ns = w.scheduler.now_ns;
+  self.watched_events = w.scheduler.watched_events;
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
 }
@@ -72,6 +73,7 @@ void Turn::put() noexcept {
 void Turn::pass_on() noexcept {
   held_ = false;
   self.clock_ns = w.scheduler.now_ns;
+  self.watched_events = w.scheduler.watched_events;
   dmt::pass_on(w, own_slot(), static_cast<dmt::Operation>(op_));
 }
 
@@ -96,6 +98,7 @@ WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) n
 void Turn::detach() noexcept {
   held_ = false;
   self.clock_ns = w.scheduler.now_ns;
+  self.watched_events = w.scheduler.watched_events;
   dmt::detach(w, own_slot(), static_cast<dmt::Operation>(op_));
 }
 

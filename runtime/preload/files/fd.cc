@@ -7,6 +7,7 @@
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 
 namespace crane {
 namespace {
@@ -108,7 +109,10 @@ int bind_plain(Turn& turn, long fd) noexcept {
 
 int close_descriptor(Turn& turn, int fd) noexcept {
   await_flushes(fd, fd);
-  if (is_plain(fd)) settle_time(fd);
+  if (is_plain(fd)) {
+    settle_time(fd);
+    notify::closing(turn.w, {fd, fd});
+  }
   forget_descriptor(turn, fd);
   const long result = raw_syscall(SYS_close, fd);
   return static_cast<int>(result);

@@ -7,8 +7,10 @@
 
 #include "dmt/datagrams.h"
 #include "dmt/file_kinds.h"
+#include "dmt/inotify.h"
 #include "dmt/urgent.h"
 #include "runtime/preload/files/counter.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/stream.h"
@@ -87,6 +89,10 @@ std::int64_t both_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
   return static_cast<std::int64_t>(w.files[w.files[file].both.reads].stream.bytes);
 }
 
+std::int64_t event_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
+  return dmt::event_bytes(w.files[file]);
+}
+
 // --- open again ----------------------------------------------------------------------------------
 
 // For the same end or the other one; O_NONBLOCK is that of the end.
@@ -148,6 +154,8 @@ constexpr FileOps kFiles[] = {
      kSocket, terminal::open_again},
     {FileKind::kTerminalLine, terminal::read_line, terminal::write, no_bytes, &kNoSocket, kSocket,
      terminal::open_again},
+    {FileKind::kInotify, checked_read<notify::read_events>, refuse<EBADF>, event_bytes, &kNoSocket,
+     kAnonymous},
 };
 static_assert(dmt::has_row_for_each_kind(kFiles), "a kind of file has no row, or not at its place");
 

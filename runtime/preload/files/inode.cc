@@ -7,7 +7,6 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/inodes.h"
-#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -121,7 +120,8 @@ std::int64_t blocks_of(mode_t mode, std::int64_t size) noexcept {
   return S_ISREG(mode) ? (size + kBlock - 1) / kBlock * (kBlock / kSector) : 0;
 }
 
-// "a/b/" is in "a"; "a" in ".", "/a" in "/". False when it does not fit.
+}  // namespace
+
 bool parent_of(const char* path, const Scratch<char>& out) noexcept {
   std::size_t size = std::strlen(path);
   while (size > 1 && path[size - 1] == '/') --size;
@@ -138,8 +138,6 @@ bool parent_of(const char* path, const Scratch<char>& out) noexcept {
   out[size] = '\0';
   return true;
 }
-
-}  // namespace
 
 void note_opened(Turn& turn, int fd, bool is_new) noexcept {
   struct stat s {};
@@ -237,6 +235,8 @@ std::uint64_t known_inode_number(dmt::Layout& w, const struct stat& s) noexcept 
 
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
+  // One that the server has made was given its number without a look at where it is.
+  if (dmt::path_of(turn.w, r).empty()) note_path(turn.w, r, place);
   dmt::hold_inode(turn.w, r);
   return r.number;
 }

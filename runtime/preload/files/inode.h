@@ -10,6 +10,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/types.h"
 
@@ -43,6 +44,8 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags,
 // Its contents were changed by name.
 void note_truncated(Turn& turn, const char* path) noexcept;
 bool exists(int directory, const char* path) noexcept;
+// The directory of a name: "a/b/" is in "a"; "a" in ".", "/a" in "/".  False when it does not fit.
+bool parent_of(const char* path, const Scratch<char>& out) noexcept;
 
 // A file as the calls name it: `path` from `directory`, which is the file itself when there is no
 // path; flags: AT_SYMLINK_NOFOLLOW.

@@ -10,6 +10,7 @@
 #include "runtime/preload/files/completion.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/signals/signals.h"
 
@@ -121,6 +122,10 @@ bool request(Op op, struct aiocb* c, Request what) noexcept {
   const long result = is_own_descriptor(c->aio_fildes) ? -EBADF : perform(*c, what);
   c->__error_code = result < 0 ? static_cast<int>(-result) : 0;
   c->__return_value = result < 0 ? -1 : result;
+  if (transfers && result > 0) {
+    const bool reads = what == Request::kRead;
+    notify::by_descriptor(turn.w, c->aio_fildes, reads ? IN_ACCESS : IN_MODIFY);
+  }
   turn.result(static_cast<std::int64_t>(result));
   return true;
 }

@@ -13,6 +13,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/listing.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/open.h"
 
 namespace crane {
@@ -47,7 +48,10 @@ auto at_directory(Op op, Call call) noexcept {
 
 // The next entry, null at the end; `error` otherwise.
 struct dirent64* next_entry(Turn* turn, Directory& d, int& error) noexcept {
-  error = d.listing.complete ? 0 : read_listing(d.listing, d.fd);
+  if (!d.listing.complete) {
+    error = read_listing(d.listing, d.fd);
+    if (error == 0 && turn != nullptr) notify::by_descriptor(turn->w, d.fd, IN_ACCESS);
+  }
   if (error < 0) return nullptr;
   struct dirent64* const e = next_of(d.listing, d.fd, turn != nullptr ? &turn->w : nullptr);
   if (turn != nullptr && e != nullptr) turn->result(static_cast<std::uint64_t>(e->d_ino));
@@ -167,6 +171,7 @@ ssize_t getdents64(int fd, void* b, size_t n) {
   Turn turn(Op::getdents64);
   const ssize_t got = read_directory(fd, b, n, &turn.w);
   turn.result(got);
+  if (got >= 0) notify::by_descriptor(turn.w, fd, IN_ACCESS);
   return got < 0 ? fail(static_cast<int>(-got)) : got;
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/sockets/interfaces.h"
@@ -194,7 +195,10 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
       return finish_int(turn, same);
     }
     await_flushes(to, to);
-    if (is_plain(to)) settle_time(to);
+    if (is_plain(to)) {
+      settle_time(to);
+      if (is_open(fd)) notify::closing(turn.w, {to, to});
+    }
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
     file_lock::may_have_gone(turn.w);  // of what `to` was
   }
@@ -214,6 +218,8 @@ int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
   if (first > last) return -EINVAL;
   if ((flags & CLOSE_RANGE_CLOEXEC) == 0) {
     await_flushes(static_cast<int>(first), last > INT_MAX ? INT_MAX : static_cast<int>(last));
+    notify::closing(turn.w, {first > INT_MAX ? INT_MAX : static_cast<int>(first),
+                             last > INT_MAX ? INT_MAX : static_cast<int>(last)});
     close_bound(turn, first, last);
   }
   const auto base = static_cast<unsigned>(own_descriptor_base());
@@ -234,12 +240,41 @@ int told(Turn& turn, int result) noexcept {
   return result;
 }
 
-// A call that makes or removes the name `path`; `note` says what it has changed.
+// A call that makes the name `path`; `note` says what it has changed.
 template <typename Note, typename Call>
-int at_name(Op op, Note note, int directory, const char* path, Call call) noexcept {
+int make_name(Op op, Note note, int directory, const char* path, std::uint32_t kind,
+              Call call) noexcept {
   Turn turn(op);
   const int result = with_room(call);
-  if (result == 0) note(turn, directory, path);
+  if (result == 0) {
+    note(turn, directory, path);
+    notify::made(turn.w, directory, path, kind);
+  }
+  return told(turn, result);
+}
+
+template <typename Call>
+int link_name(Op op, const notify::Name& from, int flags, const notify::Name& to,
+              Call call) noexcept {
+  Turn turn(op);
+  const int result = with_room(call);
+  if (result == 0) {
+    note_parent(turn, to.directory, to.path);
+    notify::linked(turn.w, from, flags, to);
+  }
+  return told(turn, result);
+}
+
+template <typename Call>
+int remove_name(Op op, int directory, const char* path, Call call) noexcept {
+  Turn turn(op);
+  notify::Before file;
+  notify::look_before(turn.w, directory, path, file);
+  const int result = with_room(call);
+  if (result == 0) {
+    note_parent(turn, directory, path);
+    notify::removed(turn.w, directory, path, file);
+  }
   return told(turn, result);
 }
 
@@ -333,61 +368,65 @@ int lockf64(int fd, int how, off64_t n) { return wrap::lockf(fd, how, n); }
 // --- names ---------------------------------------------------------------------------------------
 
 int unlink(const char* p) {
-  return at_name(Op::unlink, note_parent, AT_FDCWD, p, [=] { return real::unlink(p); });
+  return remove_name(Op::unlink, AT_FDCWD, p, [=] { return real::unlink(p); });
 }
 int unlinkat(int d, const char* p, int f) {
-  return at_name(Op::unlinkat, note_parent, d, p, [=] {
+  return remove_name(Op::unlinkat, d, p, [=] {
     const auto call = [=] { return real::unlinkat(d, p, f); };
     return (f & AT_REMOVEDIR) != 0 ? if_private(d, p, call) : call();
   });
 }
 int remove(const char* p) {
-  return at_name(Op::remove, note_parent, AT_FDCWD, p, [=] { return real::remove(p); });
+  return remove_name(Op::remove, AT_FDCWD, p, [=] { return real::remove(p); });
 }
 int rename(const char* p, const char* q) { return wrap::renameat2(AT_FDCWD, p, AT_FDCWD, q, 0); }
 int renameat(int d, const char* p, int e, const char* q) { return wrap::renameat2(d, p, e, q, 0); }
 int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
   Turn turn(Op::renameat2);
+  notify::Before file, target;
+  notify::look_before(turn.w, d, p, file);
+  notify::look_before(turn.w, e, q, target);
   const int result = with_room([=] { return real::renameat2(d, p, e, q, f); });
   if (result == 0) {
     note_parent(turn, d, p);
     note_parent(turn, e, q);
+    notify::moved(turn.w, {d, p}, {e, q}, file, target, (f & RENAME_EXCHANGE) != 0);
   }
   return told(turn, result);
 }
 int link(const char* p, const char* q) {
-  return at_name(Op::link, note_parent, AT_FDCWD, q, [=] { return real::link(p, q); });
+  return link_name(Op::link, {AT_FDCWD, p}, 0, {AT_FDCWD, q}, [=] { return real::link(p, q); });
 }
 int linkat(int d, const char* p, int e, const char* q, int f) {
-  return at_name(Op::linkat, note_parent, e, q, [=] { return real::linkat(d, p, e, q, f); });
+  return link_name(Op::linkat, {d, p}, f, {e, q}, [=] { return real::linkat(d, p, e, q, f); });
 }
 int symlink(const char* p, const char* q) {
-  return at_name(Op::symlink, note_made, AT_FDCWD, q, [=] { return real::symlink(p, q); });
+  return make_name(Op::symlink, note_made, AT_FDCWD, q, 0, [=] { return real::symlink(p, q); });
 }
 int symlinkat(const char* p, int d, const char* q) {
-  return at_name(Op::symlinkat, note_made, d, q, [=] { return real::symlinkat(p, d, q); });
+  return make_name(Op::symlinkat, note_made, d, q, 0, [=] { return real::symlinkat(p, d, q); });
 }
 int mkdir(const char* p, mode_t m) {
-  return at_name(Op::mkdir, note_made, AT_FDCWD, p,
-                 [=] { return if_private(AT_FDCWD, p, [=] { return real::mkdir(p, m); }); });
+  return make_name(Op::mkdir, note_made, AT_FDCWD, p, IN_ISDIR,
+                   [=] { return if_private(AT_FDCWD, p, [=] { return real::mkdir(p, m); }); });
 }
 int mkdirat(int d, const char* p, mode_t m) {
-  return at_name(Op::mkdirat, note_made, d, p,
-                 [=] { return if_private(d, p, [=] { return real::mkdirat(d, p, m); }); });
+  return make_name(Op::mkdirat, note_made, d, p, IN_ISDIR,
+                   [=] { return if_private(d, p, [=] { return real::mkdirat(d, p, m); }); });
 }
 int rmdir(const char* p) {
-  return at_name(Op::rmdir, note_parent, AT_FDCWD, p,
-                 [=] { return if_private(AT_FDCWD, p, [=] { return real::rmdir(p); }); });
+  return remove_name(Op::rmdir, AT_FDCWD, p,
+                     [=] { return if_private(AT_FDCWD, p, [=] { return real::rmdir(p); }); });
 }
 int mkfifo(const char* p, mode_t m) {
-  return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
+  return make_name(Op::mkfifo, note_made, AT_FDCWD, p, 0, [=] { return real::mkfifo(p, m); });
 }
 int mkfifoat(int d, const char* p, mode_t m) {
-  return at_name(Op::mkfifoat, note_made, d, p, [=] { return real::mkfifoat(d, p, m); });
+  return make_name(Op::mkfifoat, note_made, d, p, 0, [=] { return real::mkfifoat(d, p, m); });
 }
 int mknod(const char* p, mode_t m, dev_t n) { return wrap::mknodat(AT_FDCWD, p, m, n); }
 int mknodat(int d, const char* p, mode_t m, dev_t n) {
-  return at_name(Op::mknodat, note_made, d, p, [=] { return real::mknodat(d, p, m, n); });
+  return make_name(Op::mknodat, note_made, d, p, 0, [=] { return real::mknodat(d, p, m, n); });
 }
 // As programs call it that were built for an older libc.
 int __xmknod(int v, const char* p, mode_t m, dev_t* n) {
@@ -403,14 +442,19 @@ int truncate(const char* p, off_t n) {
   Turn turn(Op::truncate);
   const bool is_private = !machine_files::is_named(turn, AT_FDCWD, p);
   const int result = is_private ? with_room([=] { return real::truncate(p, n); }) : fail(EACCES);
-  if (result == 0) note_truncated(turn, p);
+  if (result == 0) {
+    note_truncated(turn, p);
+    notify::by_place(turn.w, AT_FDCWD, p, 0, IN_MODIFY);
+  }
   return told(turn, result);
 }
 int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
 int ftruncate(int fd, off_t n) {
   return at_turn(Op::ftruncate, [=] {
     note_written(fd);
-    return with_room([=] { return real::ftruncate(fd, n); }, fd);
+    const int result = with_room([=] { return real::ftruncate(fd, n); }, fd);
+    if (result == 0) notify::by_descriptor(*world, fd, IN_MODIFY);
+    return result;
   });
 }
 int ftruncate64(int fd, off64_t n) { return wrap::ftruncate(fd, n); }

@@ -8,6 +8,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/sockets/vsock.h"
 
@@ -16,16 +17,33 @@ namespace {
 
 constexpr std::size_t kCopyChunk = 32 * 1024;
 
+// What a call's result says of the file: bytes were moved, or the call has succeeded.
+enum class Success : std::uint8_t { kBytes, kZero };
+
+constexpr bool is_done(Success by, ssize_t result) noexcept {
+  return by == Success::kBytes ? result > 0 : result == 0;
+}
+
+// `source`: a plain file that is read, or -1.
 template <typename Call>
-auto plain_write(Op op, int fd, Call call) noexcept {
-  if (!is_parallel()) {
-    note_written(fd);
-    return call();
+auto plain_write(Op op, int fd, Call call, Success by = Success::kBytes, int source = -1) noexcept {
+  if (is_parallel()) {
+    return at_turn(op, [=] {
+      note_written(fd);
+      const auto result = call();
+      if (is_done(by, result)) {
+        if (source >= 0) notify::by_descriptor(*world, source, IN_ACCESS);
+        notify::by_descriptor(*world, fd, IN_MODIFY);
+      }
+      return result;
+    });
   }
-  return at_turn(op, [=] {
-    note_written(fd);
-    return call();
-  });
+  note_written(fd);
+  const auto result = call();
+  if (!is_done(by, result) || !notify::wants_later(IN_MODIFY | IN_ACCESS)) return result;
+  if (source >= 0) notify::after_read(op, source, result);
+  if (notify::wants_later(IN_MODIFY)) notify::report_later(op, fd, IN_MODIFY);
+  return result;
 }
 
 ssize_t read_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
@@ -97,6 +115,7 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
                            ? vsock::send_file(turn, out, file, in, position, n)
                            : copy_in_chunks(turn, out, file, in, position, n);
   if (done < 0) return done;
+  if (done > 0) notify::by_descriptor(turn.w, in, IN_ACCESS);
   if (at != nullptr) {
     *at = position;
   } else {
@@ -134,7 +153,7 @@ ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size
 }  // namespace
 
 ssize_t read(int fd, void* b, size_t n) {
-  if (is_plain(fd)) return real::read(fd, b, n);
+  if (is_plain(fd)) return notify::after_read(Op::read, fd, real::read(fd, b, n));
   Turn turn(Op::read, Turn::kCancellationPoint);
   const struct iovec v = {b, n};
   return finish(turn, read_vectors(turn, fd, &v, 1));
@@ -145,18 +164,19 @@ ssize_t __read_chk(int fd, void* b, size_t n, size_t room) {
 }
 
 ssize_t readv(int fd, const struct iovec* v, int n) {
-  if (is_plain(fd)) return real::readv(fd, v, n);
+  if (is_plain(fd)) return notify::after_read(Op::readv, fd, real::readv(fd, v, n));
   Turn turn(Op::readv, Turn::kCancellationPoint);
   return finish(turn, read_vectors(turn, fd, v, n));
 }
 
 ssize_t pread(int fd, void* b, size_t n, off_t at) {
-  if (is_plain(fd)) return real::pread(fd, b, n, at);
+  if (is_plain(fd)) return notify::after_read(Op::pread, fd, real::pread(fd, b, n, at));
   const struct iovec v = {b, n};
   return positioned(Op::pread, fd, &v, 1);
 }
 ssize_t preadv(int fd, const struct iovec* v, int n, off_t at) {
-  return is_plain(fd) ? real::preadv(fd, v, n, at) : positioned(Op::preadv, fd, v, n);
+  return is_plain(fd) ? notify::after_read(Op::preadv, fd, real::preadv(fd, v, n, at))
+                      : positioned(Op::preadv, fd, v, n);
 }
 ssize_t preadv64(int fd, const struct iovec* v, int n, off64_t at) {
   return wrap::preadv(fd, v, n, at);
@@ -213,7 +233,9 @@ ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
 
 // At the file's own position these are readv and writev, also of what has none.
 ssize_t preadv2(int fd, const struct iovec* v, int n, off_t at, int flags) {
-  if (is_plain(fd)) return real::preadv2(fd, v, n, at, flags);
+  if (is_plain(fd)) {
+    return notify::after_read(Op::preadv2, fd, real::preadv2(fd, v, n, at, flags));
+  }
   if (flags != 0) return fail(EOPNOTSUPP);
   return at == -1 ? wrap::readv(fd, v, n) : not_seekable(Op::preadv2);
 }
@@ -240,16 +262,20 @@ ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags)
 int fallocate(int fd, int how, off_t at, off_t n) {
   const bool punches = how == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
   if (is_plain(fd) && how != 0 && how != FALLOC_FL_KEEP_SIZE && !punches) return fail(EOPNOTSUPP);
-  return plain_write(Op::fallocate, fd, [=] {
-    return with_room([=] { return real::fallocate(fd, how, at, n); }, fd);
-  });
+  return plain_write(
+      Op::fallocate, fd,
+      [=] { return with_room([=] { return real::fallocate(fd, how, at, n); }, fd); },
+      Success::kZero);
 }
 int fallocate64(int fd, int how, off64_t at, off64_t n) { return wrap::fallocate(fd, how, at, n); }
 int posix_fallocate(int fd, off_t at, off_t n) {
-  return plain_write(Op::posix_fallocate, fd, [=] {
-    return -static_cast<int>(
-        with_room_raw([=] { return long{-real::posix_fallocate(fd, at, n)}; }, fd));
-  });
+  return plain_write(
+      Op::posix_fallocate, fd,
+      [=] {
+        return -static_cast<int>(
+            with_room_raw([=] { return long{-real::posix_fallocate(fd, at, n)}; }, fd));
+      },
+      Success::kZero);
 }
 int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
 
@@ -257,15 +283,18 @@ int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_falloc
 ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t n,
                         unsigned flags) {
   if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
-  return plain_write(Op::copy_file_range, out, [=]() -> ssize_t {
-    const ssize_t done =
-        with_room([=] { return real::copy_file_range(in, in_at, out, out_at, n, flags); }, out);
-    const bool refused = done < 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS);
-    if (!refused) return done;
-    const ssize_t copied =
-        with_room_raw([=] { return copy_by_hand(in, in_at, out, out_at, n); }, out);
-    return copied < 0 ? fail(static_cast<int>(-copied)) : copied;
-  });
+  return plain_write(
+      Op::copy_file_range, out,
+      [=]() -> ssize_t {
+        const ssize_t done =
+            with_room([=] { return real::copy_file_range(in, in_at, out, out_at, n, flags); }, out);
+        const bool refused = done < 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS);
+        if (!refused) return done;
+        const ssize_t copied =
+            with_room_raw([=] { return copy_by_hand(in, in_at, out, out_at, n); }, out);
+        return copied < 0 ? fail(static_cast<int>(-copied)) : copied;
+      },
+      Success::kBytes, in);
 }
 
 // Where a file has holes, and in what units, is the file system's: here none has any.
@@ -282,9 +311,10 @@ off64_t lseek64(int fd, off64_t at, int from) { return wrap::lseek(fd, at, from)
 
 ssize_t sendfile(int out, int in, off_t* at, size_t n) {
   if (is_plain(out) && is_plain(in)) {
-    return plain_write(Op::sendfile, out, [=] {
-      return with_room([=] { return real::sendfile(out, in, at, n); }, out);
-    });
+    return plain_write(
+        Op::sendfile, out,
+        [=] { return with_room([=] { return real::sendfile(out, in, at, n); }, out); },
+        Success::kBytes, in);
   }
   Turn turn(Op::sendfile, Turn::kCancellationPoint);
   // As Linux: no source that cannot be mapped, nor has a position.

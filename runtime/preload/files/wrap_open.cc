@@ -13,6 +13,7 @@
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
 #include "runtime/preload/files/room.h"
@@ -93,6 +94,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   if (makes || (flags & O_ACCMODE) != O_RDONLY) note_opened(turn, number, makes);
   if ((flags & O_TRUNC) != 0) note_written(number);
   if (makes && !nameless) note_parent(turn, directory, path);
+  notify::opened(turn.w, number, flags, makes);
   return number;
 }
 
@@ -103,8 +105,13 @@ int open_how(Turn& turn, int directory, const char* path, const void* how,
       machine_files::is_named(turn, directory, path)) {
     return -EACCES;
   }
-  return bind_plain(
+  const auto flags = has_flags ? static_cast<int>(*static_cast<const std::uint64_t*>(how)) : 0;
+  const bool makes =
+      (flags & O_CREAT) != 0 && notify::wants(turn.w, IN_CREATE) && !exists(directory, path);
+  const int fd = bind_plain(
       turn, with_room_raw([=] { return raw_syscall(SYS_openat2, directory, path, how, size); }));
+  if (fd >= 0) notify::opened(turn.w, fd, flags, makes);
+  return fd;
 }
 
 bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept {
@@ -208,7 +215,10 @@ char* mkdtemp(char* p) {
   const int result = with_fresh_name(p, 0, [&] {
     return static_cast<int>(with_room_raw([&] { return raw_syscall(SYS_mkdir, p, 0700); }));
   });
-  if (result >= 0) note_made(turn, AT_FDCWD, p);
+  if (result >= 0) {
+    note_made(turn, AT_FDCWD, p);
+    notify::made(turn.w, AT_FDCWD, p, IN_ISDIR);
+  }
   return finish(turn, result) < 0 ? nullptr : p;
 }
 

@@ -3,7 +3,6 @@
 // signalfd.
 #include <algorithm>
 
-#include "dmt/base/log.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/counter.h"
 #include "runtime/preload/signals/signals.h"
@@ -87,25 +86,6 @@ int set_timer(Turn& turn, std::uint32_t file, int flags, const struct itimerspec
   return 0;
 }
 
-// Changes of files are no replicated events: to be told of them is to wait for ever, as on a
-// signalfd of no signals, which it is here.  A server that polls as well goes on; many do not bear
-// a refusal.
-int make_inotify(Turn& turn, int flags) noexcept {
-  if ((flags & ~(IN_NONBLOCK | IN_CLOEXEC)) != 0) return -EINVAL;
-  static bool said = false;
-  if (first_time(said)) {
-    Message() << "inotify: changes of files are not replicated events: the server hears of none";
-  }
-  const int kernel_flags = (flags & IN_CLOEXEC) != 0 ? EFD_CLOEXEC : 0;
-  return bind_counter(turn, raw_syscall(SYS_eventfd2, 0, kernel_flags), FileKind::kSignalFd,
-                      (flags & IN_NONBLOCK) != 0);
-}
-
-bool is_inotify(int fd) noexcept {
-  const FileRecord* f = bound_record(fd);
-  return f != nullptr && f->kind == FileKind::kSignalFd && f->counter.signal_mask == 0;
-}
-
 }  // namespace
 
 int pipe2(int* fds, int flags) {
@@ -182,27 +162,6 @@ int signalfd(int fd, const sigset_t* mask, int flags) {
   f->counter.count = (pending & f->counter.signal_mask) != 0 ? 1 : 0;
   dmt::refresh_readiness(turn.w, bound_file(made), false);
   return finish_int(turn, made);
-}
-
-int inotify_init() {
-  Turn turn(Op::inotify_init);
-  return finish_int(turn, make_inotify(turn, 0));
-}
-int inotify_init1(int flags) {
-  Turn turn(Op::inotify_init1);
-  return finish_int(turn, make_inotify(turn, flags));
-}
-int inotify_add_watch(int fd, const char* path, uint32_t mask) {
-  Turn turn(Op::inotify_add_watch);
-  if (!is_inotify(fd)) return finish_int(turn, is_open(fd) ? -EINVAL : -EBADF);
-  if (mask == 0) return finish_int(turn, -EINVAL);
-  const long there = raw_syscall(SYS_access, path, R_OK);
-  static int watches = 0;  // every one has its own number, also a second one of the same file
-  return finish_int(turn, there < 0 ? there : ++watches);
-}
-int inotify_rm_watch(int fd, int) {
-  Turn turn(Op::inotify_rm_watch);
-  return finish_int(turn, is_inotify(fd) ? 0 : is_open(fd) ? -EINVAL : -EBADF);
 }
 
 }  // namespace crane::wrap

@@ -9,6 +9,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
 
@@ -106,7 +107,10 @@ ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
   const auto wanted = std::min(n, static_cast<std::size_t>(there));
   note_written(out);
   const long moved = raw_syscall(SYS_splice, in, nullptr, out, at, wanted, SPLICE_F_NONBLOCK);
-  if (moved > 0) stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
+  if (moved > 0) {
+    stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
+    notify::by_descriptor(turn.w, out, IN_MODIFY);
+  }
   return moved;
 }
 
@@ -120,7 +124,10 @@ ssize_t into_pipe(Turn& turn, int in, off64_t* at, int out, std::size_t n,
   const std::size_t wanted = std::min({n, static_cast<std::size_t>(room), kMost});
   if (from == 0) {
     const long moved = raw_syscall(SYS_splice, in, at, out, nullptr, wanted, SPLICE_F_NONBLOCK);
-    if (moved > 0) stream::note_written(turn.w, to, static_cast<std::uint64_t>(moved));
+    if (moved > 0) {
+      stream::note_written(turn.w, to, static_cast<std::uint64_t>(moved));
+      notify::by_descriptor(turn.w, in, IN_ACCESS);
+    }
     return moved;
   }
   const Scratch<std::byte> bytes(wanted);

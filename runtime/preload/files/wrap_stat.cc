@@ -9,6 +9,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
@@ -132,7 +133,14 @@ int set_times(Op op, int d, const char* p, const struct timespec* t, int flags) 
                      .modification = t == kNow || t[1].tv_nsec != UTIME_OMIT};
   Turn turn(op);
   const long result = with_room_raw([&] { return raw_syscall(SYS_utimensat, d, p, times, flags); });
-  if (result == 0) note_times_set(turn, d, p, flags, set);
+  if (result == 0) {
+    note_times_set(turn, d, p, flags, set);
+    const std::uint32_t event = set.access && set.modification ? IN_ATTRIB
+                                : set.access                   ? IN_ACCESS
+                                : set.modification             ? IN_MODIFY
+                                                               : 0;
+    notify::by_place(turn.w, d, p, flags, event);
+  }
   return finish_int(turn, result);
 }
 

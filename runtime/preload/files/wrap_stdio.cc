@@ -9,6 +9,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/terminals/terminal.h"
@@ -114,6 +115,39 @@ void adopt_standard_streams() noexcept {
   for (int fd = 0; fd <= 2; ++fd) adopt_standard_stream(fd);
 }
 
+namespace {
+
+// Where a stream stood when its writes were last reported to inotify.  libc's streams write by
+// themselves: who flushes or closes one that was written to finds it further on.
+constexpr std::int64_t kNotReported = 0;
+std::int64_t reported[dmt::kFdsMax];  // one more than the position
+constexpr int kPutting = 0x800;       // of libc's flags: written to since it was read
+
+bool has_range(int fd) noexcept { return fd >= 0 && fd < static_cast<int>(dmt::kFdsMax); }
+
+// A plain descriptor becomes a stream.
+void begin_reports(int fd) noexcept {
+  if (has_range(fd)) reported[fd] = kNotReported;
+}
+
+// Whether the stream, which was flushed, has written since this was asked last.
+bool has_written(const FILE* f, int fd) noexcept {
+  if (!has_range(fd) || !is_plain(fd) || (f->_flags & kPutting) == 0) return false;
+  const std::int64_t position = raw_syscall(SYS_lseek, fd, 0, SEEK_CUR) + 1;
+  const bool moved = position > 0 && position != reported[fd];
+  reported[fd] = position;
+  return moved;
+}
+
+// The stream was flushed, and is about to close its descriptor.
+void report_close(Turn& turn, const FILE* f, int fd) noexcept {
+  regain(turn);
+  if (has_written(f, fd)) notify::by_descriptor(turn.w, fd, IN_MODIFY);
+  notify::closing(turn.w, {fd, fd});
+}
+
+}  // namespace
+
 extern "C" int __vsnprintf_chk(char* text, size_t n, int flag, size_t room, const char* form,
                                va_list list) noexcept;
 
@@ -158,6 +192,7 @@ int __dprintf_chk(int fd, int flag, const char* form, va_list list) {
 
 FILE* fdopen(int fd, const char* m) {
   if (is_plain(fd)) {
+    begin_reports(fd);
     const OutsideCrane outside;
     return real::fdopen(fd, m);
   }
@@ -186,13 +221,26 @@ FILE* fopen64(const char* p, const char* m) { return wrap::fopen(p, m); }
 
 FILE* freopen(const char* p, const char* m, FILE* f) {
   Turn turn(Op::freopen);
-  const int before = f->_fileno;
+  const int before = f->_fileno, flags = flags_of(m);
+  const bool reports = p != nullptr && flags >= 0 && notify::wants(turn.w, IN_ALL_EVENTS);
+  const bool makes = reports && (flags & O_CREAT) != 0 && !exists(AT_FDCWD, p);
+  if (reports && before >= 0) {
+    {
+      const OutsideCrane outside;
+      real::fflush(f);
+    }
+    report_close(turn, f, before);
+  }
   FILE* result;
   {
     const OutsideCrane outside;
     result = real::freopen(p, m, f);
   }
   regain(turn);
+  if (reports && result != nullptr) {
+    begin_reports(result->_fileno);
+    notify::opened(turn.w, result->_fileno, flags, makes);
+  }
   if (before >= 0 && (result == nullptr || result->_fileno != before)) {
     forget_descriptor(turn, before);
   }
@@ -200,6 +248,19 @@ FILE* freopen(const char* p, const char* m, FILE* f) {
   return result;
 }
 FILE* freopen64(const char* p, const char* m, FILE* f) { return wrap::freopen(p, m, f); }
+
+int fflush(FILE* f) {
+  int result;
+  {
+    const OutsideCrane outside;
+    result = real::fflush(f);
+  }
+  if (f == nullptr || !notify::wants_later(IN_MODIFY)) return result;
+  const int error = errno;
+  if (has_written(f, f->_fileno)) notify::report_later(Op::fflush, f->_fileno, IN_MODIFY);
+  errno = error;
+  return result;
+}
 
 int fclose(FILE* f) {
   const int fd = f->_fileno;
@@ -218,15 +279,18 @@ int fclose(FILE* f) {
   }
   Turn turn(Op::fclose);
   await_flushes(fd, fd);
+  const bool reports = fd >= 0 && notify::wants(turn.w, IN_ALL_EVENTS);
   int result, lost = 0;  // the error of what could not be written
+  if (is_writable(fd)) {
+    const OutsideCrane outside;
+    // Streams of libc write by themselves: whoever could have, has.
+    if (real::fflush(f) != 0) lost = errno;
+    note_written(fd);
+    settle_time(fd);
+  }
+  if (reports) report_close(turn, f, fd);
   {
     const OutsideCrane outside;
-    if (is_writable(fd)) {
-      // Streams of libc write by themselves: whoever could have, has.
-      if (real::fflush(f) != 0) lost = errno;
-      note_written(fd);
-      settle_time(fd);
-    }
     result = real::fclose(f);
   }
   // libc has no bytes left to fail with.

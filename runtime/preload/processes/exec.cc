@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <climits>
 #include <cstring>
 
 #include "dmt/base/elf_program.h"
@@ -19,6 +20,7 @@
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -190,6 +192,7 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   // of this process' other threads can have it.
   turn.w.processes[self.process].exec_pending = true;
   wake_waiters_of_robust_mutexes();
+  notify::closing(turn.w, {0, INT_MAX, true});
   allow_tsc();  // ld.so of the new program reads it before anybody could answer
   const long error = raw_syscall(SYS_execve, path, argv, variables.data());
   forbid_tsc();

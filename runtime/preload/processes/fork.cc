@@ -12,6 +12,7 @@
 #include "runtime/preload/processes/fork.h"
 
 #include <cerrno>
+#include <climits>
 
 #include "dmt/admission.h"
 #include "dmt/base/bound.h"
@@ -26,6 +27,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
 #include "runtime/preload/files/flushing.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/fairness.h"
 #include "runtime/preload/threads/scheduling.h"
@@ -144,6 +146,7 @@ void end_for_schedule(int wait_status) noexcept {
   const Slot me = own_slot();
   dmt::get_turn(w, me);
   release_robust_mutexes_of_process();
+  notify::closing(w, {0, INT_MAX});
   file_lock::end_of_process(w);
   end_semaphore_undo(w);
   dmt::end_process(w, self.process, wait_status);

@@ -12,6 +12,7 @@
 #include "dmt/outbound.h"
 #include "dmt/socket_directories.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
@@ -199,6 +200,7 @@ int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, sockl
   const long result = raw_syscall(SYS_bind, fd, a, n);
   if (result >= 0 && is_named(a, n)) {
     set_name(turn.w.files[file], note_socket(turn, a, n));
+    if (!is_abstract(a)) notify::made(turn.w, AT_FDCWD, SocketPath(a, n).text);
   }
   return static_cast<int>(result);
 }

@@ -9,6 +9,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/machine_files.h"
+#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/room.h"
 #include "runtime/preload/terminals/path.h"
@@ -88,7 +89,19 @@ namespace {
 template <typename Call>
 int change(Op op, int d, const char* p, int follow, Call call) noexcept {
   if (machine_files::has_owner(d, p, follow & AT_SYMLINK_NOFOLLOW)) return fail(EPERM);
-  return at_path(op, p, [=](const char* q) { return with_room([=] { return call(q); }); });
+  const int result =
+      at_path(op, p, [=](const char* q) { return with_room([=] { return call(q); }); });
+  if (result == 0 && notify::wants_later(IN_ATTRIB)) {
+    notify::report_place_later(op, d, p, follow, IN_ATTRIB);
+  }
+  return result;
+}
+template <typename Call>
+int change_open(Op op, int fd, Call call) noexcept {
+  if (machine_files::has_owner(fd)) return fail(EPERM);
+  const int result = call();
+  if (result == 0 && notify::wants_later(IN_ATTRIB)) notify::report_later(op, fd, IN_ATTRIB);
+  return result;
 }
 
 }  // namespace
@@ -100,7 +113,7 @@ int fchmodat(int d, const char* p, mode_t m, int f) {
   return change(Op::fchmodat, d, p, f, [=](const char* q) { return real::fchmodat(d, q, m, f); });
 }
 int fchmod(int fd, mode_t m) {
-  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchmod(fd, m);
+  return change_open(Op::fchmod, fd, [=] { return real::fchmod(fd, m); });
 }
 
 int chown(const char* p, uid_t u, gid_t g) {
@@ -111,7 +124,7 @@ int lchown(const char* p, uid_t u, gid_t g) {
                 [=](const char* q) { return real::lchown(q, u, g); });
 }
 int fchown(int fd, uid_t u, gid_t g) {
-  return machine_files::has_owner(fd) ? fail(EPERM) : real::fchown(fd, u, g);
+  return change_open(Op::fchown, fd, [=] { return real::fchown(fd, u, g); });
 }
 int fchownat(int d, const char* p, uid_t u, gid_t g, int f) {
   return change(Op::fchownat, d, p, f,

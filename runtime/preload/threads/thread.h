@@ -52,6 +52,8 @@ struct ThreadBlock {
   // virtual time (vtime.h)
   std::int64_t clock_ns = 0;      // what this thread has last read
   std::uint32_t clock_reads = 0;  // since its last turn
+  // IN_* bits that some watch asked for when its last operation ended (notify.h)
+  std::uint32_t watched_events = 0;
   // virtual cancellation
   std::uint32_t empty_polls = 0;  // in a row, of those that did not wait
   bool cancel_disabled = false;
