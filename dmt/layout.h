@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 23;
+inline constexpr std::uint32_t kLayoutVersion = 24;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -342,6 +342,7 @@ struct InodeRecord {
   std::uint32_t next;           // of its bucket: index + 1
   bool unseen;                  // written since anybody looked at its time
   bool held;                    // the place is not used for another number
+  bool made;                    // by the server
 };
 inline constexpr std::int64_t kNotModified = INT64_MIN;
 

@@ -10,10 +10,12 @@
 //   resolve ADDRESS[,ADDRESS...] what the server asks for by name; "resolve" alone: EAI_NONAME;
 //   what
 //                                no line answers fails with EAI_AGAIN
+//   fifo PATH                one of the host, made before the server begins; it stays
 //   # comment
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -45,7 +47,11 @@ class Clients {
   bool load(const std::string& path) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
-      if (!line.empty() && line[0] != '#') lines_.push_back(line);
+      if (line.rfind("fifo ", 0) == 0) {
+        if (::mkfifo(line.c_str() + 5, 0600) != 0 && errno != EEXIST) return false;
+      } else if (!line.empty() && line[0] != '#') {
+        lines_.push_back(line);
+      }
     }
     return in.eof();
   }
