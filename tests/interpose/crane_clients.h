@@ -11,11 +11,15 @@
 //   what
 //                                no line answers fails with EAI_AGAIN
 //   fifo PATH                one of the host, made before the server begins; it stays
+//   intrude PATH             a process outside connects to a unix socket of the server
 //   # comment
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -66,6 +70,11 @@ class Clients {
     line >> word >> name;
     if (word == "pass") {
       pass_ns = std::stoll(name) * 1'000'000;
+      ++next_;
+      return true;
+    }
+    if (word == "intrude") {
+      if (!connect_to_unix(name)) return false;
       ++next_;
       return true;
     }
@@ -148,6 +157,19 @@ class Clients {
   }
 
  private:
+  // As a process outside; the connection stays open.
+  static bool connect_to_unix(const std::string& path) {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) {
+      return ::send(fd, "outside", 7, MSG_NOSIGNAL) == 7;
+    }
+    ::close(fd);
+    return false;
+  }
+
   void resolve(int error, const std::string& addresses, const Push& push) {
     ResolvedBody body{};
     body.number = names_.front();
