@@ -527,6 +527,9 @@ void reset_connections(Layout& w, Resets which) noexcept {
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept {
   const ConnectionState& c = file.connection;
   if (c.connecting) return 0;
+  if (is_host_fifo(file)) {
+    return (c.received > c.consumed ? kIn : 0) | (c.fin_received || c.reset ? kHup : 0);
+  }
   const Readiness urgent = (c.urgent & kUrgentUnread) != 0 ? kPri : 0;
   if (c.reset) return kIn | kOut | kHup | kRdHup | (c.socket_error != 0 ? kErr : 0) | urgent;
   Readiness now = urgent;

@@ -59,10 +59,11 @@ struct StreamState {
   std::uint64_t
       fifo;  // which named pipe this is an end of, 0 = none (runtime/preload/files/fifo.h)
   std::uint64_t capacity;
-  std::uint32_t both;   // of a named pipe: the first kPipeBoth that refers to this end
-  std::uint64_t taken;  // read at this end, as `bytes` counts
-  std::uint64_t name;   // of a pipe: the object of its reading end
-  std::uint64_t size;   // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
+  std::uint32_t both;       // of a named pipe: the first kPipeBoth that refers to this end
+  std::uint64_t taken;      // read at this end, as `bytes` counts
+  std::uint64_t name;       // of a pipe: the object of its reading end
+  std::uint64_t size;       // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
+  std::uint32_t connector;  // of a unix stream that waits for accept: the process that connected
   bool peer_shut_write, shut_read, shut_write;
   bool reset;    // a unix stream's peer went with bytes unread: the kernel's next read tells it
   bool packets;  // of a pipe (O_DIRECT): each write of up to a page is read by itself and counts

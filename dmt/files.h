@@ -26,6 +26,11 @@ namespace crane::dmt {
 
 // `port` of an end of a named pipe: whether it has ever had another end (no hang-up before).
 inline constexpr std::uint16_t kFifoAlone = 1, kFifoMet = 2;
+// .. of a kConnection: it is the reading end of a FIFO whose writers are outside (outbound.h).
+inline constexpr std::uint16_t kHostFifo = 0xffff;
+inline bool is_host_fifo(const FileRecord& f) noexcept {
+  return f.kind == FileKind::kConnection && f.port == kHostFifo;
+}
 
 inline constexpr Readiness kIn = 0x1, kPri = 0x2, kOut = 0x4, kErr = 0x8, kHup = 0x10;
 inline constexpr Readiness kRdHup = 0x2000;

@@ -70,7 +70,8 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
        .path_bytes = 0,
        .next = bucket,
        .unseen = false,
-       .held = false};
+       .held = false,
+       .made = false};
   bucket = index_of(w, r) + 1;
   return r;
 }
@@ -88,6 +89,11 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 std::uint64_t known_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
   const InodeRecord* const known = known_inode(w, device, inode);
   return known != nullptr ? known->number : 0;
+}
+
+bool is_made_by_server(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  const InodeRecord* const known = known_inode(w, device, inode);
+  return known != nullptr && known->made;
 }
 
 void hold_inode(Layout& w, InodeRecord& r) noexcept {
@@ -165,7 +171,9 @@ InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
     leave_bucket(w, *stale);
     stale->number = 0;
   }
-  return give_number(w, device, inode);
+  InodeRecord& r = give_number(w, device, inode);
+  r.made = true;
+  return r;
 }
 
 }  // namespace crane::dmt

@@ -31,6 +31,9 @@ std::uint64_t known_number(Layout& w, std::uint64_t device, std::uint64_t inode)
 // The record of a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
+// Whether the server has made the file, as far as it is remembered.
+bool is_made_by_server(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
+
 // From now on the number is not forgotten: a FIFO and memory that processes share by a file go by
 // it.  Of the first kInodesHeldMax files; the others' are forgotten like any.
 void hold_inode(Layout& w, InodeRecord& r) noexcept;

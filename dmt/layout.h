@@ -111,7 +111,7 @@ struct ThreadScheduling {
 
 enum class ProcessState : std::uint8_t { kFree, kAlive, kZombie };
 enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
-// What the parent in posix_spawn waits for.
+// What the parent in posix_spawn or vfork waits for.
 enum class SpawnState : std::uint8_t { kOver, kUnderWay, kFailed };
 // What waitpid can still be told of a process that lives.
 enum class StopEvent : std::uint8_t { kNothing, kStopped, kContinued };
@@ -142,7 +142,7 @@ struct alignas(64) ProcessRecord {
   std::int64_t alarm_interval_ns;
   std::uint16_t alarm_timer;        // a timer, or kNone
   std::atomic<std::uint32_t> gone;  // any: 1 = its end was an operation of the schedule (D18)
-  SpawnState spawn;                 // of a child of posix_spawn
+  SpawnState spawn;                 // of a child of posix_spawn or vfork
   std::int32_t spawn_error;         // why it failed
   std::int64_t cpu_ns;              // virtual processor time of all its slots
   std::int64_t children_cpu_ns;     // of those that were waited for, theirs included
@@ -344,6 +344,7 @@ struct InodeRecord {
   std::uint32_t next;           // of its bucket: index + 1
   bool unseen;                  // written since anybody looked at its time
   bool held;                    // the place is not used for another number
+  bool made;                    // by the server
 };
 inline constexpr std::int64_t kNotModified = INT64_MIN;
 

@@ -63,13 +63,17 @@ void begin_connect(Layout& w, std::uint32_t file, const VirtualAddress& peer,
   refresh_readiness(w, file, false);
 }
 
-void begin_unix_connect(Layout& w, std::uint32_t file, std::string_view path) noexcept {
+namespace {
+
+void begin_by_path(Layout& w, std::uint32_t file, std::string_view path, std::uint16_t kind,
+                   std::uint16_t port) noexcept {
   CRANE_ASSERT(w.files[file].kind == FileKind::kUnixSocket);
   CRANE_ASSERT(!path.empty() && path.size() <= kSocketPathBytes);
   OutboundRequest request{};
   request.peer.family = request.local.family = AF_UNIX;
+  request.peer.port = kind;
   ConnectionState& c = begin(w, file, request);
-  w.files[file].port = AF_UNIX;
+  w.files[file].port = port;
   c.path_block = allocate_block(w);
   auto* const kept = reinterpret_cast<char*>(block_bytes(w, c.path_block));
   std::memcpy(kept, path.data(), path.size());
@@ -82,6 +86,16 @@ void begin_unix_connect(Layout& w, std::uint32_t file, std::string_view path) no
   refresh_readiness(w, file, false);
 }
 
+}  // namespace
+
+void begin_unix_connect(Layout& w, std::uint32_t file, std::string_view path) noexcept {
+  begin_by_path(w, file, path, 0, AF_UNIX);
+}
+
+void begin_fifo_open(Layout& w, std::uint32_t file, std::string_view path) noexcept {
+  begin_by_path(w, file, path, kFifoToRead, kHostFifo);
+}
+
 std::string_view socket_path(const Layout& w, const ConnectionState& c) noexcept {
   if (c.path_block == 0) return {};
   return reinterpret_cast<const char*>(block_bytes(w, c.path_block));
@@ -92,9 +106,13 @@ void give_up_connect(Layout& w, std::uint32_t file) noexcept { end_attempt(w, fi
 void admit_connected(Layout& w, const ConnectedBody& body) noexcept {
   const std::uint32_t file = find_connection(w, body.conn);
   if (file == 0 || !w.files[file].connection.connecting) return;
-  if (body.error != 0) return end_attempt(w, file, body.error);
   ConnectionState& c = w.files[file].connection;
+  if (body.error != 0 && !is_host_fifo(w.files[file])) return end_attempt(w, file, body.error);
   c.connecting = false;
+  if (body.error != 0) {
+    c.socket_error = body.error;
+    c.fin_received = true;
+  }
   c.local = body.local;
   c.socket = body.socket;
   c.table_slot = body.slot;

@@ -56,13 +56,15 @@ struct ListenPlace {
 static_assert(sizeof(ListenPlace) == 32);
 
 // Every kConnect has one kClose, also when the connection was refused.  A peer of AF_UNIX is a
-// socket of the host: its path, at most kSocketPathBytes, follows, and has no 0 at its end.
+// socket of the host: its path, at most kSocketPathBytes, follows, and has no 0 at its end.  With
+// port kFifoToRead it is a FIFO of the host, whose bytes the server reads.
 struct OutboundRequest {
   VirtualAddress peer;
   VirtualAddress local;  // as the server has bound its socket: the wildcard and port 0 mean any
 };
 static_assert(sizeof(OutboundRequest) == 48);
 inline constexpr std::uint32_t kSocketPathBytes = 108;
+inline constexpr std::uint16_t kFifoToRead = 1;
 
 // One record carries at most this many bytes; longer writes make several.
 inline constexpr std::uint32_t kOutputBytesMax = 64 * 1024;

@@ -30,8 +30,8 @@ int bind_to(int fd, const VirtualAddress& local) noexcept {
 
 Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
 
-// A descriptor of the file, which must lie below the directory: a link that the server has made
-// there leads to no other socket of the host.  Negative: an error number.
+}  // namespace
+
 int find_below(const HostPath& place) noexcept {
   const int directory = ::open(place.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return -errno;
@@ -44,8 +44,6 @@ int find_below(const HostPath& place) noexcept {
   if (fd >= 0) return static_cast<int>(fd);
   return error == EXDEV || error == ENOSYS ? -EACCES : -error;
 }
-
-}  // namespace
 
 HostAddress host_address(const VirtualAddress& a) noexcept {
   HostAddress out;

@@ -33,6 +33,10 @@ struct HostPath {
   std::string below;      // a path from there, which does not lead out of it
 };
 
+// A descriptor (O_PATH) of the file, which must lie below the directory: a link that the server has
+// made there leads to no other file of the host.  Negative: an error number.
+int find_below(const HostPath& place) noexcept;
+
 // Address and port, or the path.
 std::string name_of(const Destination& to);
 

@@ -27,6 +27,7 @@
 
 #include "dmt/sequence/output.h"
 #include "proxy/clients/accept_pause.h"
+#include "proxy/clients/fifo_reader.h"
 #include "proxy/clients/listener.h"
 #include "proxy/clients/moved_clients.h"
 #include "proxy/clients/names.h"
@@ -198,6 +199,7 @@ class Proxy final : private MovedClients::Owner,
     Proxy* proxy;
     ConnId conn;
     ClientSocket socket;  // none: it is time for another attempt soon
+    int fifo = -1;        // .. or this one is waited for: a writer has written, or has gone
     event due{};
   };
 
@@ -205,6 +207,7 @@ class Proxy final : private MovedClients::Owner,
   static void on_client(int fd, short what, void* watch);
   static void on_writable(int fd, short what, void* watch);
   static void on_dialed(int fd, short what, void* dialing);
+  static void on_fifo(int fd, short what, void* dialing);
   static void on_dial_again(int fd, short what, void* dialing);
   static void on_keeper_end(int fd, short what, void* proxy);
 
@@ -234,6 +237,7 @@ class Proxy final : private MovedClients::Owner,
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
   void name_destination(const Destination& to);
+  void dial_fifo(ConnId conn, const Destination& to);
   Dialing& begin_dial(ConnId conn);
   ClientSocket end_dial(ConnId conn);
 
@@ -253,6 +257,7 @@ class Proxy final : private MovedClients::Owner,
   replica::ActionLoop<ClientActionList> loop_;
   std::vector<std::unique_ptr<Watch>> watches_;  // by descriptor
   std::map<ConnId, std::unique_ptr<Dialing>> dialing_;
+  std::map<ConnId, std::unique_ptr<FifoReader>> fifos_;
   Strangers* strangers_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::set<Place> listened_;  // by the own server

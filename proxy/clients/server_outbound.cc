@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that the server opens, as Clients asks for them, and the names that it asks for
 // (names.h).
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <utility>
 
+#include "proxy/clients/host_sockets.h"
 #include "proxy/clients/server.h"
 
 namespace crane::proxy {
@@ -56,6 +60,7 @@ void Proxy::carry_out(const client_actions::Dial& action) {
   if (!host_.allows(to.request.peer)) {
     return clients_.dialed(action.conn, ECONNREFUSED, {}, {});
   }
+  if (to.is_fifo()) return dial_fifo(action.conn, to);
   Result<ClientSocket> socket =
       to.is_unix() ? open_unix(host_.find_socket(to.path)) : open_outbound(to.request);
   if (!socket.ok() && to.is_unix() && socket.error().detail == EAGAIN) {
@@ -74,6 +79,17 @@ void Proxy::carry_out(const client_actions::Dial& action) {
 
 void Proxy::carry_out(const client_actions::EndDial& action) { (void)end_dial(action.conn); }
 
+// As open(2), which waits for a writer.
+void Proxy::dial_fifo(ConnId conn, const Destination& to) {
+  std::erase_if(fifos_, [](const auto& one) { return one.second->is_over(); });
+  const Result<int> fifo = open_fifo(host_.find_socket(to.path));
+  if (!fifo.ok()) return clients_.dialed(conn, fifo.error().detail, {}, {});
+  Dialing& dialing = begin_dial(conn);
+  dialing.fifo = fifo.value();
+  event_assign(&dialing.due, base_, dialing.fifo, EV_READ, on_fifo, &dialing);
+  event_add(&dialing.due, nullptr);
+}
+
 Proxy::Dialing& Proxy::begin_dial(ConnId conn) {
   return *(dialing_[conn] = std::make_unique<Dialing>(Dialing{this, conn, {}}));
 }
@@ -84,6 +100,7 @@ ClientSocket Proxy::end_dial(ConnId conn) {
   if (found == dialing_.end()) return {};
   event_del(&found->second->due);
   ClientSocket socket = std::move(found->second->socket);
+  if (found->second->fifo >= 0) ::close(found->second->fifo);
   dialing_.erase(found);
   return socket;
 }
@@ -103,6 +120,27 @@ void Proxy::on_dialed(int, short, void* argument) {
     seen = proxy.share_socket(socket);
   }
   proxy.clients_.dialed(conn, error, std::move(socket), seen);
+  proxy.run();
+}
+
+void Proxy::on_fifo(int, short, void* argument) {
+  Dialing& dialing = *static_cast<Dialing*>(argument);
+  Proxy& proxy = *dialing.proxy;
+  const ConnId conn = dialing.conn;
+  proxy.host_.woke();
+  const int fifo = std::exchange(dialing.fifo, -1);
+  (void)proxy.end_dial(conn);
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
+    ::close(fifo);
+    proxy.clients_.dialed(conn, ENOBUFS, {}, {});
+    return proxy.run();
+  }
+  proxy.fifos_[conn] = std::make_unique<FifoReader>(proxy.base_, fifo, pair[1]);
+  SocketSeen seen;
+  seen.local.family = AF_UNIX;
+  if (proxy.shared_) proxy.shared_->opened(pair[0]);
+  proxy.clients_.dialed(conn, 0, host_socket(pair[0]), seen);
   proxy.run();
 }
 

@@ -10,10 +10,16 @@
 //   resolve ADDRESS[,ADDRESS...] what the server asks for by name; "resolve" alone: EAI_NONAME;
 //   what
 //                                no line answers fails with EAI_AGAIN
+//   fifo PATH                one of the host, made before the server begins; it stays
+//   intrude PATH             a process outside connects to a unix socket of the server
 //   # comment
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -45,7 +51,11 @@ class Clients {
   bool load(const std::string& path) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
-      if (!line.empty() && line[0] != '#') lines_.push_back(line);
+      if (line.rfind("fifo ", 0) == 0) {
+        if (::mkfifo(line.c_str() + 5, 0600) != 0 && errno != EEXIST) return false;
+      } else if (!line.empty() && line[0] != '#') {
+        lines_.push_back(line);
+      }
     }
     return in.eof();
   }
@@ -60,6 +70,11 @@ class Clients {
     line >> word >> name;
     if (word == "pass") {
       pass_ns = std::stoll(name) * 1'000'000;
+      ++next_;
+      return true;
+    }
+    if (word == "intrude") {
+      if (!connect_to_unix(name)) return false;
       ++next_;
       return true;
     }
@@ -142,6 +157,19 @@ class Clients {
   }
 
  private:
+  // As a process outside; the connection stays open.
+  static bool connect_to_unix(const std::string& path) {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) {
+      return ::send(fd, "outside", 7, MSG_NOSIGNAL) == 7;
+    }
+    ::close(fd);
+    return false;
+  }
+
   void resolve(int error, const std::string& addresses, const Push& push) {
     ResolvedBody body{};
     body.number = names_.front();

@@ -17,11 +17,13 @@ namespace crane::proxy {
 
 struct Destination {
   OutboundRequest request{};
-  std::string path = {};  // of a unix socket, as the server names it
+  std::string path = {};  // of a unix socket or a FIFO, as the server names it
 
   // The connection ends with its leader: the kernel does not say how much of the output its peer
   // has.
   bool is_unix() const noexcept { return request.peer.family == AF_UNIX; }
+  // Its bytes come by a unix socket of the node's own.
+  bool is_fifo() const noexcept { return is_unix() && request.peer.port == kFifoToRead; }
 };
 // The body of OutputType::kConnect; false: it is none.
 inline bool read_destination(std::span<const std::byte> bytes, Destination& to) {

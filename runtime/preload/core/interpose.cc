@@ -69,6 +69,13 @@ asm(R"(
     }                                                                                             \
   }
 
+// The child of vfork writes above the frame of the stub and the return address.
+#define CRANE_CALLER_STACK(name)                                                          \
+  if constexpr (crane::Op::name == crane::Op::vfork) {                                    \
+    crane::self.caller_stack =                                                            \
+        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*); \
+  }
+
 #define INTERPOSE(kind, name, result, params, args, version) \
   CRANE_EXPORT(name) result name params {                    \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
@@ -79,6 +86,7 @@ asm(R"(
     CRANE_OWN_ARGUMENTS(name, result, args)                  \
     crane::InsideCrane inside;                               \
     crane::self.caller = __builtin_return_address(0);        \
+    CRANE_CALLER_STACK(name)                                 \
     return crane::wrap::name args;                           \
   }
 #define INTERPOSE_VOID(kind, name, params, args, version) \

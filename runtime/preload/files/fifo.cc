@@ -3,9 +3,15 @@
 
 #include <cstring>
 
+#include "dmt/base/log.h"
+#include "dmt/blocks.h"
+#include "dmt/inodes.h"
+#include "dmt/outbound.h"
+#include "dmt/socket_directories.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/vsock.h"
 
 namespace crane::fifo {
 namespace {
@@ -74,6 +80,15 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
   return file;
 }
 
+// A process outside would open the other end in vain.
+void say_waiting(const char* path) noexcept {
+  static bool said = false;
+  if (!first_time(said)) return;
+  Message() << "open: " << path << ": waits until a process of the server opens this FIFO's other"
+            << " end: processes outside are not seen; the server reads from them by a FIFO that it"
+            << " has not made, in a directory of --bind, opened by its whole path";
+}
+
 // 0 when somebody has opened the awaited end since.
 int await_opening(Turn& turn, std::uint64_t object) noexcept {
   const dmt::WakeReason why = turn.wait(object);
@@ -92,9 +107,64 @@ long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
     if (!writes || end_of(turn.w, name, FileKind::kPipeRead) != 0) return fd;
     if (fd >= 0) raw_syscall(SYS_close, fd);
     if ((flags & O_NONBLOCK) != 0) return -ENXIO;
+    say_waiting(path);
     const int error = await_opening(turn, opening_object(name, FileKind::kPipeRead));
     if (error == -EINTR) return error;
   }
+}
+
+// --- of the host  --------------------------------------------------------------------------------
+
+// Its writers are outside: the leader's node reads it.
+bool is_read_from_host(Turn& turn, const char* path, int access,
+                       const struct stat& status) noexcept {
+  const std::size_t size = std::strlen(path);
+  return access == O_RDONLY && size <= kSocketPathBytes &&
+         dmt::is_in_socket_directory(turn.w, path) &&
+         !dmt::is_made_by_server(turn.w, status.st_dev, status.st_ino);
+}
+
+// What stands for it in the kernel: a pipe that is at its end.
+long open_placeholder(int flags) noexcept {
+  int ends[2];
+  const int kept = flags & (O_CLOEXEC | O_NONBLOCK);
+  const long result = raw_syscall(SYS_pipe2, ends, kept);
+  if (result < 0) return result;
+  raw_syscall(SYS_close, ends[1]);
+  return ends[0];
+}
+
+// Waits until a writer has written, or has gone: its opening alone is not seen.
+int await_writer(Turn& turn, int fd, std::uint32_t file) noexcept {
+  dmt::ConnectionState& c = turn.w.files[file].connection;
+  while (c.connecting) {
+    if (const int error = await_change(turn, fd, file, {}); error < 0) return error;
+  }
+  const int error = c.socket_error;
+  c.socket_error = 0;
+  return error == ECONNREFUSED ? -EACCES : -error;  // --outbound does not allow it
+}
+
+int open_of_host(Turn& turn, const char* path, int flags) noexcept {
+  if (const long error = raw_syscall(SYS_faccessat2, AT_FDCWD, path, R_OK, AT_EACCESS); error < 0) {
+    return static_cast<int>(error);
+  }
+  if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENFILE;
+  const long fd = open_placeholder(flags);
+  if (fd < 0) return static_cast<int>(fd);
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixSocket);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].nonblocking = (flags & O_NONBLOCK) != 0;
+  dmt::begin_fifo_open(turn.w, file, path);
+  const int number = bind_new(turn, fd, file);
+  if (number < 0 || (flags & O_NONBLOCK) != 0) return number;
+  const int error = await_writer(turn, number, file);
+  if (error == 0 || error == -EBADF) return error == 0 ? number : error;
+  close_descriptor(turn, number);
+  return error;
 }
 
 // Opens both sides at once, as Linux allows.  The call waits for no other side, and the threads
@@ -151,6 +221,11 @@ bool is_one(int fd, struct stat& status) noexcept {
   return raw_syscall(SYS_fstat, fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
+  const ssize_t result = vsock::receive(turn, fd, file, b, 0);
+  return result == -ECONNRESET ? -EIO : result;  // its leader has gone
+}
+
 int open(Turn& turn, int directory, const char* path, int flags,
          const struct stat& status) noexcept {
   constexpr int kCreates = O_CREAT | O_EXCL;
@@ -158,6 +233,7 @@ int open(Turn& turn, int directory, const char* path, int flags,
   const int access = flags & O_ACCMODE;
   if (access == O_RDWR) return open_both(turn, directory, path, flags & ~kCreates, status);
   if (access != O_RDONLY && access != O_WRONLY) return -EINVAL;
+  if (is_read_from_host(turn, path, access, status)) return open_of_host(turn, path, flags);
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   const FileKind kind = access == O_RDONLY ? FileKind::kPipeRead : FileKind::kPipeWrite;
   const FileKind awaited = access == O_RDONLY ? FileKind::kPipeWrite : FileKind::kPipeRead;
@@ -177,6 +253,7 @@ int open(Turn& turn, int directory, const char* path, int flags,
   if (number < 0) return number;
   dmt::signal(turn.w, opening_object(name, kind), dmt::kAll);
   if (kind == FileKind::kPipeWrite || other != 0 || nonblocking) return number;
+  say_waiting(path);
   int error;
   while ((error = await_opening(turn, opening_object(name, awaited))) == -EAGAIN) {
     if (turn.w.files[file].stream.peer != 0) break;

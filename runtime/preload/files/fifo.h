@@ -4,8 +4,13 @@
 // stream.h knows it, all who have it open for writing the other; so O_NONBLOCK is that of the first
 // who opened the end.  Opening blocks until the other end is opened, as POSIX says.
 //
+// A FIFO that the server has not made, in a directory of --bind, is one of the host: whom the
+// server reads there is outside, and the leader's node opens it (dmt/outbound.h).  Its bytes are
+// those of a connection, dmt::is_host_fifo().
+//
 // Threads: REQUIRES the turn.
 
+#include "runtime/preload/core/buffers.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/files/fd.h"
 
@@ -23,5 +28,8 @@ bool find(int directory, const char* path, int flags, struct stat& status) noexc
 // A descriptor or a negative error number.
 int open(Turn& turn, int directory, const char* path, int flags,
          const struct stat& status) noexcept;
+
+// Of one of the host.
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept;
 
 }  // namespace crane::fifo

@@ -10,6 +10,7 @@
 #include "dmt/inotify.h"
 #include "dmt/urgent.h"
 #include "runtime/preload/files/counter.h"
+#include "runtime/preload/files/fifo.h"
 #include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
@@ -159,9 +160,13 @@ constexpr FileOps kFiles[] = {
 };
 static_assert(dmt::has_row_for_each_kind(kFiles), "a kind of file has no row, or not at its place");
 
+constexpr FileOps kFifoOfHost = {FileKind::kConnection, fifo::read, refuse<EBADF>,
+                                 connection_bytes,      &kNoSocket, kPipe};
+
 }  // namespace
 
 const FileOps& ops_of(const FileRecord& f) noexcept {
+  if (dmt::is_host_fifo(f)) return kFifoOfHost;
   return kFiles[static_cast<std::size_t>(f.kind)];
 }
 

@@ -142,10 +142,11 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
       }
       break;
     case SIOCOUTQ:
+      if (dmt::is_host_fifo(f)) break;
       if (f.kind != FileKind::kConnection) return give(x, 0);
       return give(x, f.connection.sent - f.connection.drained);
     case SIOCATMARK:
-      if (!is_tcp(f.kind)) break;
+      if (!is_tcp(f.kind) || dmt::is_host_fifo(f)) break;
       return give(x, f.kind == FileKind::kConnection && dmt::is_at_mark(f.connection) ? 1 : 0);
     default:
       break;

@@ -21,6 +21,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_lock.h"
 #include "runtime/preload/files/notify.h"
+#include "runtime/preload/processes/vfork_memory.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -187,6 +188,7 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   const std::size_t room = count_of(env) + kOwnVariables + 1;
   const Scratch<char*> variables(room);
   build_environment(env, variables.data(), self.slot, self.process);
+  vfork_memory::publish();
   Turn turn(Op::execve);
   // The turn goes over to the new program, whose first operation finishes this one: until then none
   // of this process' other threads can have it.

@@ -28,6 +28,7 @@
 #include "runtime/preload/files/file_lock.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/notify.h"
+#include "runtime/preload/processes/vfork_memory.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/fairness.h"
 #include "runtime/preload/threads/scheduling.h"
@@ -42,6 +43,7 @@ bool registered = false;
 thread_local constinit dmt::Child new_child{dmt::kNoProcess, dmt::kNoSlot};
 thread_local constinit std::uint32_t new_generation = 0;
 thread_local constinit bool spawns_child = false;
+thread_local constinit vfork_memory::Exchange* exchange = nullptr;  // with the child of vfork
 
 // Our handlers may be called from the application's fork() or from inside libc.
 void prepare() noexcept {
@@ -82,6 +84,8 @@ void in_child() noexcept {
   // The parent's call fails with EAGAIN: this process was never there.
   if (new_child.process == dmt::kNoProcess) raw_syscall(SYS_exit_group, 0);
   adopt_slot(value(new_child.slot), new_child.process);
+  vfork_memory::begin_child(exchange);
+  exchange = nullptr;
   dmt::forget_spinners();
   check_in(self.process);
   Turn turn(Op::kChildStart);
@@ -102,23 +106,37 @@ void in_child() noexcept {
   self.entry->joining = false;
 }
 
+// There is no child after all.
+int have_no_child(pid_t pid) noexcept {
+  if (pid > 0) raw_syscall(SYS_wait4, pid, nullptr, 0, nullptr);
+  return EAGAIN;
+}
+
+bool is_new_child(const dmt::Layout& w, const dmt::Child& child,
+                  std::uint32_t generation) noexcept {
+  return w.processes[child.process].state != dmt::ProcessState::kFree &&
+         w.slots[value(child.slot)].generation == generation;
+}
+
+void learn_pid(Turn& turn, pid_t pid) noexcept {
+  dmt::ProcessRecord& p = turn.w.processes[new_child.process];
+  if (is_new_child(turn.w, new_child, new_generation) && p.pid == 0) {
+    p.pid = static_cast<std::uint32_t>(pid);
+  }
+  turn.result(static_cast<std::uint64_t>(new_child.process));
+}
+
 // The parent learns the pid; an error number when there is no child after all.
 int finish_fork(pid_t pid) noexcept {
-  if (new_child.process == dmt::kNoProcess) {
-    if (pid > 0) raw_syscall(SYS_wait4, pid, nullptr, 0, nullptr);
-    return EAGAIN;
-  }
+  if (new_child.process == dmt::kNoProcess) return have_no_child(pid);
   Turn turn(Op::kForkDone);
-  dmt::ProcessRecord& p = turn.w.processes[new_child.process];
-  const bool still_it = p.state != dmt::ProcessState::kFree &&
-                        turn.w.slots[value(new_child.slot)].generation == new_generation;
-  if (still_it && p.pid == 0) p.pid = static_cast<std::uint32_t>(pid);
-  turn.result(static_cast<std::uint64_t>(new_child.process));
+  learn_pid(turn, pid);
   turn.yield();
   return 0;
 }
 
-pid_t fork_by(int (*real_fork)(), bool runs_handlers) noexcept {
+pid_t make_child(int (*real_fork)(), bool runs_handlers) noexcept {
+  const int before = errno;
   pid_t pid;
   if (!runs_handlers) prepare();
   if (runs_handlers) {
@@ -127,13 +145,76 @@ pid_t fork_by(int (*real_fork)(), bool runs_handlers) noexcept {
   } else {
     pid = real_fork();
   }
-  const int saved = errno;
   if (!runs_handlers && pid == 0) in_child();
   if (!runs_handlers && pid != 0) in_parent();
+  if (pid >= 0) errno = before;
+  return pid;
+}
+
+pid_t fork_by(int (*real_fork)(), bool runs_handlers) noexcept {
+  const pid_t pid = make_child(real_fork, runs_handlers);
   if (pid == 0) return 0;
+  const int saved = errno;
   const int error = finish_fork(pid);
   errno = error != 0 ? error : saved;
   return error != 0 ? -1 : pid;
+}
+
+std::uint64_t handled_signals(const dmt::ProcessRecord& p) noexcept {
+  std::uint64_t handled = 0;
+  for (int signo = 1; signo <= 64; ++signo) {
+    if (p.dispositions[signo] == dmt::Disposition::kHandler) handled |= bit_of(signo);
+  }
+  return handled;
+}
+
+// The thread is suspended until its child has executed a program or has ended.  As natively, it
+// runs no handler before; a signal that ends the process does.
+int finish_vfork(pid_t pid, const vfork_memory::Exchange& x, int error) noexcept {
+  const dmt::Child child = new_child;
+  const std::uint32_t generation = new_generation;
+  Turn turn(Op::vfork);
+  learn_pid(turn, pid);
+  const dmt::ProcessRecord& p = turn.w.processes[child.process];
+  dmt::SlotRecord& own = turn.w.slots[self.slot];
+  const std::uint64_t mask = own.blocked_signals;
+  own.blocked_signals |= handled_signals(turn.w.processes[self.process]);
+  while (is_new_child(turn.w, child, generation) && p.state == dmt::ProcessState::kAlive &&
+         p.spawn != dmt::SpawnState::kOver) {
+    const dmt::WakeReason why = turn.wait(dmt::child_object(self.process));
+    if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
+  }
+  error = vfork_memory::apply(x, error);
+  own.blocked_signals = mask;
+  return error;
+}
+
+// `stack`: where the frames of the program that calls it begin.
+pid_t vfork_from(std::uintptr_t stack) noexcept {
+  bool is_alone;
+  {
+    Turn turn(Op::vfork);
+    is_alone = turn.w.processes[self.process].slots == 1;
+  }
+  vfork_memory::Exchange* const x = vfork_memory::create(stack, is_alone);
+  if (x == nullptr) {
+    fence_unless_own_limit(ENOMEM, "the kernel has no memory for vfork on this replica");
+    errno = ENOMEM;
+    return -1;
+  }
+  exchange = x;
+  spawns_child = true;
+  // As natively no handlers of atfork run.  Beside other threads they do: libc's own must be
+  // unlocked in the child.
+  const pid_t pid = is_alone ? make_child(real::_Fork, false) : make_child(real::fork, true);
+  spawns_child = false;
+  if (pid == 0) return 0;
+  exchange = nullptr;
+  const bool is_there = new_child.process != dmt::kNoProcess;
+  const int error = is_there ? finish_vfork(pid, *x, errno) : have_no_child(pid);
+  vfork_memory::destroy(*x);
+  errno = error;
+  return is_there ? pid : -1;
 }
 
 // Holding the turn or not, this thread ends the process for the schedule.
@@ -141,6 +222,7 @@ bool is_ending = false;  // this process, for the schedule
 
 void end_for_schedule(int wait_status) noexcept {
   InsideCrane::set_inside();
+  vfork_memory::publish();
   is_ending = true;
   dmt::Layout& w = *world;
   const Slot me = own_slot();
@@ -189,6 +271,12 @@ pid_t scheduled_fork(bool spawns) noexcept {
   return pid;
 }
 
+pid_t vfork_by_number() noexcept {
+  constexpr std::uintptr_t kRedZone = 128;
+  const std::uintptr_t interrupted = self.stacks.program;
+  return interrupted == 0 ? fork_by(real::fork, true) : vfork_from(interrupted - kRedZone);
+}
+
 void die_by_signal(int signo) noexcept {
   struct {
     void* handler;
@@ -222,8 +310,7 @@ int __register_atfork(AtForkHandler a, AtForkHandler b, AtForkHandler c, void* d
 }
 
 int fork() { return fork_by(real::fork, true); }
-// The child of vfork may do what the child of fork may.
-int vfork() { return fork_by(real::fork, true); }
+int vfork() { return vfork_from(self.caller_stack); }
 int _Fork() { return fork_by(real::_Fork, false); }
 
 int clone(int (*)(void*), void*, int, void*) {

@@ -22,6 +22,9 @@ void register_atfork_handlers() noexcept;
 inline constexpr bool kSpawns = true;
 pid_t scheduled_fork(bool spawns = false) noexcept;
 
+// vfork as a system call of the program's own.
+pid_t vfork_by_number() noexcept;
+
 // Ends this process for the schedule and then for the kernel.
 [[noreturn]] void end_now(int wait_status) noexcept;
 // Ends it for the kernel alone, as the default action of a signal does.

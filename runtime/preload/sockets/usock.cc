@@ -140,6 +140,33 @@ long bind_to_any(Turn& turn, int fd, sockaddr_un& name, socklen_t& size) noexcep
   return -ENOSPC;
 }
 
+// The kernel's next connection that a process of the server has made.  Others are not the same on
+// all replicas: they are closed.
+long kernel_accept(int fd, struct sockaddr* a, socklen_t* n, int flags,
+                   std::uint32_t connector) noexcept {
+  const socklen_t room = n == nullptr ? 0 : *n;
+  for (;;) {
+    if (n != nullptr) *n = room;
+    const long number = raw_syscall(SYS_accept4, fd, a, n, flags);
+    if (number == -EAGAIN || number == -EINTR) {
+      struct pollfd p = {fd, POLLIN, 0};
+      raw_syscall(SYS_poll, &p, 1, -1);
+      continue;
+    }
+    if (number < 0) return number;
+    struct ucred who {};
+    socklen_t size = sizeof who;
+    raw_syscall(SYS_getsockopt, number, SOL_SOCKET, SO_PEERCRED, &who, &size);
+    if (static_cast<std::uint32_t>(who.pid) == connector) return number;
+    raw_syscall(SYS_close, number);
+    static bool said = false;
+    if (first_time(said)) {
+      Message() << "accept: a process outside of the server has connected to a unix socket: such"
+                << " connections are not replicated; closed";
+    }
+  }
+}
+
 // The leader's node connects, whatever lies there on this host.
 int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
   if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
@@ -247,6 +274,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   f.kind = FileKind::kUnixStream;
   turn.w.files[served].port = f.port;
   stream::connect_ends(turn.w, file, served, stream::kUnixCapacity);
+  turn.w.files[served].stream.connector = static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
   f.stream.shut_read = (shut & dmt::kShutRead) != 0;
   f.stream.shut_write = (shut & dmt::kShutWrite) != 0;
   if (shut != 0) dmt::refresh_readiness(turn.w, file, true);
@@ -280,14 +308,10 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
-  long number;
-  while ((number = raw_syscall(SYS_accept4, fd, a, n, flags)) == -EAGAIN || number == -EINTR) {
-    struct pollfd p = {fd, POLLIN, 0};
-    raw_syscall(SYS_poll, &p, 1, -1);
-  }
-  if (number < 0) return static_cast<int>(number);
   dmt::ListenerState& l = turn.w.files[file].listener;
   const std::uint32_t accepted = l.head;
+  const long number = kernel_accept(fd, a, n, flags, turn.w.files[accepted].stream.connector);
+  if (number < 0) return static_cast<int>(number);
   l.head = turn.w.files[accepted].chain;
   if (l.head == 0) l.tail = 0;
   --l.queued;

@@ -411,7 +411,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
 }
 
 bool takes_files(const FileRecord& f) noexcept {
-  return f.kind == FileKind::kConnection && !f.connection.loopback;
+  return f.kind == FileKind::kConnection && !f.connection.loopback && !dmt::is_host_fifo(f);
 }
 
 ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,

@@ -61,7 +61,7 @@ ssize_t receive_buffer(Turn& turn, int fd, void* b, std::size_t n, int flags, st
                        socklen_t* an) noexcept {
   struct iovec v = {b, n};
   const FileRecord* f = bound_record(fd);
-  if (f != nullptr && f->kind == FileKind::kConnection) {
+  if (f != nullptr && f->kind == FileKind::kConnection && !dmt::is_host_fifo(*f)) {
     if (an != nullptr) *an = 0;
     return vsock::receive(turn, fd, bound_file(fd), {&v, 1, n}, flags);
   }

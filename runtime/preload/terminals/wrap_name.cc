@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that are given or tell the name of a terminal in /dev/pts, which for the kernel has
 // another number than for the program.  Of other names they are libc's, and no operations.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/preload/core/fortify.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/text.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/machine_files.h"
@@ -24,31 +26,39 @@ int at_path(Op op, const char* path, Call call) noexcept {
   return at_turn(op, [&] { return call(terminal::KernelPath(*world, path).get()); });
 }
 
-// "socket:[17]" and "mnt:[17]": the kernel's number is each replica's own.  A descriptor of the
-// process' has the number that fstat tells, everything else 1.
-ssize_t renumbered(Op op, const char* path, char* link, std::size_t size, std::size_t n) noexcept {
-  const auto* const colon = static_cast<const char*>(std::memchr(link, ':', size));
-  const bool has_number = link[0] != '/' && colon != nullptr && link + size - colon > 2 &&
+// "socket:[17]" and "mnt:[17]" are links below /proc whose number is each replica's own: of a
+// descriptor of the process' it is the one that fstat tells, else 1.  The bytes of such a link that
+// are for the caller, or -1: it is none.
+ssize_t read_numbered(Op op, const char* path, char* b, size_t n) noexcept {
+  constexpr char kPlace[] = "/proc/";
+  constexpr std::size_t kLongest = 32;  // before the number
+  if (n == 0 || !is_readable(path, sizeof kPlace)) return -1;
+  if (std::strncmp(path, kPlace, sizeof kPlace - 1) != 0) return -1;
+  char text[kLongest + 24];
+  const long size = raw_syscall(SYS_readlink, path, text, kLongest);
+  char* const colon =
+      size > 0 ? static_cast<char*>(std::memchr(text, ':', static_cast<std::size_t>(size)))
+               : nullptr;
+  const bool has_number = colon != nullptr && text[0] != '/' && text + size - colon > 2 &&
                           colon[1] == '[' && colon[2] >= '0' && colon[2] <= '9';
-  if (!has_number) return static_cast<ssize_t>(size);
+  if (!has_number) return -1;
   Turn turn(op);
   const FileRecord* const file = bound_record(descriptor_named(path));
-  char text[24];
-  print_number("[", file == nullptr ? 1 : inode_of(*file), text);
-  std::size_t used = static_cast<std::size_t>(colon + 1 - link);
-  for (const char* at = text; *at != '\0' && used < n; ++at) link[used++] = *at;
-  if (used < n) link[used++] = ']';
-  turn.result(static_cast<std::uint64_t>(used));
-  return static_cast<ssize_t>(used);
+  print_number("", file == nullptr ? 1 : inode_of(*file), colon + 2);
+  std::strcat(colon, "]");
+  const std::size_t given = std::min(std::strlen(text), n);
+  if (!is_writable(b, given)) return finish_int(turn, -EFAULT);
+  std::memcpy(b, text, given);
+  turn.result(static_cast<std::uint64_t>(given));
+  return static_cast<ssize_t>(given);
 }
 
-// `result` bytes of the link at `path` are in `b`.
-ssize_t translated(Op op, const char* path, ssize_t result, char* b, size_t n) noexcept {
+// `result` bytes of a link are in `b`.
+ssize_t translated(Op op, ssize_t result, char* b, size_t n) noexcept {
   constexpr char kPlace[] = "/dev/pts/";
-  if (result <= 0) return result;
   if (result < static_cast<ssize_t>(sizeof kPlace) ||
       std::memcmp(b, kPlace, sizeof kPlace - 1) != 0) {
-    return renumbered(op, path, b, static_cast<std::size_t>(result), n);
+    return result;
   }
   Turn turn(op);
   return static_cast<ssize_t>(
@@ -58,10 +68,12 @@ ssize_t translated(Op op, const char* path, ssize_t result, char* b, size_t n) n
 }  // namespace
 
 ssize_t readlink(const char* p, char* b, size_t n) {
-  return translated(Op::readlink, p, real::readlink(p, b, n), b, n);
+  const ssize_t numbered = read_numbered(Op::readlink, p, b, n);
+  return numbered >= 0 ? numbered : translated(Op::readlink, real::readlink(p, b, n), b, n);
 }
 ssize_t readlinkat(int d, const char* p, char* b, size_t n) {
-  return translated(Op::readlinkat, p, real::readlinkat(d, p, b, n), b, n);
+  const ssize_t numbered = read_numbered(Op::readlinkat, p, b, n);
+  return numbered >= 0 ? numbered : translated(Op::readlinkat, real::readlinkat(d, p, b, n), b, n);
 }
 ssize_t __readlink_chk(const char* p, char* b, size_t n, size_t room) {
   fortify::check_room(n, room);

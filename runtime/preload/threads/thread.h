@@ -66,8 +66,9 @@ struct ThreadBlock {
   std::uint32_t random_state[16] = {};
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
-  bool known = false;            // it has had a slot, or was reported for having none
-  const void* caller = nullptr;  // whom the last wrapped call returns to
+  bool known = false;               // it has had a slot, or was reported for having none
+  const void* caller = nullptr;     // whom the last wrapped call returns to
+  std::uintptr_t caller_stack = 0;  // of vfork: where its caller's frames begin
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
   std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)

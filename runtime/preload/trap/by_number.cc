@@ -69,6 +69,7 @@ long get_affinity(const long* a) noexcept {
 }
 
 long fork_by_number(const long*) noexcept { return or_error(scheduled_fork()); }
+long vfork_as_call(const long*) noexcept { return or_error(vfork_by_number()); }
 
 // As fork when it shares nothing and has no stack of its own; no other process or thread is made.
 long fork_by_clone(const long* a) noexcept {

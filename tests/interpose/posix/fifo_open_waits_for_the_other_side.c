@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// says: open: .* waits until a process of the server opens this FIFO
 // Opening a FIFO blocks until the other side is opened, whichever comes first.
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -7,12 +7,15 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "proxy/clients/host_sockets.h"
@@ -92,9 +95,10 @@ struct UnixPeer {
   std::vector<int> accepted;
 };
 
-std::vector<std::byte> unix_request(const std::string& path) {
+std::vector<std::byte> unix_request(const std::string& path, std::uint16_t port = 0) {
   OutboundRequest request{};
   request.peer.family = AF_UNIX;
+  request.peer.port = port;
   const auto head = bytes_of(request);
   std::vector<std::byte> body(head.begin(), head.end());
   for (const char c : path) body.push_back(static_cast<std::byte>(c));
@@ -414,6 +418,63 @@ TEST_CASE("the leader opens a unix socket of its host", "[outbound]") {
   CHECK(Peer::hear(fd).empty());
   r.turn_loop();
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
+}
+
+TEST_CASE("the leader reads a FIFO of its host once there is a writer", "[outbound]") {
+  Replicas r(true);
+  const std::string path = r.directory + "/f";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  r.lead(0);
+  r.output(OutputType::kConnect, unix_request("/host/f", kFifoToRead));
+  for (int i = 0; i < 10; ++i) r.turn_loop();
+  CHECK(r.log.types().empty());
+  const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
+  REQUIRE(writer >= 0);
+  REQUIRE(::write(writer, "secret", 6) == 6);
+  REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
+  CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
+  CHECK(r.log.taken[1].data() == "secret");
+  const std::string more(20'000, 'm');
+  REQUIRE(::write(writer, more.data(), more.size()) == 20'000);
+  ::close(writer);
+  REQUIRE(r.until([&] { return r.log.types().ends_with(" shutdown"); }));
+  std::string all;
+  for (std::size_t i = 2; i + 1 < r.log.taken.size(); ++i) all += r.log.taken[i].data();
+  CHECK(all == more);
+  CHECK((::open(path.c_str(), O_WRONLY | O_NONBLOCK) < 0 && errno == ENXIO));
+  r.output(OutputType::kClose, {});
+  r.turn_loop();
+  for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
+}
+
+TEST_CASE("a FIFO that the server has closed is not read any more", "[outbound]") {
+  ::signal(SIGPIPE, SIG_IGN);
+  Replicas r(false);
+  const std::string path = r.directory + "/f";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  r.lead(0);
+  r.output(OutputType::kConnect, unix_request("/host/f", kFifoToRead));
+  const bool is_written = GENERATE(true, false);
+  const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
+  REQUIRE(writer >= 0);
+  if (is_written) {
+    REQUIRE(::write(writer, "x", 1) == 1);
+    REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
+  }
+  r.output(OutputType::kClose, {});
+  REQUIRE(r.until([&] { return ::write(writer, "y", 1) < 0 && errno == EPIPE; }));
+  ::close(writer);
+}
+
+TEST_CASE("what is wrong with a FIFO is what open comes to", "[outbound]") {
+  Replicas r(false);
+  std::ofstream(r.directory + "/plain") << "text";
+  r.lead(0);
+  const bool is_plain = GENERATE(true, false);
+  r.output(OutputType::kConnect,
+           unix_request(is_plain ? "/host/plain" : "/host/none", kFifoToRead));
+  REQUIRE(r.answered());
+  CHECK(r.log.taken[0].as<ConnectedBody>().error == (is_plain ? ENXIO : ENOENT));
 }
 
 TEST_CASE("what is wrong with a unix socket is what connect comes to", "[outbound]") {
