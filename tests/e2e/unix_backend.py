@@ -3,7 +3,9 @@
 """A replicated nginx passes requests on to a server behind a unix socket of the host, in a
 directory that it was given with --bind. Without faults no request fails and a replay is equal; when
 the leader is killed or hands over, each client loses at most the request that was under way, and
-that server hears nothing twice. What is wrong with a socket is the same error on all replicas."""
+that server hears nothing twice. What is wrong with a socket is the same error on all replicas. What
+a process of the host writes to a FIFO there is read by all replicas, also behind a kill of the
+leader's node."""
 import errno
 import http.client
 import os
@@ -36,6 +38,24 @@ while True:
     except OSError as error:
         text = f"errno {error.errno}"
     s.close()
+    c.sendall((text + "\n").encode())
+    c.close()
+"""
+
+READER = r"""
+import socket, sys
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind(("0.0.0.0", int(sys.argv[1])))
+l.listen(16)
+while True:
+    c, _ = l.accept()
+    path = c.makefile().readline().strip()
+    try:
+        with open(path) as fifo:
+            text = "read " + fifo.read().strip()
+    except OSError as error:
+        text = f"errno {error.errno}"
     c.sendall((text + "\n").encode())
     c.close()
 """
@@ -173,8 +193,44 @@ def same_errors(scenario, outbound, wanted):
     backend.close()
 
 
+def write(fifo, text):
+    """Opens it when the leader's node has: until then there is no reader."""
+    with open(fifo, "w") as writer:
+        writer.write(text)
+
+
+def reads_fifo(scenario):
+    place, port = directory(scenario), h.free_port()
+    fifo = place / "fifo"
+    os.mkfifo(fifo)
+    reader = scenario.work / "reader.py"
+    reader.write_text(READER)
+    with h.Group(scenario, ["python3", str(reader), str(port)], port=port,
+                 options=["--bind", f"{place}:{SEEN}:ro"]) as group:
+        for number in range(3):
+            h.wait_until(group.are_whole, 60, "all replicas are there")
+            secret = f"secret {number} " * (1 + 2000 * number)
+            writer = threading.Thread(target=write, args=(fifo, secret), daemon=True)
+            writer.start()
+            got = ask(port, f"{SEEN}/fifo")
+            scenario.check(got == f"read {secret.strip()}",
+                           f"{len(secret)} bytes of a FIFO are read", got[:200])
+            writer.join(30)
+            if number == 0:
+                kill_node(scenario, group)
+        got = ask(port, f"{SEEN}/none")
+        scenario.check(got == f"errno {errno.ENOENT}", f"a FIFO that is not there: {got}")
+        h.wait_until(group.are_whole, 60, "all replicas are there")
+        said = h.at_rest(group)
+        scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and
+                       not any(s["verified"]["alarm"] for s in said.values()),
+                       "the replicas are equal", str(said)[:1000])
+        group.stop()
+
+
 def body(scenario):
     h.need("nginx", "python3")
+    reads_fifo(scenario)
     passes_on(scenario, 0)
     passes_on(scenario, 10 if scenario.full else 3)
     same_errors(scenario, "any", {
