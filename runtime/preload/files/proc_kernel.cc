@@ -24,8 +24,10 @@ void put_options(char* options, ProcText& out) noexcept {
   for (char* at = options; at != nullptr;) {
     char* const end = std::strchr(at, ',');
     if (end != nullptr) *end = '\0';
-    if (std::strchr(at, '=') == nullptr) out << between << at;
-    between = ",";
+    if (std::strchr(at, '=') == nullptr) {
+      out << between << at;
+      between = ",";
+    }
     at = end != nullptr ? end + 1 : nullptr;
   }
 }

@@ -12,6 +12,8 @@
 namespace crane {
 
 void ProcText::begin(const char* name, bool close_on_exec) noexcept {
+  size_ = 0;
+  written_ = 0;
   file_ = raw_syscall(SYS_memfd_create, name, close_on_exec ? unsigned{MFD_CLOEXEC} : 0U);
 }
 
