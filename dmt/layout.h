@@ -8,7 +8,8 @@
 //
 // INVARIANT DMT-L1  Every field without "node:" or "any:" in its comment is read and written only
 //               by the turn holder (Scheduler::holder); the hand-off of the turn is the
-//               happens-before edge.
+//               happens-before edge.  clang's thread-safety analysis knows it of libcrane.so
+//               (dmt/base/thread_safety.h, tests/lint/thread_safety.py).
 // INVARIANT DMT-L2  `version` is stored last at creation and checked first at attach.
 // INVARIANT DMT-L3  No structure holds an address; all are trivially copyable or atomics.
 

@@ -29,6 +29,7 @@
 #include <span>
 
 #include "dmt/base/ids.h"
+#include "dmt/base/thread_safety.h"
 #include "dmt/layout.h"
 
 namespace crane::dmt {
@@ -46,7 +47,7 @@ void initialise_scheduler(Layout& w) noexcept;
 // --- turns -----------------------------------------------------------------------------------
 
 // Blocks until `me` holds the turn.  A dead slot's thread never returns.
-void get_turn(Layout& w, Slot me) noexcept;
+CRANE_TAKES_TURN void get_turn(Layout& w, Slot me) noexcept;
 
 inline bool has_turn(const Layout& w, Slot me) noexcept {
   return w.scheduler.holder.load(std::memory_order_acquire) == value(me);
@@ -55,7 +56,8 @@ inline bool has_turn(const Layout& w, Slot me) noexcept {
 // Ends an operation: one tick of the clock, folded into the schedule hash with `result` (which must
 // be a value that is the same on every replica: no address, no inode).  `yield` ends the quantum.
 // In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
-void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept;
+CRANE_PUTS_TURN void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result,
+                              bool yield) noexcept;
 
 // The operation that `me` will end next uses up the grant: the next entry, which brings time and
 // input, is admitted after it.  For loops that look at the clock or poll and find nothing (D17):
@@ -65,17 +67,17 @@ void end_grant(Layout& w) noexcept;
 // Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
 // caller does something that no other thread can observe until its next get_turn.  It stays in the
 // run queue: who comes to it there waits, and quiescence does (D16).
-void pass_on(Layout& w, Slot me, Operation op) noexcept;
+CRANE_PUTS_TURN void pass_on(Layout& w, Slot me, Operation op) noexcept;
 
 // Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the
 // turn before and after.  object 0: only wake() or the deadline.  Counts as one turn.
-WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
-                Operation op) noexcept;
+CRANE_REQUIRES_TURN WakeReason wait(Layout& w, Slot me, std::uint64_t object,
+                                    std::int64_t deadline_ns, Operation op) noexcept;
 
 // As wait(), at a soft barrier (rule 13): a TIME entry that finds no thread runnable ends it as
 // its deadline would, and the leader proposes one when that is so and no input is under way.
-WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
-                         Operation op) noexcept;
+CRANE_REQUIRES_TURN WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object,
+                                             std::int64_t deadline_ns, Operation op) noexcept;
 // Called by admission at a TIME entry.
 void release_soft_barriers(Layout& w) noexcept;
 
@@ -101,7 +103,7 @@ bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
 // the way of quiescence.  It touches nothing that is shared through the scheduler: its next
 // get_turn is the reattachment.  In serial mode it runs beside the turn holder, so its code until
 // then must not race with the others'.  Does not hold the turn on return.
-void detach(Layout& w, Slot me, Operation op) noexcept;
+CRANE_PUTS_TURN void detach(Layout& w, Slot me, Operation op) noexcept;
 // Waits until ATTACH is admitted, which the leader proposes when its own thread has got here; a
 // replica that admits it before its own thread is here waits for the thread.  Holds the turn on
 // return.  get_turn calls it for a detached slot.
@@ -133,7 +135,7 @@ void release_slot(Layout& w, Slot slot) noexcept;
 void kill_slot(Layout& w, Slot slot) noexcept;
 
 // Passes the turn on for ever after the caller released its own slot.
-void leave(Layout& w, Slot me) noexcept;
+CRANE_PUTS_TURN void leave(Layout& w, Slot me) noexcept;
 
 // --- virtual time and names --------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev li
   lxc lxc-dev util-linux
   procps iproute2"
 DEMO="apache2 apache2-utils curl ca-certificates openssl redis-server redis-tools"
-TESTS="catch2 zstd librapidcheck-dev libbenchmark-dev spin clang-format-14"
+TESTS="catch2 zstd librapidcheck-dev libbenchmark-dev spin clang-format-14 clang-14"
 # The virtual machine with soft-RoCE of tests/vm; it fetches a kernel and virtme-ng by itself.
 MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
 SERVERS="redis-server redis-tools memcached libmemcached-tools"

@@ -200,7 +200,7 @@ class Runner:
                             "runtime/preload/core/interposed_hosts.def",
                             "runtime/preload/core/interposed_terminals.def",
                             "runtime/preload/core/interposed_machine.def", str(library)]
-            programs.append((f"lint/{script.stem}", command, 60))
+            programs.append((f"lint/{script.stem}", command, 300))
         return programs
 
     def simple(self, name, command, limit, env=None):

@@ -221,7 +221,7 @@ void start_image(bool after_exec) noexcept {
   prepare_for_restores();
   publish_operation_names();
   if (after_exec) settle_after_exec();
-  self.entry = add_thread(real::pthread_self(), self.slot, false);
+  self.entry = add_thread(turn.w, real::pthread_self(), self.slot, false);
   self.entry->thread_id = self.thread_id;
 }
 
@@ -242,7 +242,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   }
   const auto index = static_cast<std::uint16_t>(process);
   const bool after_exec = variable("CRANE_SLOT") != nullptr;
-  const int slot = number(variable("CRANE_SLOT"), world->processes[index].main_slot);
+  const int slot = number(variable("CRANE_SLOT"), without_turn().processes[index].main_slot);
   if (slot <= 0 || slot >= static_cast<int>(dmt::kSlotsMax)) {
     give_up("not a slot of this replica", "CRANE_SLOT");
   }

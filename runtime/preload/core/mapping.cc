@@ -51,7 +51,8 @@ void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
   }
   // Objects in it would have another name here than in other processes: nobody would be woken.
   // Callers looked for room before; in parallel mode several may have seen the last of it.
-  dmt::fence(*world, "a process of the server has more shared mappings than the table holds");
+  dmt::fence(without_turn(),
+             "a process of the server has more shared mappings than the table holds");
 }
 
 // The mapping of an address, or null.
@@ -74,10 +75,10 @@ bool has_room_for_mappings() noexcept {
   return has_room;
 }
 
-void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
+void add_mapping(dmt::Layout& w, const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept {
   remove_mapping(address, size);
-  world->processes[self.process].shares_memory = true;
+  w.processes[self.process].shares_memory = true;
   add(word_of(address), word_of(address) + size, identity, offset);
 }
 
@@ -98,14 +99,14 @@ void remove_mapping(const void* address, std::size_t size) noexcept {
   }
 }
 
-void move_mapping(const void* from, std::size_t old_size, const void* to,
+void move_mapping(dmt::Layout& w, const void* from, std::size_t old_size, const void* to,
                   std::size_t new_size) noexcept {
   const Mapping* m = find(word_of(from));
   if (m == nullptr) return;
   const std::uint64_t identity = m->identity;
   const std::uint64_t offset = m->offset + (word_of(from) - m->begin.load());
   remove_mapping(from, old_size);
-  add_mapping(to, new_size, identity, offset);
+  add_mapping(w, to, new_size, identity, offset);
 }
 
 bool touches_mapping(const void* address, std::size_t size) noexcept {

@@ -14,6 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace crane::dmt {
+struct Layout;
+}
+
 namespace crane {
 
 class Turn;
@@ -24,12 +28,12 @@ inline constexpr std::size_t kMappingsMax = 4096;
 bool has_room_for_mappings() noexcept;
 
 // `offset` is that of `address` within what is mapped.  REQUIRES has_room_for_mappings().
-void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
+void add_mapping(dmt::Layout& w, const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept;
 // The range is not that memory any more.
 void remove_mapping(const void* address, std::size_t size) noexcept;
 // Moved or resized (mremap).  REQUIRES the turn.
-void move_mapping(const void* from, std::size_t old_size, const void* to,
+void move_mapping(dmt::Layout& w, const void* from, std::size_t old_size, const void* to,
                   std::size_t new_size) noexcept;
 // True when part of the range is known.
 bool touches_mapping(const void* address, std::size_t size) noexcept;

@@ -28,8 +28,8 @@ static_assert(sizeof kNames <= dmt::kOperationNamesBytes);
 }  // namespace
 
 void publish_operation_names() noexcept {
-  if (world->operation_names[0] == '\0') {
-    std::memcpy(world->operation_names, kNames, sizeof kNames);
+  if (without_turn().operation_names[0] == '\0') {
+    std::memcpy(without_turn().operation_names, kNames, sizeof kNames);
   }
 }
 

@@ -26,7 +26,7 @@ void fence_unless_own_limit(int error, const char* what) noexcept {
   // A larger one than our own tables cannot have been the reason.
   const bool own = limit_of(RLIMIT_NPROC) <= dmt::kProcessesMax + dmt::kSlotsMax ||
                    limit_of(RLIMIT_AS) != RLIM_INFINITY;
-  if (error != EAGAIN || !own) dmt::fence_refused(*world, what);
+  if (error != EAGAIN || !own) dmt::fence_refused(without_turn(), what);
 }
 
 }  // namespace crane

@@ -18,7 +18,7 @@ void stand_still() noexcept {
 }
 
 void take_turn() noexcept {
-  dmt::get_turn(*world, own_slot());
+  dmt::get_turn(without_turn(), own_slot());
   let_ending_thread_go();
   stand_still();
   if (self.home != 0) come_home();
@@ -32,7 +32,7 @@ WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) 
   return why;
 }
 
-Turn::Turn(Op op, Point point) noexcept : w(*world), op_(op), point_(point) {
+Turn::Turn(Op op, Point point) noexcept : w(without_turn()), op_(op), point_(point) {
   take();
   if (point_ == kCancellationPoint && cancellation_due()) act_on_cancellation();
 }
@@ -58,13 +58,13 @@ void Turn::take() noexcept {
   // Rule 8a: what this thread has read between turns has passed for everybody.
   if (self.clock_reads != 0) dmt::observe_time(w, self.clock_ns);
   self.clock_reads = 0;
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
 }
 
 void Turn::put() noexcept {
   CRANE_ASSERT(!dmt::is_stopped(w, self.process));  // JOB-1
   held_ = false;
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   self.watched_events = w.scheduler.watched_events;
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
@@ -72,7 +72,7 @@ void Turn::put() noexcept {
 
 void Turn::pass_on() noexcept {
   held_ = false;
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   self.watched_events = w.scheduler.watched_events;
   dmt::pass_on(w, own_slot(), static_cast<dmt::Operation>(op_));
 }
@@ -97,7 +97,7 @@ WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) n
 
 void Turn::detach() noexcept {
   held_ = false;
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   self.watched_events = w.scheduler.watched_events;
   dmt::detach(w, own_slot(), static_cast<dmt::Operation>(op_));
 }

@@ -47,17 +47,20 @@ inline int fail(int error) noexcept {
 }
 
 // dmt::get_turn and dmt::wait for the calling thread: every return with the turn is one of these.
-void take_turn() noexcept;
-dmt::WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept;
+CRANE_TAKES_TURN void take_turn() noexcept;
+CRANE_REQUIRES_TURN dmt::WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns,
+                                                  Op op) noexcept;
 // While the process is stopped its threads stand here, at a turn (JOB-1).  REQUIRES the turn.
-void stand_still() noexcept;
+CRANE_REQUIRES_TURN void stand_still() noexcept;
 
-class Turn {
+// For clang's analysis a Turn holds the turn for all its life, also where put() is followed by
+// take(): functions that have one from their caller need no word of it.
+class CRANE_HOLDS_TURN Turn {
  public:
   enum Point : std::uint8_t { kNoPoint, kCancellationPoint };
 
-  explicit Turn(Op op, Point point = kNoPoint) noexcept;
-  ~Turn();
+  CRANE_TAKES_TURN explicit Turn(Op op, Point point = kNoPoint) noexcept;
+  CRANE_PUTS_TURN ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
@@ -79,27 +82,29 @@ class Turn {
   }
 
   // Blocks; holds the turn again on return.  `deadline_ns` in virtual monotonic time.
-  dmt::WakeReason wait(std::uint64_t object, std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
+  CRANE_TURN_UNCHECKED dmt::WakeReason wait(std::uint64_t object,
+                                            std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
   // The same at a soft barrier (rule 13).
-  dmt::WakeReason wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept;
+  CRANE_TURN_UNCHECKED dmt::WakeReason wait_lined_up(std::uint64_t object,
+                                                     std::int64_t deadline_ns) noexcept;
 
   // Ends the operation and leaves the schedule by agreement, until this thread's next operation
   // (dmt/scheduler.h).  Signals wait until then.
-  void detach() noexcept;
+  CRANE_TURN_UNCHECKED void detach() noexcept;
 
   // After wait() said kInterrupted: runs the handlers, acts on a cancellation (then it does not
   // return: watches and the like must be gone).  Holds the turn on return; true: go on waiting,
   // false: return EINTR.
-  bool interrupted(bool restarts) noexcept;
+  CRANE_TURN_UNCHECKED bool interrupted(bool restarts) noexcept;
 
   // Puts the turn early, without the deliveries of the end; and takes it again.
-  void put() noexcept;
-  void take() noexcept;
+  CRANE_TURN_UNCHECKED void put() noexcept;
+  CRANE_TURN_UNCHECKED void take() noexcept;
 
   // Puts the turn and goes to the tail of the run queue, without the turn in serial mode too: for a
   // call into the kernel that no other thread can observe, after which take() is due.
-  void pass_on() noexcept;
+  CRANE_TURN_UNCHECKED void pass_on() noexcept;
 
   // Ends the operation here for a thread or process that does not go on: no delivery.
   void dismiss() noexcept { held_ = false; }
@@ -109,7 +114,7 @@ class Turn {
 
  private:
   void act_on_cancellation() noexcept;
-  void finish() noexcept;
+  CRANE_TURN_UNCHECKED void finish() noexcept;
 
   const Op op_;
   const Point point_;

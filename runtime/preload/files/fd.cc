@@ -110,7 +110,7 @@ int bind_plain(Turn& turn, long fd) noexcept {
 int close_descriptor(Turn& turn, int fd) noexcept {
   await_flushes(fd, fd);
   if (is_plain(fd)) {
-    settle_time(fd);
+    settle_time(turn.w, fd);
     notify::closing(turn.w, {fd, fd});
   }
   forget_descriptor(turn, fd);

@@ -33,12 +33,14 @@ namespace crane {
 using dmt::FileKind;
 using dmt::FileRecord;
 
-inline std::uint32_t bound_file(int fd) noexcept { return dmt::file_of(*world, self.process, fd); }
+inline std::uint32_t bound_file(int fd) noexcept {
+  return dmt::file_of(without_turn(), self.process, fd);
+}
 inline bool is_plain(int fd) noexcept { return bound_file(fd) == 0; }
 // The file of `fd`, or null when it is plain.
 inline FileRecord* bound_record(int fd) noexcept {
   const std::uint32_t file = bound_file(fd);
-  return file == 0 ? nullptr : &world->files[file];
+  return file == 0 ? nullptr : &without_turn().files[file];
 }
 
 // The number that fstat and the link of a descriptor tell of something virtual.  REQUIRES the turn.

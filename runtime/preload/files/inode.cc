@@ -153,22 +153,23 @@ void note_opened(Turn& turn, int fd, bool is_new) noexcept {
 void note_written(int fd) noexcept {
   const Writable* const known = writable_of(fd);
   if (known == nullptr) return;
-  if (!dmt::is_inode(*world, known->record, known->number)) {
+  dmt::Layout& w = without_turn();
+  if (!dmt::is_inode(w, known->record, known->number)) {
     // So many files were looked at meanwhile that it has lost its number: it gets another.
     struct stat s {};
-    if (!dmt::has_turn(*world, own_slot()) || !look(fd, "", AT_EMPTY_PATH, s)) return;
-    remember(fd, *world, dmt::find_inode(*world, s.st_dev, s.st_ino));
+    if (!dmt::has_turn(w, own_slot()) || !look(fd, "", AT_EMPTY_PATH, s)) return;
+    remember(fd, w, dmt::find_inode(w, s.st_dev, s.st_ino));
   }
-  world->inodes.records[known->record].unseen = true;
+  w.inodes.records[known->record].unseen = true;
 }
 
-void settle_time(int fd) noexcept {
+void settle_time(dmt::Layout& w, int fd) noexcept {
   const Writable* const known = writable_of(fd);
-  if (known == nullptr || !dmt::is_inode(*world, known->record, known->number)) return;
+  if (known == nullptr || !dmt::is_inode(w, known->record, known->number)) return;
   struct stat s {};
   if (!look(fd, "", AT_EMPTY_PATH, s)) return;
   const std::int64_t kernel_ns = to_ns(s.st_mtim);
-  const std::int64_t ns = time_of(*world, world->inodes.records[known->record], kernel_ns);
+  const std::int64_t ns = time_of(w, w.inodes.records[known->record], kernel_ns);
   if (ns != kernel_ns) set_kernel_time(fd, nullptr, ns, 0);
 }
 

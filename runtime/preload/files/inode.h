@@ -25,7 +25,7 @@ void note_opened(Turn& turn, int fd, bool is_new) noexcept;
 // It will be, or was, written to; nothing for descriptors that note_opened does not know.
 void note_written(int fd) noexcept;
 // Gives the kernel's file its virtual time; before close.
-void settle_time(int fd) noexcept;
+void settle_time(dmt::Layout& w, int fd) noexcept;
 // `to` writes to the same file as `fd`; forget: it writes to none.
 void copy_writable(int fd, int to) noexcept;
 void forget_writable(int fd) noexcept;

@@ -23,7 +23,7 @@ constexpr long kLookNs = 50'000'000;
 constexpr std::size_t kAtOnceMax = 0x7ffff000;
 
 bool waits_for_room() noexcept {
-  return world->header.configuration.waits_for_room != 0 && self.slot != dmt::kNone;
+  return without_turn().header.configuration.waits_for_room != 0 && self.slot != dmt::kNone;
 }
 
 bool lies_on_disk(int fd) noexcept {
@@ -60,9 +60,10 @@ struct iovec piece_at(const Written& w, std::size_t done) noexcept {
 
 RoomWait::~RoomWait() {
   if (!waits_) return;
-  world->scheduler.wait_for_room.fetch_sub(1, std::memory_order_relaxed);
-  world->slots[self.slot].in_operation.store(in_operation_, std::memory_order_relaxed);
-  Message() << "process " << world->processes[self.process].pid << ": there is room: it goes on";
+  without_turn().scheduler.wait_for_room.fetch_sub(1, std::memory_order_relaxed);
+  without_turn().slots[self.slot].in_operation.store(in_operation_, std::memory_order_relaxed);
+  Message() << "process " << without_turn().processes[self.process].pid
+            << ": there is room: it goes on";
 }
 
 bool RoomWait::again(int error, int fd) noexcept {
@@ -70,10 +71,11 @@ bool RoomWait::again(int error, int fd) noexcept {
   if (!waits_) {
     if (!waits_for_room() || (fd >= 0 && !lies_on_disk(fd))) return false;
     waits_ = true;
-    world->scheduler.wait_for_room.fetch_add(1, std::memory_order_relaxed);
+    without_turn().scheduler.wait_for_room.fetch_add(1, std::memory_order_relaxed);
     // As a thread within Crane: nothing is gained by preempting it (stall.h).
-    in_operation_ = world->slots[self.slot].in_operation.exchange(1, std::memory_order_relaxed);
-    Message() << "process " << world->processes[self.process].pid
+    in_operation_ =
+        without_turn().slots[self.slot].in_operation.exchange(1, std::memory_order_relaxed);
+    Message() << "process " << without_turn().processes[self.process].pid
               << " waits: the file system that it writes to has no room";
   }
   const timespec duration{0, kLookNs};

@@ -20,7 +20,7 @@ constexpr std::uint32_t kExclusiveMay = EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP
 
 std::uint32_t epoll_file(int ep) noexcept {
   const std::uint32_t file = bound_file(ep);
-  return file != 0 && world->files[file].kind == FileKind::kEpoll ? file : 0;
+  return file != 0 && without_turn().files[file].kind == FileKind::kEpoll ? file : 0;
 }
 
 int no_epoll(int ep) noexcept { return is_open(ep) ? -EINVAL : -EBADF; }

@@ -40,16 +40,16 @@ int status_flags(const FileRecord& f, int fd) noexcept {
 }
 
 // The kernel's flags follow for those that go to the kernel for their bytes.
-int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
+int set_status_flags(Turn& turn, FileRecord& f, int fd, long flags) noexcept {
   if (f.kind == FileKind::kPipeWrite) {
-    const int error = stream::set_packets(*world, bound_file(fd), (flags & O_DIRECT) != 0);
+    const int error = stream::set_packets(turn.w, bound_file(fd), (flags & O_DIRECT) != 0);
     if (error < 0) return error;
   }
   const bool on = (flags & O_NONBLOCK) != 0;
   f.nonblocking = on;
   file_owner::set_told(f, fd, (flags & O_ASYNC) != 0);
   if (f.kind == FileKind::kPipeBoth) {
-    world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
+    turn.w.files[f.both.reads].nonblocking = turn.w.files[f.both.writes].nonblocking = on;
   }
   if (ops_of(f).shares_placeholder) return 0;
   const long kept = ops_of(f).kernel_flags;
@@ -79,7 +79,7 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
       if (f != nullptr) return status_flags(*f, fd);
       break;
     case F_SETFL:
-      if (f != nullptr) return set_status_flags(*f, fd, x);
+      if (f != nullptr) return set_status_flags(turn, *f, fd, x);
       break;
     case F_SETLK:
     case F_SETLKW:
@@ -134,7 +134,7 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
     case FIONBIO: {
       const int others = status_flags(f, fd) & ~O_NONBLOCK;
       const bool on = *reinterpret_cast<const int*>(x) != 0;
-      return set_status_flags(f, fd, on ? others | O_NONBLOCK : others);
+      return set_status_flags(turn, f, fd, on ? others | O_NONBLOCK : others);
     }
     case FIONREAD:
       if (const std::int64_t bytes = ops_of(f).unread(turn.w, file); bytes != kKernelKnows) {
@@ -197,7 +197,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
     }
     await_flushes(to, to);
     if (is_plain(to)) {
-      settle_time(to);
+      settle_time(turn.w, to);
       if (is_open(fd)) notify::closing(turn.w, {to, to});
     }
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
@@ -451,7 +451,7 @@ int truncate(const char* p, off_t n) {
 }
 int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
 int ftruncate(int fd, off_t n) {
-  return at_turn(Op::ftruncate, [=] {
+  return at_turn(Op::ftruncate, [=]() CRANE_REQUIRES_TURN {
     note_written(fd);
     const int result = with_room([=] { return real::ftruncate(fd, n); }, fd);
     if (result == 0) notify::by_descriptor(*world, fd, IN_MODIFY);

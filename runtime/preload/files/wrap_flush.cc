@@ -45,7 +45,7 @@ int flush(Op op, int fd, Call call) noexcept {
   const bool at_turn = fd >= 0 && marked == nullptr;
   long result = at_turn ? call() : 0;
   // A profile may name these calls for agreed detachment (DESIGN D3b, rule 4): then nobody waits.
-  if ((world->header.configuration.detached_calls & dmt::kDetachSync) != 0) {
+  if ((without_turn().header.configuration.detached_calls & dmt::kDetachSync) != 0) {
     turn.detach();
   } else {
     turn.pass_on();

@@ -28,7 +28,7 @@ constexpr bool is_done(Success by, ssize_t result) noexcept {
 template <typename Call>
 auto plain_write(Op op, int fd, Call call, Success by = Success::kBytes, int source = -1) noexcept {
   if (is_parallel()) {
-    return at_turn(op, [=] {
+    return at_turn(op, [=]() CRANE_REQUIRES_TURN {
       note_written(fd);
       const auto result = call();
       if (is_done(by, result)) {

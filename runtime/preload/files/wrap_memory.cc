@@ -49,7 +49,8 @@ void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
   turn.result(made == MAP_FAILED ? errno : 0);
   if (made == MAP_FAILED) return made;
   const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
-  add_mapping(made, n, anonymous ? dmt::new_object(turn.w, own_slot()) : identity_of_file(turn, fd),
+  add_mapping(turn.w, made, n,
+              anonymous ? dmt::new_object(turn.w, own_slot()) : identity_of_file(turn, fd),
               anonymous ? 0 : static_cast<std::uint64_t>(at));
   return made;
 }
@@ -81,7 +82,7 @@ void* mremap(void* a, size_t n, size_t wanted, int flags, void* to) {
   if (!has_room_for_mappings()) return no_room(turn);
   void* made = real::mremap(a, n, wanted, flags, to);
   turn.result(made == MAP_FAILED ? errno : 0);
-  if (made != MAP_FAILED) move_mapping(a, n, made, wanted);
+  if (made != MAP_FAILED) move_mapping(turn.w, a, n, made, wanted);
   return made;
 }
 
@@ -95,7 +96,7 @@ void* shmat(int id, const void* a, int flags) {
   struct shmid_ds status;
   const bool known = raw_syscall(SYS_shmctl, id, IPC_STAT, &status) == 0;
   const std::size_t size = known ? status.shm_segsz : kPage;
-  add_mapping(made, size, identity_of_segment(id), 0);
+  add_mapping(turn.w, made, size, identity_of_segment(id), 0);
   return made;
 }
 
@@ -112,7 +113,7 @@ void add_semaphore(Turn& turn, const char* name, const sem_t* s) noexcept {
   path[n] = '\0';
   const long fd = raw_syscall(SYS_open, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return;
-  add_mapping(s, sizeof *s, identity_of_file(turn, static_cast<int>(fd)), 0);
+  add_mapping(turn.w, s, sizeof *s, identity_of_file(turn, static_cast<int>(fd)), 0);
   raw_syscall(SYS_close, fd);
 }
 

@@ -286,7 +286,7 @@ int fclose(FILE* f) {
     // Streams of libc write by themselves: whoever could have, has.
     if (real::fflush(f) != 0) lost = errno;
     note_written(fd);
-    settle_time(fd);
+    settle_time(turn.w, fd);
   }
   if (reports) report_close(turn, f, fd);
   {

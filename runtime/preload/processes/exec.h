@@ -5,6 +5,8 @@
 //
 // Threads: any with a slot.
 
+#include "dmt/base/thread_safety.h"
+
 namespace crane {
 
 // 0 when `path` could be executed and would load this library; else the error number to answer.
@@ -23,6 +25,6 @@ int execute_or_shell(const char* path, char* const* argv, char* const* env) noex
 
 // First operation of the new program.  REQUIRES the turn: what exec has closed is unbound, the
 // other threads are gone, handlers are back at the default.
-void settle_after_exec() noexcept;
+CRANE_REQUIRES_TURN void settle_after_exec() noexcept;
 
 }  // namespace crane

@@ -45,8 +45,9 @@ thread_local constinit std::uint32_t new_generation = 0;
 thread_local constinit bool spawns_child = false;
 thread_local constinit vfork_memory::Exchange* exchange = nullptr;  // with the child of vfork
 
-// Our handlers may be called from the application's fork() or from inside libc.
-void prepare() noexcept {
+// Our handlers may be called from the application's fork() or from inside libc.  The turn that
+// prepare() takes is put by in_parent(), where the analysis does not see it.
+CRANE_TURN_UNCHECKED void prepare() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
   dmt::Layout& w = *world;
@@ -69,12 +70,12 @@ void undo_child(dmt::Layout& w, int error) noexcept {
   new_child = {dmt::kNoProcess, dmt::kNoSlot};
 }
 
-void in_parent() noexcept {
+CRANE_TURN_UNCHECKED void in_parent() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
   dmt::Layout& w = *world;
   if (errno != 0 && new_child.process != dmt::kNoProcess) undo_child(w, errno);
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::fork), new_child.process, false);
 }
 
@@ -98,7 +99,7 @@ void in_child() noexcept {
   forget_flushes();
   forget_soft_barriers();
   if (self.entry == nullptr) {
-    self.entry = add_thread(real::pthread_self(), self.slot, false);
+    self.entry = add_thread(turn.w, real::pthread_self(), self.slot, false);
   }
   self.entry->slot = self.slot;
   self.entry->thread_id = self.thread_id;
@@ -224,7 +225,7 @@ void end_for_schedule(int wait_status) noexcept {
   InsideCrane::set_inside();
   vfork_memory::publish();
   is_ending = true;
-  dmt::Layout& w = *world;
+  dmt::Layout& w = without_turn();
   const Slot me = own_slot();
   dmt::get_turn(w, me);
   release_robust_mutexes_of_process();

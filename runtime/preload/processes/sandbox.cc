@@ -31,12 +31,12 @@ bool is_strict = false;
 void say(const char* what, const char* why) noexcept {
   char name[17] = {};
   raw_syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
-  Message() << "the seccomp sandbox of process " << world->processes[self.process].pid << " ("
-            << name << ") " << what << why;
+  Message() << "the seccomp sandbox of process " << without_turn().processes[self.process].pid
+            << " (" << name << ") " << what << why;
 }
 
 long leave_out(const char* why) noexcept {
-  world->unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
+  without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
   say("is not applied: ", why);
   return 0;
 }
@@ -162,7 +162,7 @@ bool wants_namespace(long flags) noexcept {
 }
 
 long refuse_namespace(const char* call) noexcept {
-  world->unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
+  without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     Message() << call << ": namespaces of the server's own are not supported (EPERM)";

@@ -10,6 +10,8 @@
 #include "dmt/scheduler.h"
 #include "runtime/preload/core/types.h"
 
+#include "dmt/base/thread_safety.h"
+
 namespace crane {
 
 // Handlers in the kernel for faults: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS.
@@ -18,7 +20,7 @@ void install_fault_handlers() noexcept;
 void install_probe_handler() noexcept;
 
 // exec: handlers fall back to the default.  REQUIRES the turn.
-void reset_handlers_for_exec() noexcept;
+CRANE_REQUIRES_TURN void reset_handlers_for_exec() noexcept;
 
 // sigset_t as the 64 bits of the kernel.
 inline std::uint64_t bits_of(const sigset_t& set) noexcept { return set.__val[0]; }

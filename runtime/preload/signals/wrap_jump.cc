@@ -53,7 +53,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_jump(
     struct __jmp_buf_tag* e, int saves_mask) noexcept {
   if (self.slot != dmt::kNone && saves_mask != 0) {
     // The thread's own mask: nobody else changes it, so this needs no turn.
-    e->__saved_mask.__val[kMaskAt] = world->slots[self.slot].blocked_signals;
+    e->__saved_mask.__val[kMaskAt] = without_turn().slots[self.slot].blocked_signals;
     e->__saved_mask.__val[kMarkAt] = mark_of(e);
   }
   return reinterpret_cast<void*>(real::__sigsetjmp.get());
@@ -72,7 +72,7 @@ unsigned long mark_of(const ucontext_t* c) noexcept {
 
 void note_mask(ucontext_t* c) noexcept {
   if (self.slot == dmt::kNone) return;
-  c->uc_sigmask.__val[kContextMaskAt] = world->slots[self.slot].blocked_signals;
+  c->uc_sigmask.__val[kContextMaskAt] = without_turn().slots[self.slot].blocked_signals;
   c->uc_sigmask.__val[kContextMarkAt] = mark_of(c);
 }
 

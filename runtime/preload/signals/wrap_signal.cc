@@ -64,7 +64,7 @@ std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
   return mask & ~kNeverBlocked;
 }
 
-void take_default_action(int signo) noexcept {
+CRANE_REQUIRES_TURN void take_default_action(int signo) noexcept {
   if (is_ignored_by_default(signo)) return;
   if (dmt::is_stop_signal(signo)) {
     dmt::stop_process(*world, self.process, signo);
@@ -74,7 +74,8 @@ void take_default_action(int signo) noexcept {
 }
 
 // One signal that was taken off, with the turn held; returns with it held.
-void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& ran) noexcept {
+CRANE_REQUIRES_TURN void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent,
+                                 Handlers& ran) noexcept {
   const struct sigaction action = actions[signo];
   if (action.sa_handler == SIG_IGN) return;
   if (action.sa_handler == SIG_DFL) return take_default_action(signo);
@@ -94,7 +95,7 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   dmt::SignalInfo next;
   while (const int above = dmt::take_signal(w, own_slot(), next)) deliver(w, above, next, ran);
   constexpr auto kOp = static_cast<dmt::Operation>(Op::kSignalDelivery);
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   dmt::put_turn(w, own_slot(), kOp, static_cast<std::uint64_t>(signo), false);
   siginfo_t info;
   fill_siginfo(info, signo, sent);
@@ -132,7 +133,7 @@ bool may_signal(std::uint32_t pid, int signo) noexcept {
 dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
   dmt::SignalInfo info{};
   info.code = code;
-  info.pid = world->processes[self.process].pid;
+  info.pid = without_turn().processes[self.process].pid;
   info.uid = static_cast<std::uint32_t>(raw_syscall(SYS_getuid));
   info.value = value;
   return info;
@@ -140,11 +141,11 @@ dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
 
 Handlers deliver_signals() noexcept {
   Handlers ran = Handlers::kNoneRan;
-  dmt::Layout& w = *world;
   take_turn();
+  dmt::Layout& w = *world;
   dmt::SignalInfo info;
   while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
-  self.clock_ns = w.scheduler.now_ns;
+  note_time(w);
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::kSignalDelivery), 0, false);
   return ran;
 }
@@ -183,7 +184,7 @@ namespace {
 void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   const bool was_inside = self.stacks.was_inside;
   auto& context = *static_cast<ucontext_t*>(given);
-  dmt::SlotRecord& slot = world->slots[self.slot];
+  dmt::SlotRecord& slot = without_turn().slots[self.slot];
   const struct sigaction action = actions[signo];
   if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) actions[signo].sa_handler = SIG_DFL;
   std::uint64_t kernel_mask = 0;
@@ -248,7 +249,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (was_inside && info->si_code > 0) name_fault_inside(signo, info, context);
   tsc::show_program(context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
-  const bool blocked = (world->slots[self.slot].blocked_signals & bit_of(signo)) != 0;
+  const bool blocked = (without_turn().slots[self.slot].blocked_signals & bit_of(signo)) != 0;
   const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
   if (!has_handler || (blocked && !sent)) end_now(status_of_signal(signo));
   self.stacks.was_inside = was_inside;
@@ -293,7 +294,7 @@ void install_fault_handlers() noexcept {
   std::uint64_t ours = 0;
   for (const int signo : kFaults) ours |= bit_of(signo);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, 8);
-  dmt::ProcessRecord& p = world->processes[self.process];
+  const dmt::ProcessRecord& p = without_turn().processes[self.process];
   for (int s = 1; s <= kSignals; ++s) {
     if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;
   }

@@ -70,19 +70,8 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
 }
 
 bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
-  int on = 1;
-  socklen_t n = sizeof on;
-  const bool v4 = to.family == AF_INET;
-  vsock::get_option(file, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6},
-                    v4 ? IP_MULTICAST_LOOP : IPV6_MULTICAST_LOOP, &on, &n);
-  return on != 0;
-}
-
-int option_of(std::uint32_t file, int level, int option) noexcept {
-  int value = 0;
-  socklen_t n = sizeof value;
-  vsock::get_option(file, level, option, &value, &n);
-  return value;
+  return to.family == AF_INET ? vsock::option_of(file, IPPROTO_IP, IP_MULTICAST_LOOP) != 0
+                              : vsock::option_of(file, IPPROTO_IPV6, IPV6_MULTICAST_LOOP) != 0;
 }
 
 // What a control message has chosen for one datagram.
@@ -104,10 +93,11 @@ dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualA
   }
   header.to = to;
   header.size = static_cast<std::uint32_t>(size);
-  header.hops = static_cast<std::uint8_t>(v6 ? option_of(file, IPPROTO_IPV6, IPV6_UNICAST_HOPS)
-                                             : option_of(file, IPPROTO_IP, IP_TTL));
-  header.service = static_cast<std::uint8_t>(v6 ? option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
-                                                : option_of(file, IPPROTO_IP, IP_TOS));
+  header.hops =
+      static_cast<std::uint8_t>(v6 ? vsock::option_of(file, IPPROTO_IPV6, IPV6_UNICAST_HOPS)
+                                   : vsock::option_of(file, IPPROTO_IP, IP_TTL));
+  header.service = static_cast<std::uint8_t>(v6 ? vsock::option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
+                                                : vsock::option_of(file, IPPROTO_IP, IP_TOS));
   if (chosen.hops >= 0) header.hops = static_cast<std::uint8_t>(chosen.hops);
   if (chosen.service >= 0) header.service = static_cast<std::uint8_t>(chosen.service);
   return header;
@@ -175,14 +165,14 @@ class ControlMessages {
 };
 
 void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessages& out) noexcept {
-  if (to.family == AF_INET && option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
+  if (to.family == AF_INET && vsock::option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
     struct in_pktinfo info {};
     info.ipi_ifindex = interfaces::index_for(to);
     std::memcpy(&info.ipi_addr, to.ip, sizeof info.ipi_addr);
     info.ipi_spec_dst = info.ipi_addr;
     out.add(IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
   }
-  if (option_of(file, IPPROTO_IPV6, IPV6_RECVPKTINFO) != 0) {
+  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVPKTINFO) != 0) {
     const VirtualAddress six = shown(to, AF_INET6);
     struct in6_pktinfo info {};
     info.ipi6_ifindex = static_cast<unsigned>(interfaces::index_for(to));
@@ -196,28 +186,28 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
                         struct msghdr& m) noexcept {
   ControlMessages out(m);
   const std::int64_t now = virtual_wall_now();
-  if (option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
+  if (vsock::option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
     const struct timespec t = to_timespec(now);
     out.add(SOL_SOCKET, SO_TIMESTAMPNS, &t, sizeof t);
-  } else if (option_of(file, SOL_SOCKET, SO_TIMESTAMP) != 0) {
+  } else if (vsock::option_of(file, SOL_SOCKET, SO_TIMESTAMP) != 0) {
     const struct timeval t = to_timeval(now);
     out.add(SOL_SOCKET, SO_TIMESTAMP, &t, sizeof t);
   }
   tell_destination(header.to, file, out);
   const int hops = header.hops, service = header.service;
   if (header.to.family == AF_INET) {
-    if (option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
+    if (vsock::option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
       out.add(IPPROTO_IP, IP_TTL, &hops, sizeof hops);
     }
-    if (option_of(file, IPPROTO_IP, IP_RECVTOS) != 0) {
+    if (vsock::option_of(file, IPPROTO_IP, IP_RECVTOS) != 0) {
       out.add(IPPROTO_IP, IP_TOS, &header.service, sizeof header.service);
     }
     return;
   }
-  if (option_of(file, IPPROTO_IPV6, IPV6_RECVHOPLIMIT) != 0) {
+  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVHOPLIMIT) != 0) {
     out.add(IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof hops);
   }
-  if (option_of(file, IPPROTO_IPV6, IPV6_RECVTCLASS) != 0) {
+  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVTCLASS) != 0) {
     out.add(IPPROTO_IPV6, IPV6_TCLASS, &service, sizeof service);
   }
 }
@@ -468,10 +458,8 @@ ssize_t send(Turn& turn, int, std::uint32_t file, const struct msghdr& m, int fl
   const int pending = take_error(turn.w, file);
   if (pending != 0) return -pending;
   interfaces::name_this_host(to);
-  int allowed = 0;
-  socklen_t n = sizeof allowed;
-  vsock::get_option(file, SOL_SOCKET, SO_BROADCAST, &allowed, &n);
-  if (interfaces::is_broadcast(to) && allowed == 0) return -EACCES;
+  const bool allowed = vsock::option_of(file, SOL_SOCKET, SO_BROADCAST) != 0;
+  if (interfaces::is_broadcast(to) && !allowed) return -EACCES;
   error = bind_to_any(turn.w, file);
   Chosen chosen;
   if (error == 0) error = choose(m, chosen);
@@ -494,7 +482,7 @@ int get_option(Turn& turn, int, std::uint32_t file, int level, int option, void*
   } else if (level == IPPROTO_TCP) {
     return -EOPNOTSUPP;
   } else {
-    return vsock::get_option(file, level, option, value, n);
+    return vsock::get_option(turn.w, file, level, option, value, n);
   }
   *n = std::min<socklen_t>(*n, sizeof number);
   std::memcpy(value, &number, *n);

@@ -16,9 +16,9 @@ namespace {
 
 // --- TCP -----------------------------------------------------------------------------------------
 
-int tcp_get_option(Turn&, int, std::uint32_t file, int level, int option, void* value,
+int tcp_get_option(Turn& turn, int, std::uint32_t file, int level, int option, void* value,
                    socklen_t* n) noexcept {
-  return vsock::get_option(file, level, option, value, n);
+  return vsock::get_option(turn.w, file, level, option, value, n);
 }
 
 int tcp_set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
@@ -26,8 +26,8 @@ int tcp_set_option(Turn& turn, int, std::uint32_t file, int level, int option, c
   return vsock::set_option(turn, file, level, option, value, n);
 }
 
-int tcp_connection_name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a,
-                        socklen_t* n) noexcept {
+CRANE_REQUIRES_TURN int tcp_connection_name(int fd, std::uint32_t file, bool of_peer,
+                                            struct sockaddr* a, socklen_t* n) noexcept {
   if (usock::is_to_host(world->files[file])) return usock::name(fd, file, of_peer, a, n);
   return vsock::connection_name(file, of_peer, a, n);
 }
@@ -75,9 +75,9 @@ bool is_timeout(int level, int option) noexcept {
          (option == SO_RCVTIMEO || option == SO_SNDTIMEO || option == SO_RCVLOWAT);
 }
 
-int kernel_get_option(Turn&, int fd, std::uint32_t file, int level, int option, void* value,
+int kernel_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                       socklen_t* n) noexcept {
-  if (is_timeout(level, option)) return vsock::get_option(file, level, option, value, n);
+  if (is_timeout(level, option)) return vsock::get_option(turn.w, file, level, option, value, n);
   return static_cast<int>(raw_syscall(SYS_getsockopt, fd, level, option, value, n));
 }
 
@@ -93,7 +93,7 @@ int kernel_set_option(Turn& turn, int fd, std::uint32_t file, int level, int opt
 int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                         socklen_t* n) noexcept {
   if (level == SOL_SOCKET && option == SO_ERROR) {
-    return vsock::get_option(file, level, option, value, n);
+    return vsock::get_option(turn.w, file, level, option, value, n);
   }
   return kernel_get_option(turn, fd, file, level, option, value, n);
 }

@@ -63,7 +63,7 @@ void say(What what, const VirtualAddress& a) noexcept {
 }
 
 void count(What what) noexcept {
-  dmt::Unsupported& u = world->unsupported;
+  dmt::Unsupported& u = without_turn().unsupported;
   std::atomic<std::uint64_t>& counter = what == What::kDatagram ? u.datagrams : u.udp_ports;
   counter.fetch_add(1, std::memory_order_relaxed);
 }

@@ -32,7 +32,8 @@ inline bool is_to_host(const FileRecord& f) noexcept {
   return f.kind == FileKind::kConnection && f.port == AF_UNIX;
 }
 // getsockname: the kernel knows what the server's end is bound to; getpeername: as it was named.
-int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
+CRANE_REQUIRES_TURN int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a,
+                             socklen_t* n) noexcept;
 // Credentials of the other end, and descriptors for it: no other host could go on with them.
 int refuse_credentials() noexcept;
 

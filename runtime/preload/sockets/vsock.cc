@@ -299,7 +299,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   c.port = f.port;
   c.connection.told_connected = true;
   show_as(f.port, c.connection);
-  inherit_options(file, accepted);
+  inherit_options(turn.w, file, accepted);
   const VirtualAddress peer = c.connection.peer;
   const int result = bind_new(turn, number, accepted);
   if (result >= 0) addresses::to_sockaddr(peer, a, size);

@@ -50,11 +50,14 @@ ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
 
 // --- options -------------------------------------------------------------------------------------
 
-int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept;
+int get_option(dmt::Layout& w, std::uint32_t file, int level, int option, void* value,
+               socklen_t* size) noexcept;
 int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
                socklen_t size) noexcept;
+// One of those that are a number and are only kept.  Needs no turn.
+int option_of(std::uint32_t file, int level, int option) noexcept;
 // An accepted connection starts with its listener's options.
-void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept;
+void inherit_options(dmt::Layout& w, std::uint32_t listener, std::uint32_t connection) noexcept;
 // SO_RCVTIMEO and SO_SNDTIMEO, ns; 0 = none.  Also of unix streams.
 std::int64_t receive_timeout(std::uint32_t file) noexcept;
 std::int64_t send_timeout(std::uint32_t file) noexcept;
@@ -67,9 +70,9 @@ bool binds_anywhere(std::uint32_t file) noexcept;
 // Bound to the loopback interface (SO_BINDTODEVICE).
 bool is_of_loopback(std::uint32_t file) noexcept;
 // A linger of 0 seconds that was set before there was a connection.
-void apply_linger(std::uint32_t file) noexcept;
+void apply_linger(dmt::Layout& w, std::uint32_t file) noexcept;
 // .. and SO_OOBINLINE.
-void apply_urgent_inline(std::uint32_t file) noexcept;
+void apply_urgent_inline(dmt::Layout& w, std::uint32_t file) noexcept;
 
 // How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.
 WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,

@@ -24,11 +24,11 @@ bool is_unspecified(const struct sockaddr* a, socklen_t size) noexcept {
 }
 
 // The address that connect names, as the segment has addresses.
-int destination_of(std::uint32_t file, const struct sockaddr* a, socklen_t size,
-                   VirtualAddress& to) noexcept {
-  const int error = addresses::from_sockaddr(a, size, to, world->files[file].port);
+int destination_of(const dmt::Layout& w, std::uint32_t file, const struct sockaddr* a,
+                   socklen_t size, VirtualAddress& to) noexcept {
+  const int error = addresses::from_sockaddr(a, size, to, w.files[file].port);
   if (error < 0) return error;
-  if (to.family != world->files[file].port) return -EAFNOSUPPORT;
+  if (to.family != w.files[file].port) return -EAFNOSUPPORT;
   if (addresses::unmap(to) && is_only_ipv6(file)) return -ENETUNREACH;
   interfaces::name_this_host(to);
   return 0;
@@ -64,8 +64,8 @@ int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
 // Options that were set before there was a connection.
 void apply_options(Turn& turn, std::uint32_t file) noexcept {
   FileRecord& f = turn.w.files[file];
-  apply_linger(file);
-  apply_urgent_inline(file);
+  apply_linger(turn.w, file);
+  apply_urgent_inline(turn.w, file);
   f.connection.low_water = std::min<std::uint32_t>(low_water(file), dmt::kReceiveWindow / 2);
 }
 
@@ -141,7 +141,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   if (own.connect_error != 0) return -take_connect_error(turn.w, file);
   VirtualAddress to;
   if (is_unspecified(a, size)) return 0;
-  if (const int error = destination_of(file, a, size, to); error < 0) return error;
+  if (const int error = destination_of(turn.w, file, a, size, to); error < 0) return error;
   return is_elsewhere(turn.w, to) ? connect_elsewhere(turn, fd, file, to)
                                   : connect_to_own(turn, fd, file, to);
 }

@@ -113,12 +113,12 @@ constexpr Options kInitial = [] {
 // Null when nothing was set: the initial ones hold.
 const Options& options_of(std::uint32_t file) noexcept {
   const Options& o = table[file];
-  return o.generation == world->files[file].generation ? o : kInitial;
+  return o.generation == without_turn().files[file].generation ? o : kInitial;
 }
 
 Options& own_options_of(std::uint32_t file) noexcept {
   Options& o = table[file];
-  const std::uint32_t generation = world->files[file].generation;
+  const std::uint32_t generation = without_turn().files[file].generation;
   if (o.generation != generation) {
     o = kInitial;
     o.generation = generation;
@@ -147,15 +147,15 @@ int give_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
   return give(&t, sizeof t, value, size);
 }
 
-int take_error(std::uint32_t file) noexcept {
-  FileRecord& f = world->files[file];
+int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
   if (f.kind == FileKind::kSocket || f.kind == FileKind::kUnixSocket) {
-    return take_connect_error(*world, file);
+    return take_connect_error(w, file);
   }
   if (f.kind != FileKind::kConnection) return 0;
   const int error = f.connection.socket_error;
   f.connection.socket_error = 0;
-  if (error != 0) dmt::refresh_readiness(*world, file, false);
+  if (error != 0) dmt::refresh_readiness(w, file, false);
   return error;
 }
 
@@ -198,8 +198,9 @@ int give_device(const Options& o, void* value, socklen_t* size) noexcept {
 }
 
 // What is neither stored nor of this layer: -ENOPROTOOPT.
-int get_special(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
-  const FileRecord& f = world->files[file];
+int get_special(dmt::Layout& w, std::uint32_t file, int level, int option, void* value,
+                socklen_t* size) noexcept {
+  const FileRecord& f = w.files[file];
   const Options& o = options_of(file);
   if (level == IPPROTO_TCP && option == TCP_INFO) return give_tcp_info(f, value, size);
   if (level == IPPROTO_TCP && option == TCP_CONGESTION) {
@@ -208,7 +209,7 @@ int get_special(std::uint32_t file, int level, int option, void* value, socklen_
   if (level != SOL_SOCKET) return -ENOPROTOOPT;
   switch (option) {
     case SO_ERROR:
-      return give_int(take_error(file), value, size);
+      return give_int(take_error(w, file), value, size);
     case SO_TYPE:
       return give_int(SOCK_STREAM, value, size);
     case SO_DOMAIN:
@@ -253,10 +254,9 @@ int set_device(Options& o, const void* value, socklen_t size) noexcept {
   return 0;
 }
 
-int set_linger(std::uint32_t file, Options& o, const void* value, socklen_t size) noexcept {
+int set_linger(FileRecord& f, Options& o, const void* value, socklen_t size) noexcept {
   if (size < sizeof o.linger) return -EINVAL;
   std::memcpy(&o.linger, value, sizeof o.linger);
-  FileRecord& f = world->files[file];
   // A linger of 0 seconds makes close() a reset; longer ones have nobody to wait for.
   if (f.kind == FileKind::kConnection) {
     f.connection.linger_reset = o.linger.l_onoff != 0 && o.linger.l_linger == 0;
@@ -272,7 +272,7 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
   if (level != SOL_SOCKET) return -ENOPROTOOPT;
   switch (option) {
     case SO_LINGER:
-      return set_linger(file, o, value, size);
+      return set_linger(f, o, value, size);
     case SO_BINDTODEVICE:
       return set_device(o, value, size);
     case SO_RCVTIMEO:
@@ -324,15 +324,15 @@ bool is_transparent(int level, int option) noexcept {
                              : level == IPPROTO_IPV6 && option == IPV6_TRANSPARENT;
 }
 
-bool is_bound(std::uint32_t file) noexcept {
-  const FileRecord& f = world->files[file];
+bool is_bound(const dmt::Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
   if (f.kind == FileKind::kDatagram) return f.datagram.bound.family != 0;
   return f.kind != FileKind::kSocket || f.listener.bound.family != 0;
 }
 
 // Of a unix socket: there are no other levels, and who its peer is differs between hosts.
 int refuse_to_host(std::uint32_t file, int level, int option) noexcept {
-  if (!usock::is_to_host(world->files[file])) return 0;
+  if (!usock::is_to_host(without_turn().files[file])) return 0;
   if (level != SOL_SOCKET) return -EOPNOTSUPP;
   const bool of_peer = option == SO_PEERCRED || option == SO_PASSCRED || option == SO_PEERSEC ||
                        option == SO_PEERGROUPS || option == SO_PASSSEC;
@@ -341,12 +341,17 @@ int refuse_to_host(std::uint32_t file, int level, int option) noexcept {
 
 }  // namespace
 
-int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
+int get_option(dmt::Layout& w, std::uint32_t file, int level, int option, void* value,
+               socklen_t* size) noexcept {
   if (value == nullptr || size == nullptr) return -EFAULT;
   if (const int error = refuse_to_host(file, level, option); error < 0) return error;
   const std::size_t known = find(level, option);
   if (known != kUnknown) return give_int(options_of(file).values[known], value, size);
-  return get_special(file, level, option, value, size);
+  return get_special(w, file, level, option, value, size);
+}
+
+int option_of(std::uint32_t file, int level, int option) noexcept {
+  return options_of(file).values[find(level, option)];
 }
 
 int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
@@ -364,34 +369,34 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
   if (size < (level == IPPROTO_IP ? 1 : sizeof number)) return -EINVAL;
   std::memcpy(&number, value, std::min<std::size_t>(size, sizeof number));
   if (!is_allowed(level, option, number)) return -EINVAL;
-  if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && is_bound(file)) return -EINVAL;
+  if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && is_bound(turn.w, file)) return -EINVAL;
   if (is_transparent(level, option) && number != 0 && !administers_network()) return -EPERM;
   const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
   // Linux doubles them for its own bookkeeping and shows the double.
   own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;
-  if (level == SOL_SOCKET && option == SO_OOBINLINE) apply_urgent_inline(file);
+  if (level == SOL_SOCKET && option == SO_OOBINLINE) apply_urgent_inline(turn.w, file);
   return 0;
 }
 
-void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept {
+void inherit_options(dmt::Layout& w, std::uint32_t listener, std::uint32_t connection) noexcept {
   if (&options_of(listener) == &kInitial) return;
   Options& o = own_options_of(connection);
   const std::uint32_t generation = o.generation;
   o = options_of(listener);
   o.generation = generation;
-  apply_linger(connection);
-  apply_urgent_inline(connection);
+  apply_linger(w, connection);
+  apply_urgent_inline(w, connection);
 }
 
-void apply_linger(std::uint32_t file) noexcept {
+void apply_linger(dmt::Layout& w, std::uint32_t file) noexcept {
   const struct linger& l = options_of(file).linger;
-  world->files[file].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
+  w.files[file].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
 }
 
-void apply_urgent_inline(std::uint32_t file) noexcept {
-  if (world->files[file].kind != FileKind::kConnection) return;
+void apply_urgent_inline(dmt::Layout& w, std::uint32_t file) noexcept {
+  if (w.files[file].kind != FileKind::kConnection) return;
   const bool on = options_of(file).values[find(SOL_SOCKET, SO_OOBINLINE)] != 0;
-  dmt::set_urgent_inline(*world, file, on);
+  dmt::set_urgent_inline(w, file, on);
 }
 
 std::int64_t receive_timeout(std::uint32_t file) noexcept {

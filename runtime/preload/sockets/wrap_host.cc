@@ -123,7 +123,7 @@ int sysinfo(struct sysinfo* s) {
 int uname(struct utsname* u) {
   std::memset(u, 0, sizeof *u);
   copy("Linux", u->sysname);
-  copy(world->header.configuration.host_name, u->nodename);
+  copy(without_turn().header.configuration.host_name, u->nodename);
   copy("6.1.0", u->release);
   copy("#1 SMP", u->version);
   copy("x86_64", u->machine);
@@ -132,7 +132,7 @@ int uname(struct utsname* u) {
 }
 
 int gethostname(char* name, size_t n) {
-  const char* host = world->header.configuration.host_name;
+  const char* host = without_turn().header.configuration.host_name;
   const std::size_t size = std::strlen(host) + 1;
   std::memcpy(name, host, size < n ? size : n);
   return size <= n ? 0 : fail(ENAMETOOLONG);

@@ -209,7 +209,7 @@ int put_unix(const struct sockaddr* a, socklen_t size, char* host, socklen_t hos
   if (host != nullptr && host_room > 0) {
     if ((flags & NI_NAMEREQD) != 0) return EAI_NONAME;
     const char* const name =
-        (flags & NI_NUMERICHOST) != 0 ? "localhost" : world->header.configuration.host_name;
+        (flags & NI_NUMERICHOST) != 0 ? "localhost" : without_turn().header.configuration.host_name;
     if (const int error = put(name, host, host_room); error != 0) return error;
   }
   if (service == nullptr || service_room == 0) return 0;

@@ -23,7 +23,7 @@ inline bool is_terminal(FileKind kind) noexcept {
 // The file of a descriptor that is an end of a terminal of ours; 0 = it is not.
 inline std::uint32_t terminal_file(int fd) noexcept {
   const std::uint32_t file = bound_file(fd);
-  return file != 0 && is_terminal(world->files[file].kind) ? file : 0;
+  return file != 0 && is_terminal(without_turn().files[file].kind) ? file : 0;
 }
 inline dmt::TerminalRecord& record_of(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.terminals[w.files[file].end.terminal];

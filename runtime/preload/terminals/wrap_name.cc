@@ -23,7 +23,8 @@ template <typename Call>
 int at_path(Op op, const char* path, Call call) noexcept {
   std::uint32_t number;
   if (!terminal::parse_name(path, number)) return call(path);
-  return at_turn(op, [&] { return call(terminal::KernelPath(*world, path).get()); });
+  return at_turn(
+      op, [&]() CRANE_REQUIRES_TURN { return call(terminal::KernelPath(*world, path).get()); });
 }
 
 // "socket:[17]" and "mnt:[17]" are links below /proc whose number is each replica's own: of a

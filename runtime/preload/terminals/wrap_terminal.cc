@@ -37,11 +37,11 @@ int put_name(const char* name, char* b, size_t n) noexcept {
 // What the line is called: the same as long as either end is open.
 void name_line(int fd, char (&name)[terminal::kNameBytes]) noexcept {
   const std::uint32_t file = terminal_file(fd);
-  terminal::write_name(name, dmt::number_of(world->files[file].end.terminal));
+  terminal::write_name(name, dmt::number_of(without_turn().files[file].end.terminal));
 }
 
-// 0 or an error number.  REQUIRES the turn.
-int name_terminal(int fd, char (&name)[terminal::kNameBytes]) noexcept {
+// 0 or an error number.
+CRANE_REQUIRES_TURN int name_terminal(int fd, char (&name)[terminal::kNameBytes]) noexcept {
   const std::uint32_t file = terminal_file(fd);
   if (file == 0) return EBADF;
   const FileRecord& f = world->files[file];
@@ -58,7 +58,7 @@ int name_terminal(int fd, char (&name)[terminal::kNameBytes]) noexcept {
 }
 
 bool is_master(int fd) noexcept {
-  return world->files[terminal_file(fd)].kind == FileKind::kTerminalMaster;
+  return without_turn().files[terminal_file(fd)].kind == FileKind::kTerminalMaster;
 }
 
 void to_kernel(const struct termios& t, dmt::TerminalModes& out) noexcept {

@@ -161,7 +161,7 @@ void refuse(dmt::SoftBarrierPoint& point, const char* why) noexcept {
 int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
   const Symbols symbols = symbols_of(*object);
   for (std::uint32_t i = 0; i < dmt::kSoftBarrierPointsMax; ++i) {
-    dmt::SoftBarrierPoint& point = world->soft_barrier_points[i];
+    dmt::SoftBarrierPoint& point = without_turn().soft_barrier_points[i];
     if (point.function[0] == '\0') continue;
     const std::uintptr_t offset = find_function(symbols, point.function);
     if (offset == 0) continue;
@@ -193,14 +193,15 @@ void come_to(std::uint32_t number, void* caller) noexcept {
   self.caller = caller;
   // The same name in all processes, wherever the segment is mapped there.
   const auto* name = reinterpret_cast<const void*>(std::uintptr_t{number} + 1);
-  soft_barrier(world->soft_barrier_points[number].soft_barrier, name_of_address(kPointSpace, name));
+  soft_barrier(without_turn().soft_barrier_points[number].soft_barrier,
+               name_of_address(kPointSpace, name));
 }
 
 }  // namespace
 
 void prepare_soft_barrier_points() noexcept {
   bool some = false;
-  for (const dmt::SoftBarrierPoint& p : world->soft_barrier_points)
+  for (const dmt::SoftBarrierPoint& p : without_turn().soft_barrier_points)
     some = some || p.function[0] != '\0';
   if (!some) return;
   dl_iterate_phdr(look_at, nullptr);

@@ -33,8 +33,9 @@ bool end_key_made = false;
 // libc runs the destructors of thread-specific data in at most this many rounds; the last is ours.
 constexpr std::uintptr_t kRounds = 4;
 
-// Ends the calling thread for the schedule; its kernel end follows without anybody's turn.
-void end_thread() noexcept {
+// Ends the calling thread for the schedule; its kernel end follows without anybody's turn.  It
+// leaves with the turn of its Turn, which is dismissed.
+CRANE_TURN_UNCHECKED void end_thread() noexcept {
   InsideCrane::set_inside();
   Turn turn(Op::kThreadEnd);
   if (turn.w.processes[self.process].slots == 1) {
@@ -95,7 +96,8 @@ bool has_room_for_thread() noexcept {
   return false;
 }
 
-ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept {
+ThreadEntry* add_thread(const dmt::Layout& w, pthread_t handle, std::uint16_t slot,
+                        bool detached) noexcept {
   std::size_t i = 0;
   while (i < threads_used && threads[i].used) ++i;
   if (i == kThreadsMax) return nullptr;
@@ -105,7 +107,7 @@ ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noe
   threads[i].detached = detached;
   threads[i].slot = slot;
   threads[i].handle = handle;
-  threads[i].exit_object = world->slots[slot].exit_object;
+  threads[i].exit_object = w.slots[slot].exit_object;
   return &threads[i];
 }
 
@@ -151,7 +153,7 @@ void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
   self.known = true;
   self.process = process;
   self.thread_id = static_cast<std::uint32_t>(raw_syscall(SYS_gettid));
-  self.space = world->processes[process].space;
+  self.space = without_turn().processes[process].space;
   self.clock_reads = 0;
   restart_random();
   leave_rseq();
@@ -185,7 +187,8 @@ void arm_thread_end() noexcept {
 
 namespace {
 
-void wake_waiters_of(const std::uint32_t* word) noexcept {
+// For visits by functions that hold the turn.
+CRANE_TURN_UNCHECKED void wake_waiters_of(const std::uint32_t* word) noexcept {
   const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(word);
   dmt::signal(*world, object_of(mutex, is_shared_mutex(mutex)), dmt::kAll);
 }

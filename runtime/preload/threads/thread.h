@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dmt/base/thread_safety.h"
 #include "dmt/layout.h"
 #include "dmt/stall.h"
 #include "runtime/preload/core/inside.h"
@@ -50,8 +51,9 @@ struct ThreadBlock {
   std::uint64_t space = 0;      // names the process' private objects
   ThreadEntry* entry = nullptr;
   // virtual time (vtime.h)
-  std::int64_t clock_ns = 0;      // what this thread has last read
-  std::uint32_t clock_reads = 0;  // since its last turn
+  std::int64_t clock_ns = 0;        // what this thread has last read
+  std::int64_t wall_offset_ns = 0;  // of the wall clock, at its last turn
+  std::uint32_t clock_reads = 0;    // since its last turn
   // IN_* bits that some watch asked for when its last operation ended (notify.h)
   std::uint32_t watched_events = 0;
   // virtual cancellation
@@ -81,7 +83,11 @@ struct ThreadBlock {
 inline thread_local constinit ThreadBlock self{};
 
 // The segment of this replica; null before attaching.
-extern dmt::Layout* world;
+extern dmt::Layout* world CRANE_GUARDED_BY_TURN;
+
+// The segment for a thread that may not hold the turn: for fields marked "any:", what is constant,
+// its own slot, and its own process' descriptors, which only calls of that process change.
+CRANE_TURN_UNCHECKED inline dmt::Layout& without_turn() noexcept { return *world; }
 
 // The calling thread was started past the library: it is reported, once.  `caller` called a stub.
 // May not return (strict).
@@ -92,6 +98,12 @@ inline void look_for_stray_thread(const void* caller) noexcept {
 
 // Back to the server's processor, after a computation that no other thread waited for.
 void come_home() noexcept;
+
+// The time of its turn, which a thread's readings begin at.  REQUIRES the turn.
+inline void note_time(const dmt::Layout& w) noexcept {
+  self.clock_ns = w.scheduler.now_ns;
+  self.wall_offset_ns = w.scheduler.wall_offset_ns;
+}
 
 // In the application's code, with a slot.
 inline bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
@@ -111,7 +123,7 @@ inline std::uint64_t object_of(const volatile void* address, bool shared) noexce
 }
 
 inline bool is_parallel() noexcept {
-  return world->header.configuration.mode == dmt::Mode::kParallel;
+  return without_turn().header.configuration.mode == dmt::Mode::kParallel;
 }
 
 // --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
@@ -120,7 +132,8 @@ bool has_room_for_thread() noexcept;
 // It ended detached, lately: who asks for it gets EINVAL, as from libc, which still has its memory.
 bool was_detached(pthread_t handle) noexcept;
 // A fresh entry, or null when there are kThreadsMax.
-ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
+ThreadEntry* add_thread(const dmt::Layout& w, pthread_t handle, std::uint16_t slot,
+                        bool detached) noexcept;
 ThreadEntry* find_thread(pthread_t handle) noexcept;
 ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept;
 void remove_thread(ThreadEntry& entry) noexcept;

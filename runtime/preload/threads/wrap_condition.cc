@@ -23,8 +23,9 @@ std::uint64_t object_of_condition(const pthread_cond_t* c) noexcept {
 
 bool is_shared(const pthread_mutex_t* m) noexcept { return (m->__data.__kind & 128) != 0; }
 
-// The mutex is taken again before anything else happens, also before a cancellation.
-int relock(Turn& turn, pthread_mutex_t* m) noexcept {
+// The mutex is taken again before anything else happens, also before a cancellation.  In the turn
+// of its caller.
+CRANE_TURN_UNCHECKED int relock(Turn& turn, pthread_mutex_t* m) noexcept {
   const std::uint64_t object = object_of(m, is_shared(m));
   int error;
   int failures = 0;

@@ -25,12 +25,12 @@ int try_lock(pthread_mutex_t* m) noexcept {
 }
 
 // Trap 5 of the ancestors: trylock says EBUSY where lock says EDEADLK.
-int attempt(pthread_mutex_t* m) noexcept {
+int attempt(dmt::Layout& w, pthread_mutex_t* m) noexcept {
   const int error = try_lock(m);
   if (error == ENOTRECOVERABLE) {
     // libc's trylock keeps the word of a mutex that is lost, its lock gives it back.
     m->__data.__lock = 0;
-    dmt::signal(*world, object_of_mutex(m), dmt::kAll);
+    dmt::signal(w, object_of_mutex(m), dmt::kAll);
   }
   if (error != EBUSY) return error;
   const bool checks = (m->__data.__kind & kKindMask) == kErrorCheck;
@@ -91,7 +91,7 @@ void locked(int error) noexcept {
 
 int pthread_mutex_lock(pthread_mutex_t* m) {
   Turn turn(Op::pthread_mutex_lock);
-  const int error = until_free(turn, object_of_mutex(m), [m] { return attempt(m); });
+  const int error = until_free(turn, object_of_mutex(m), [&turn, m] { return attempt(turn.w, m); });
   locked(error);
   turn.result(error);
   return error;
@@ -128,8 +128,8 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
 
 int pthread_mutex_timedlock(pthread_mutex_t* m, const struct timespec* t) {
   Turn turn(Op::pthread_mutex_timedlock);
-  const int error =
-      until_free_or(turn, object_of_mutex(m), CLOCK_REALTIME, t, [m] { return attempt(m); });
+  const int error = until_free_or(turn, object_of_mutex(m), CLOCK_REALTIME, t,
+                                  [&turn, m] { return attempt(turn.w, m); });
   locked(error);
   turn.result(error);
   return error;
@@ -137,7 +137,8 @@ int pthread_mutex_timedlock(pthread_mutex_t* m, const struct timespec* t) {
 
 int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t c, const struct timespec* t) {
   Turn turn(Op::pthread_mutex_clocklock);
-  const int error = until_free_or(turn, object_of_mutex(m), c, t, [m] { return attempt(m); });
+  const int error =
+      until_free_or(turn, object_of_mutex(m), c, t, [&turn, m] { return attempt(turn.w, m); });
   locked(error);
   turn.result(error);
   return error;

@@ -153,7 +153,8 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   const bool has_room = has_room_for_thread();
   if (!has_room) threads_bound.say();
   const Slot slot = has_room ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
-  ThreadEntry* entry = slot == dmt::kNoSlot ? nullptr : add_thread(handle, value(slot), detached);
+  ThreadEntry* entry =
+      slot == dmt::kNoSlot ? nullptr : add_thread(turn.w, handle, value(slot), detached);
   start.slot = value(slot);
   start.process = self.process;
   start.entry = entry;

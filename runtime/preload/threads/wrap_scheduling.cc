@@ -291,7 +291,12 @@ int sched_getaffinity(pid_t p, size_t n, cpu_set_t* s) {
 }
 
 // The lowest that the thread may run on.
-int sched_getcpu() { return __builtin_ctzll(affinity_of(world->scheduling[self.slot])); }
+int sched_getcpu() {
+  Turn turn(Op::sched_getaffinity);
+  const int processor = __builtin_ctzll(affinity_of(turn.w.scheduling[self.slot]));
+  turn.result(processor);
+  return processor;
+}
 
 }  // namespace wrap
 }  // namespace crane

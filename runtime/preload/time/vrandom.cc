@@ -26,12 +26,12 @@ void quarter(unsigned& a, unsigned& b, unsigned& c, unsigned& d) noexcept {
 void put_key(std::uint32_t* s) noexcept {
   static constexpr std::uint32_t kConstants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
   std::memcpy(s, kConstants, sizeof kConstants);
-  std::memcpy(s + 4, world->scheduler.seed, sizeof world->scheduler.seed);
+  std::memcpy(s + 4, without_turn().scheduler.seed, sizeof without_turn().scheduler.seed);
   s[12] = 0;
 }
 
 void start_stream() noexcept {
-  const dmt::SlotRecord& slot = world->slots[self.slot];
+  const dmt::SlotRecord& slot = without_turn().slots[self.slot];
   std::uint32_t* s = self.random_state;
   put_key(s);
   s[13] = self.slot;

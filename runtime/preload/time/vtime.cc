@@ -16,7 +16,7 @@ std::int64_t virtual_now() noexcept {
 
 std::int64_t virtual_wall_now() noexcept {
   const std::int64_t now = virtual_now();
-  return saturating_add(now, world->scheduler.wall_offset_ns);
+  return saturating_add(now, self.wall_offset_ns);
 }
 
 std::int64_t deadline_at(const dmt::Layout& w, clockid_t clock, const struct timespec& t) noexcept {

@@ -80,7 +80,12 @@ long fork_by_clone(const long* a) noexcept {
 }
 
 long end_thread_by_number(const long* a) noexcept {
-  if (world->processes[self.process].slots == 1) end_now(status_of_exit(as<int>(a[0])));
+  bool is_last;
+  {
+    Turn turn(Op::pthread_exit);
+    is_last = turn.w.processes[self.process].slots == 1;
+  }
+  if (is_last) end_now(status_of_exit(as<int>(a[0])));
   wrap::pthread_exit(nullptr);
 }
 

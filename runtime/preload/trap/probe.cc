@@ -47,13 +47,13 @@ std::uint64_t hash_of(const gregset_t& registers) noexcept {
 
 void pass_on(std::uint32_t holder) noexcept {
   if (holder == value(dmt::kNodeSlot) || holder >= dmt::kSlotsMax) return;
-  const std::uint32_t thread = world->slots[holder].thread_id;
+  const std::uint32_t thread = without_turn().slots[holder].thread_id;
   if (thread != 0) raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), thread, kProbe);
 }
 
 // Who is not waited for computes beside the turn: not on the processor that the others share.
 void roam() noexcept {
-  const std::uint64_t wanted = world->header.configuration.processors;
+  const std::uint64_t wanted = without_turn().header.configuration.processors;
   std::uint64_t own[16] = {};
   if (wanted == 0 || raw_syscall(SYS_sched_getaffinity, 0, sizeof own, own) < 0) return;
   if (raw_syscall(SYS_sched_setaffinity, 0, sizeof wanted, &wanted) == 0) self.home = own[0];
@@ -61,7 +61,7 @@ void roam() noexcept {
 
 void on_probe(int, siginfo_t* info, void* context) noexcept {
   WithinCrane within;
-  const std::uint32_t holder = world->scheduler.holder.load(std::memory_order_acquire);
+  const std::uint32_t holder = without_turn().scheduler.holder.load(std::memory_order_acquire);
   if (holder != self.slot) {
     if (info->si_code != SI_TKILL) pass_on(holder);
     return;
@@ -72,10 +72,11 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
                            clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC),
                            hash_of(registers), sleeps()};
-  const bool gave_way = dmt::probed(*world, own_slot(), sample, self.probe);
+  const bool gave_way = dmt::probed(without_turn(), own_slot(), sample, self.probe);
   self.probe.let_go_sleeps = sleeps();
   self.probe.let_go_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  if (gave_way && world->slots[self.slot].detached.load(std::memory_order_relaxed) != 0) roam();
+  if (gave_way && without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) != 0)
+    roam();
   errno = saved;
 }
 
@@ -87,7 +88,7 @@ void come_home() noexcept {
 }
 
 void install_probe_handler() noexcept {
-  if (world->header.configuration.stall_rule == dmt::StallRule::kOff) return;
+  if (without_turn().header.configuration.stall_rule == dmt::StallRule::kOff) return;
   struct sigaction action {};
   action.sa_sigaction = on_probe;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;

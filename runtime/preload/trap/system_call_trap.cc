@@ -148,8 +148,8 @@ const char* what_became(dmt::Outcome outcome) noexcept {
     Message() << "strict: system call " << call.name << " (" << call.number << ") of "
               << call.object << " did not come through libcrane.so";
   }
-  if (record != dmt::kNoRecord) dmt::note_stopped(*world, record);
-  dmt::fence(*world, "strict mode, and a system call bypassed libcrane.so");
+  if (record != dmt::kNoRecord) dmt::note_stopped(without_turn(), record);
+  dmt::fence(without_turn(), "strict mode, and a system call bypassed libcrane.so");
 }
 
 void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
@@ -158,7 +158,7 @@ void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
   if (k.address.load(std::memory_order_acquire) == address) {
     const std::uint64_t both = k.number_and_record.load(std::memory_order_relaxed);
     if (static_cast<std::uint32_t>(both >> 32) == low) {
-      dmt::count_unhooked_again(*world, static_cast<std::uint32_t>(both));
+      dmt::count_unhooked_again(without_turn(), static_cast<std::uint32_t>(both));
       return;
     }
   }
@@ -167,8 +167,8 @@ void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
   call.outcome = outcome;
   name_call(number, call);
   name_object(address, call);
-  const auto [record, first] = dmt::count_unhooked(*world, call);
-  if (world->unhooked.strict != 0) stop_strictly(call, record);
+  const auto [record, first] = dmt::count_unhooked(without_turn(), call);
+  if (without_turn().unhooked.strict != 0) stop_strictly(call, record);
   if (first) {
     Message m;
     m << "unhooked: system call " << call.name << " (" << call.number << ") of " << call.object
@@ -228,13 +228,14 @@ void arm_net() noexcept {
                                  libc_text.size, InsideCrane::selector());
   if (error == 0 || is_blind) return;
   is_blind = true;
-  world->unhooked.blind.fetch_add(1, std::memory_order_relaxed);
+  without_turn().unhooked.blind.fetch_add(1, std::memory_order_relaxed);
   {
     Message() << "this kernel has no Syscall User Dispatch: calls that bypass libc are not "
                  "seen (error "
               << -error << ")";
   }
-  if (world->unhooked.strict != 0) dmt::fence(*world, "strict mode needs Syscall User Dispatch");
+  if (without_turn().unhooked.strict != 0)
+    dmt::fence(without_turn(), "strict mode needs Syscall User Dispatch");
 }
 
 bool handle_trap(const siginfo_t* info, void* context) noexcept {

@@ -86,6 +86,31 @@ TEST_CASE("virtual randomness depends on seed, slot and own turns only, however 
   CHECK(differs());
 }
 
+TEST_CASE("agreed bytes depend on the seed only, and are none of a thread's stream") {
+  Segment segment;
+  world->scheduler.seed[0] = 42;
+  unsigned char first[16], again[16], stream[16];
+  agreed_bytes(first);
+  virtual_random(stream, sizeof stream);
+  world->slots[1].operations = 7;
+  restart_random();
+  agreed_bytes(again);
+  CHECK(std::memcmp(first, again, sizeof first) == 0);
+  CHECK(std::memcmp(first, stream, sizeof first) != 0);
+  world->scheduler.seed[0] = 43;
+  agreed_bytes(again);
+  CHECK(std::memcmp(first, again, sizeof first) != 0);
+}
+
+TEST_CASE("the wall clock between two turns is that of the last one") {
+  Segment segment;
+  world->scheduler.now_ns = 1000;
+  world->scheduler.wall_offset_ns = 5 * kNsPerSecond;
+  note_time(*world);
+  world->scheduler.wall_offset_ns = 9 * kNsPerSecond;  // a STEP that another thread has admitted
+  CHECK(virtual_wall_now() == 5 * kNsPerSecond + 1001);
+}
+
 TEST_CASE("times saturate instead of wrapping, and a deadline is never `none`") {
   Segment segment;
   CHECK(saturating_add(INT64_MAX, 1) == INT64_MAX);
@@ -107,7 +132,7 @@ TEST_CASE("times saturate instead of wrapping, and a deadline is never `none`") 
 TEST_CASE("an object's name depends on its address space unless its memory is shared") {
   Segment segment;
   int here = 0, there = 0;
-  add_mapping(&there, sizeof there, 7, 0);
+  add_mapping(*world, &there, sizeof there, 7, 0);
   const std::uint64_t own = object_of(&here, false), shared = object_of(&there, true);
   CHECK(object_of(&here, true) == own);
   self.space = 8;
@@ -127,8 +152,8 @@ TEST_CASE("an object's name depends on its address space unless its memory is sh
 TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
   Segment segment;
   world->slots[3].exit_object = 33;
-  ThreadEntry* a = add_thread(1001, 3, false);
-  ThreadEntry* b = add_thread(1002, 4, true);
+  ThreadEntry* a = add_thread(*world, 1001, 3, false);
+  ThreadEntry* b = add_thread(*world, 1002, 4, true);
   REQUIRE(a != nullptr);
   REQUIRE(b != nullptr);
   CHECK(a->exit_object == 33);
@@ -139,7 +164,7 @@ TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
   CHECK(find_thread_by_id(77) == nullptr);
   remove_thread(*a);
   CHECK(find_thread(1001) == nullptr);
-  CHECK(add_thread(1003, 5, false) == a);
+  CHECK(add_thread(*world, 1003, 5, false) == a);
   self.entry = b;
   forget_other_threads();
   CHECK(find_thread(1003) == nullptr);
