@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """libcrane.so reads and writes the segment with the turn only, by clang's thread-safety analysis
-(DMT-L1, dmt/base/thread_safety.h): `world` is guarded by the turn, a Turn holds it, and what is read
-without it says so by `without_turn()`. Without clang 14 the check is skipped.
+(DMT-L1, dmt/base/thread_safety.h): `world` is guarded by the turn, a Turn holds it, and what is
+read without it says so by `without_turn()`. Without clang 14 the check is skipped.
 """
 import os
 import pathlib
