@@ -2,6 +2,7 @@
 """Loads beside a group, each a context manager of the group's name. They begin before the group
 does, so that its start has them, too, and the containers of replicas that come back."""
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -144,4 +145,38 @@ def files(_group):
             shutil.rmtree(place)
 
 
+class Upgrades(threading.Thread):
+    """One step of apt after the other; the last one is finished."""
+    AGAIN = ("libc6", "libssl3", "zlib1g", "libpcre2-8-0", "libslf4j-java")
+    ANOTHER = "libjs-jquery-cookie"
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.ending = threading.Event()
+
+    def run(self):
+        steps = [("install", "--reinstall", name) for name in self.AGAIN]
+        steps += [("install", self.ANOTHER), ("remove", self.ANOTHER)]
+        for step in itertools.cycle(steps):
+            if self.ending.is_set():
+                return
+            subprocess.run(["apt-get", "-qq", "-y", *step], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
+
+
+@contextlib.contextmanager
+def packages(_group):
+    """Libraries that the servers are loaded with are installed again, and another package comes and
+    goes: the machine's files change as an unattended upgrade changes them."""
+    upgrades = Upgrades()
+    upgrades.start()
+    try:
+        yield
+    finally:
+        upgrades.ending.set()
+        upgrades.join()
+
+
 ALL = (quiet, busy, quota, memory, files, moved)
+BY_NAME = (packages,)  # it changes the machine: only where it is asked for

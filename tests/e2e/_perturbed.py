@@ -29,6 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CHUNK = 10           # starts of one server before the next one's
 PATIENCE = 180       # s, for a machine that is kept busy
 LEAST = 64           # requests of a load
+LOADS = {x.__name__: x for x in _hostile.ALL + _hostile.BY_NAME}
 KEPT = ("*.log", "*.json", "*.jsonl", "node.out", "diverged-*")
 
 
@@ -228,7 +229,7 @@ class Hunt:
     def once(self):
         options = self.scenario.options
         seed = options.seed + self.starts
-        loads = [x for x in _hostile.ALL if not options.beside or x.__name__ in options.beside]
+        loads = [LOADS[name] for name in options.beside] or _hostile.ALL
         hostile = loads[self.starts % len(loads)]
         row = start(self.scenario, copy.copy(self.server), seed, hostile, self.losses(seed))
         row["build"] = self.scenario.build
@@ -306,7 +307,8 @@ def table(paths):
 if __name__ == "__main__":
     h.tell("perturbed", body,
            kinds={"nargs": "*", "help": "only servers whose name holds one of these, or is =NAME"},
-           beside={"nargs": "*", "help": "only these loads of _hostile.py"},
+           beside={"nargs": "*", "default": [], "choices": list(LOADS),
+                   "help": "only these loads of _hostile.py"},
            starts={"type": int, "default": 50, "help": "of each server"},
            every={"type": int, "default": 5, "help": "one start of so many loses some; 0: none"},
            losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
