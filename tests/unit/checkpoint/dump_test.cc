@@ -64,6 +64,7 @@ fs::path patient_program() {
 }
 
 // What a killed or careless CRIU leaves on the machine.
+// Of any CRIU of the machine: another may be at work beside us.
 int criu_leftovers() {
   int found = 0;
   for (const auto& entry : fs::directory_iterator("/tmp")) {
@@ -293,7 +294,7 @@ TEST_CASE("dump: the server goes on and recovers elsewhere as it was", "[dump]")
   REQUIRE(last.destroy().ok());
   CHECK(second.left_nothing());
   CHECK(third.left_nothing());
-  CHECK(criu_leftovers() == f.leftovers);
+  CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
 }
 
 TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
@@ -436,7 +437,7 @@ TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
   f.prepare();  // the server's end does not wait for it
   REQUIRE(f.server.destroy().ok());
   CHECK(f.place.left_nothing());
-  CHECK(criu_leftovers() == f.leftovers);
+  CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
 }
 
 TEST_CASE("dump: K1 a server that recovered dies with its node or its supervisor", "[dump]") {
@@ -505,7 +506,7 @@ TEST_CASE("dump: what CRIU cannot dump is named, and the server goes on", "[dump
   CHECK(place.ask(kPatientCheck) == kPatientAll);
   REQUIRE(server.destroy().ok());
   CHECK(place.left_nothing());
-  CHECK(criu_leftovers() == f.leftovers);
+  CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
 }
 
 TEST_CASE("dump: a restore that cannot be is refused with a reason and leaves nothing", "[dump]") {
@@ -556,7 +557,7 @@ TEST_CASE("dump: a restore that cannot be is refused with a reason and leaves no
   CHECK(std::string(pid.error().what) != "");
   fs::remove(second.directory + "/criu.log");
   CHECK(second.left_nothing());
-  CHECK(criu_leftovers() == f.leftovers);
+  CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
   CHECK(f.first.ask(kPatientCheck) == kPatientAll);
 }
 
