@@ -48,11 +48,16 @@ class Clients {
  public:
   using Push = std::function<std::uint64_t(EntryType, const void*, std::uint32_t)>;
 
+  ~Clients() {
+    for (const std::string& fifo : fifos_) ::unlink(fifo.c_str());
+  }
+
   bool load(const std::string& path) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
       if (line.rfind("fifo ", 0) == 0) {
-        if (::mkfifo(line.c_str() + 5, 0600) != 0 && errno != EEXIST) return false;
+        fifos_.push_back(line.substr(5));
+        if (::mkfifo(fifos_.back().c_str(), 0600) != 0 && errno != EEXIST) return false;
       } else if (!line.empty() && line[0] != '#') {
         lines_.push_back(line);
       }
@@ -234,7 +239,7 @@ class Clients {
     return out;
   }
 
-  std::vector<std::string> lines_;
+  std::vector<std::string> lines_, fifos_;
   std::size_t next_ = 0;
   std::map<std::string, Client> clients_;
   std::map<int, bool> listening_;
