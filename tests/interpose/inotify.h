@@ -58,6 +58,7 @@ static inline const char* events_at(int fd) {
     CHECK(size > 0 && size <= waiting);
     for (ssize_t at = 0; at < size;) {
       const struct inotify_event* const e = (const struct inotify_event*)(room + at);
+      CHECK(strlen(text) + e->len + 64 < sizeof text);
       add_event(text, e, &cookie);
       at += (ssize_t)sizeof *e + e->len;
     }

@@ -19,6 +19,14 @@ static void* use_file(void* given) {
   return NULL;
 }
 
+// However many there are: natively that is a matter of speed.
+static void forget_events(int fd) {
+  static char room[8192] __attribute__((aligned(8)));
+  while (read(fd, room, sizeof room) > 0) {
+  }
+  CHECK_EQUAL(errno, EAGAIN);
+}
+
 int main(void) {
   static char names[][2] = {"a", "b"};
   enter_directory();
@@ -33,7 +41,7 @@ int main(void) {
     CHECK_EQUAL(watch, i + 1);
     sched_yield();
     CHECK_EQUAL(inotify_rm_watch(fd, watch), 0);
-    events_at(fd);
+    forget_events(fd);
     CHECK_EQUAL(pthread_mutex_lock(&lock), 0);
     CHECK_EQUAL(pthread_mutex_unlock(&lock), 0);
   }
