@@ -43,8 +43,9 @@ bool is_file_watched(const Layout& w, std::uint64_t number) noexcept;
 
 // --- events ----------------------------------------------------------------------------------
 
-// What has happened to the file `file`, which has the name `name` in `directory` (virtual numbers;
-// 0 = not told to).  `is_unlinked`: the name is gone (IN_EXCL_UNLINK).
+// One event of a file.  `directory` and `file` are virtual numbers: the watches of both are told,
+// those of 0 are not.  `name` is the file's in the directory; `is_unlinked`: it has gone since,
+// which a watch with IN_EXCL_UNLINK does not want to hear of.
 struct FileEvent {
   std::uint64_t directory = 0, file = 0;
   std::uint32_t mask = 0;  // an event's bit, and IN_ISDIR

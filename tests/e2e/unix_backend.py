@@ -21,44 +21,32 @@ from _takeovers import hand_over, kill_node
 CLIENTS = 4
 SEEN = "/srv/crane-backend"   # where the server sees the directory
 
-ASKER = r"""
+# A server whose answer to a path is what use(path) has found there.
+SERVER = r"""
 import socket, sys
+
+def use(path):
+    BODY
+
 l = socket.socket()
 l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 l.bind(("0.0.0.0", int(sys.argv[1])))
 l.listen(16)
 while True:
     c, _ = l.accept()
-    path = c.makefile().readline().strip()
-    s = socket.socket(socket.AF_UNIX)
     try:
+        text = use(c.makefile().readline().strip())
+    except OSError as error:
+        text = f"errno {error.errno}"
+    c.sendall((text + "\n").encode())
+    c.close()
+"""
+ASKER = SERVER.replace("BODY", r"""with socket.socket(socket.AF_UNIX) as s:
         s.connect(path)
         s.sendall(b"GET /a HTTP/1.0\r\n\r\n")
-        text = s.makefile().readline().strip() + " from " + s.getpeername()
-    except OSError as error:
-        text = f"errno {error.errno}"
-    s.close()
-    c.sendall((text + "\n").encode())
-    c.close()
-"""
-
-READER = r"""
-import socket, sys
-l = socket.socket()
-l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-l.bind(("0.0.0.0", int(sys.argv[1])))
-l.listen(16)
-while True:
-    c, _ = l.accept()
-    path = c.makefile().readline().strip()
-    try:
-        with open(path) as fifo:
-            text = "read " + fifo.read().strip()
-    except OSError as error:
-        text = f"errno {error.errno}"
-    c.sendall((text + "\n").encode())
-    c.close()
-"""
+        return s.makefile().readline().strip() + " from " + s.getpeername()""")
+READER = SERVER.replace("BODY", r"""with open(path) as fifo:
+        return "read " + fifo.read().strip()""")
 
 
 class Backend(o.HttpBackend):

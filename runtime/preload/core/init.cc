@@ -173,10 +173,6 @@ void copy_text(const char* text, char* out, std::size_t room) noexcept {
   std::memcpy(out, text, size + 1);
 }
 
-bool begins_with(const char* entry, const char* name) noexcept {
-  return std::strncmp(entry, name, std::strlen(name)) == 0;
-}
-
 bool is_ours(const char* entry) noexcept {
   static constexpr const char* kNames[] = {
       "LD_PRELOAD=",    "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=", "CRANE_SLOT=",

@@ -24,7 +24,7 @@ void after_restore(std::uint32_t restores) noexcept {
 }  // namespace
 
 void prepare_for_restores() noexcept {
-  dmt::look_for_restore(without_turn());  // nobody is told yet
+  dmt::look_for_restore(without_turn());  // before there is a handler to call
   vdso_restores = without_turn().scheduler.restores.load(std::memory_order_relaxed);
   dmt::set_restore_handler(after_restore);
 }

@@ -38,6 +38,19 @@ inline const char* parse_number(const char* text, std::uint32_t& value) noexcept
   return end;
 }
 
+inline bool begins_with(const char* text, const char* beginning) noexcept {
+  return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
+}
+
+// What the kernel calls `file` of a process, which begins with a slash and is short.
+struct ProcessFile {
+  ProcessFile(std::uint32_t pid, const char* file) noexcept {
+    print_number("/proc/", pid, path);
+    std::strcat(path, file);
+  }
+  char path[32];
+};
+
 inline constexpr char kDescriptorLinks[] = "/proc/self/fd/";
 
 // What the descriptor's link says, without an end: its bytes, or a negative error number.

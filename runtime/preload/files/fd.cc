@@ -136,6 +136,17 @@ long make_placeholder(int flags) noexcept {
   return raw_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | (flags & kKept), 0);
 }
 
+int bind_virtual(Turn& turn, long fd, FileKind kind, bool nonblocking) noexcept {
+  if (fd < 0) return static_cast<int>(fd);
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].nonblocking = nonblocking;
+  return bind_new(turn, fd, file);
+}
+
 int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept {
   const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
   if (file == 0) return -ENFILE;

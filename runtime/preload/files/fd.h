@@ -112,6 +112,8 @@ void forget_descriptor(Turn& turn, int fd) noexcept;
 
 // A placeholder for something wholly virtual; O_NONBLOCK and O_CLOEXEC as in `flags` of socket(2).
 long make_placeholder(int flags) noexcept;
+// A new virtual file of `kind` at the open descriptor `fd`, or its negative error number; -ENFILE.
+int bind_virtual(Turn& turn, long fd, FileKind kind, bool nonblocking) noexcept;
 // A new virtual socket of `kind` at a placeholder descriptor; -ENFILE.
 int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept;
 

@@ -9,6 +9,7 @@
 #include "dmt/outbound.h"
 #include "dmt/socket_directories.h"
 #include "runtime/preload/core/scratch.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
@@ -23,10 +24,6 @@ constexpr std::uint64_t kLow = (1ull << 55) - 1;
 std::uint64_t opening_object(std::uint64_t name, FileKind awaited) noexcept {
   const std::uint64_t side = awaited == FileKind::kPipeRead ? 0 : 1;
   return kOpening | ((name & kLow) ^ side);
-}
-
-bool begins_with(const char* path, const char* prefix) noexcept {
-  return std::strncmp(path, prefix, std::strlen(prefix)) == 0;
 }
 
 std::uint32_t end_of(const dmt::Layout& w, std::uint64_t name, FileKind kind) noexcept {
@@ -124,7 +121,7 @@ bool is_read_from_host(Turn& turn, const char* path, int access,
          !dmt::is_made_by_server(turn.w, status.st_dev, status.st_ino);
 }
 
-// What stands for it in the kernel: a pipe that is at its end.
+// The descriptor that gives its number: a pipe without a writer.
 long open_placeholder(int flags) noexcept {
   int ends[2];
   const int kept = flags & (O_CLOEXEC | O_NONBLOCK);

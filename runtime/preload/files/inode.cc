@@ -33,10 +33,6 @@ std::int64_t wall_now(const dmt::Layout& w) noexcept {
   return w.scheduler.now_ns + w.scheduler.wall_offset_ns;
 }
 
-bool look(int directory, const char* path, int flags, struct stat& s) noexcept {
-  return raw_syscall(SYS_newfstatat, directory, path, &s, flags) == 0;
-}
-
 // The link of an open file names it from this process's root: that must be the server's.
 bool has_servers_root(dmt::InodeTable& t) noexcept {
   struct stat root {};

@@ -10,6 +10,7 @@
 
 #include <sys/stat.h>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/types.h"
@@ -19,6 +20,11 @@ namespace crane {
 // All plain files are on one device, which no descriptor of ours is on.
 inline constexpr unsigned kFileDeviceMajor = 8, kFileDeviceMinor = 1;
 inline constexpr std::int64_t kFileBlockBytes = 4096;
+
+// The kernel's status of a file.  Needs no turn.
+inline bool look(int directory, const char* path, int flags, struct stat& s) noexcept {
+  return raw_syscall(SYS_newfstatat, directory, path, &s, flags) == 0;
+}
 
 // The plain descriptor `fd` was opened for writing; `is_new`: the call has made the file.
 void note_opened(Turn& turn, int fd, bool is_new) noexcept;

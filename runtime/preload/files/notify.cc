@@ -20,10 +20,6 @@ constexpr char kDeleted[] = " (deleted)";
 constexpr std::size_t kDeletedSize = sizeof kDeleted - 1;
 constexpr char kMemory[] = "/memfd:";
 
-bool look(int directory, const char* path, int flags, struct stat& s) noexcept {
-  return raw_syscall(SYS_newfstatat, directory, path, &s, flags) == 0;
-}
-
 std::uint32_t kind_of(const struct stat& s) noexcept { return S_ISDIR(s.st_mode) ? IN_ISDIR : 0; }
 
 // The number of a directory that is there.
@@ -67,7 +63,8 @@ void find_name(dmt::Layout& w, int fd, const struct stat& s, const Scratch<char>
   e.name = {name, static_cast<std::size_t>(path.data() + size - name)};
 }
 
-// What is known of an open file; false: it is none, or this process may not ask.
+// Fills `e` with the file, directory and name of a descriptor.  False: it is not open, or a filter
+// of the process may forbid the calls.
 bool describe(dmt::Layout& w, int fd, struct stat& s, const Scratch<char>& path,
               FileEvent& e) noexcept {
   if (self.filters != nullptr || !look(fd, "", AT_EMPTY_PATH, s)) return false;
@@ -99,11 +96,9 @@ bool leaves(const Leaving& leaving, int fd) noexcept {
 template <typename Visit>
 bool any_of_process(long pid, Visit visit) noexcept {
   constexpr std::size_t kRoom = 4096;
-  char path[40] = "/proc/";
-  print_number("/proc/", static_cast<unsigned>(pid), path);
-  std::strcat(path, "/fd");
+  const ProcessFile list(static_cast<std::uint32_t>(pid), "/fd");
   const long directory =
-      raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+      raw_syscall(SYS_openat, AT_FDCWD, list.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (directory < 0) return false;
   const Scratch<char> room(kRoom);
   bool found = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What inotify is told of the files that the server's own processes open, read, change and close
-// (dmt/inotify.h).  The calls that do so report here, at a turn.
+// Calls of the server's processes that open, read, change or close a file report it here, at a
+// turn; the watches of inotify (dmt/inotify.h) hear of it.
 //
 // A call that takes no turn (a plain read; in serial mode a plain write, too) takes one behind it
 // for its report, if some watch asked for the event when the thread's last operation ended

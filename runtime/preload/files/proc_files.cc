@@ -36,20 +36,11 @@ std::uint64_t uptime_ticks(const dmt::Layout& w) noexcept {
   return static_cast<std::uint64_t>(w.scheduler.now_ns / (kNsPerSecond / kTicksPerSecond));
 }
 
-// What the kernel calls `file` of the process.
-struct ProcName {
-  ProcName(const Subject& of, const char* file) noexcept {
-    print_number("/proc/", of.pid, text);
-    std::strcat(text, file);
-  }
-  char text[32];
-};
-
 // The process' name, which it gave itself.
 void write_name(const Subject& of, ProcText& out) noexcept {
   char name[20] = "";
   const long fd =
-      raw_syscall(SYS_openat, AT_FDCWD, ProcName(of, "/comm").text, O_RDONLY | O_CLOEXEC, 0);
+      raw_syscall(SYS_openat, AT_FDCWD, ProcessFile(of.pid, "/comm").path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
   const long got = raw_syscall(SYS_read, fd, name, sizeof name - 1);
   raw_syscall(SYS_close, fd);
@@ -102,7 +93,7 @@ void write_statm(const Subject&, ProcText& out) noexcept {
 
 void write_status(const Subject& of, ProcText& out) noexcept {
   struct stat owner {};
-  raw_syscall(SYS_newfstatat, AT_FDCWD, ProcName(of, "").text, &owner, 0);
+  raw_syscall(SYS_newfstatat, AT_FDCWD, ProcessFile(of.pid, "").path, &owner, 0);
   out << "Name:\t";
   write_name(of, out);
   out << "\nState:\t" << state_of(of) << "\nTgid:\t" << std::uint64_t{of.pid} << "\nPid:\t"
@@ -295,8 +286,7 @@ const ProcFile* find(const ProcFile (&table)[n], const char* name) noexcept {
 
 // What is behind the beginning `text` of `path`, or null.
 const char* behind(const char* path, const char* text) noexcept {
-  const std::size_t size = std::strlen(text);
-  return std::strncmp(path, text, size) == 0 ? path + size : nullptr;
+  return begins_with(path, text) ? path + std::strlen(text) : nullptr;
 }
 
 // What follows the name of a process, and which; null: there is none.
@@ -324,7 +314,6 @@ const ProcFile* find_of_process(const char* name, Subject& of) noexcept {
 
 const ProcFile* find_file(const char* path, Subject& of) noexcept {
   if (std::strcmp(path, "/etc/mtab") == 0) return &kMounts;
-  if (sort_of(path) == SysFile::kCounter) return &kCounter;
   path = behind(path, "/proc/");
   if (path == nullptr) return nullptr;
   if (const char* const name = behind_process(path, of.pid)) return find_of_process(name, of);
@@ -350,9 +339,10 @@ long write_file(const Subject& of, const ProcFile& file, const char* path, int f
 long open_proc_file(Turn& turn, const char* path, int flags) noexcept {
   if (path == nullptr || path[0] != '/') return kNotOurs;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_PATH | O_DIRECTORY)) != 0) return kNotOurs;
-  if (sort_of(path) == SysFile::kHidden) return -ENOENT;
+  const SysFile sort = sort_of(path);
+  if (sort == SysFile::kHidden) return -ENOENT;
   Subject of{turn.w, 0, self.process};
-  const ProcFile* const file = find_file(path, of);
+  const ProcFile* const file = sort == SysFile::kCounter ? &kCounter : find_file(path, of);
   // What this kernel lacks, or the program may not read, is the kernel's to say.
   if (file == nullptr || raw_syscall(SYS_access, path, R_OK) < 0) return kNotOurs;
   return write_file(of, *file, path, flags);

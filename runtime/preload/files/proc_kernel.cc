@@ -90,10 +90,6 @@ void put_mount(char* at, const MountNames& names, ProcText& out) noexcept {
   out << "\n";
 }
 
-bool begins_with(const char* text, const char* beginning) noexcept {
-  return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
-}
-
 bool ends_with(const char* text, const char* end) noexcept {
   const std::size_t all = std::strlen(text), size = std::strlen(end);
   return all >= size && std::strcmp(text + all - size, end) == 0;

@@ -48,14 +48,7 @@ int make_instance(Turn& turn, int flags) noexcept {
   if ((flags & ~(IN_NONBLOCK | IN_CLOEXEC)) != 0) return -EINVAL;
   if (turn.w.scheduler.inotify_files >= dmt::kInotifyInstancesMax) return -EMFILE;
   const long fd = raw_syscall(SYS_eventfd2, 0, (flags & IN_CLOEXEC) != 0 ? EFD_CLOEXEC : 0);
-  if (fd < 0) return static_cast<int>(fd);
-  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kInotify);
-  if (file == 0) {
-    raw_syscall(SYS_close, fd);
-    return -ENFILE;
-  }
-  turn.w.files[file].nonblocking = (flags & IN_NONBLOCK) != 0;
-  return bind_new(turn, fd, file);
+  return bind_virtual(turn, fd, FileKind::kInotify, (flags & IN_NONBLOCK) != 0);
 }
 
 // An instance, or a negative error number.

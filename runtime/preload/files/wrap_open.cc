@@ -83,12 +83,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
     return fifo::open(turn, directory, path, flags, status);
   }
   if (path != nullptr && path[0] == '/' && is_random_device(path)) {
-    const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kRandom);
-    if (file == 0) {
-      raw_syscall(SYS_close, fd);
-      return -ENFILE;
-    }
-    return bind_new(turn, fd, file);
+    return bind_virtual(turn, fd, FileKind::kRandom, false);
   }
   const int number = bind_plain(turn, fd);
   if (makes || (flags & O_ACCMODE) != O_RDONLY) note_opened(turn, number, makes);

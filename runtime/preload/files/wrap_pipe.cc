@@ -38,18 +38,6 @@ int make_pipe(Turn& turn, int* fds, int flags) noexcept {
   return bind_two(turn, made, files, fds);
 }
 
-// `fd` is the kernel's of the same sort: never used, it only has the number.
-int bind_counter(Turn& turn, long fd, FileKind kind, bool nonblocking) noexcept {
-  if (fd < 0) return static_cast<int>(fd);
-  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
-  if (file == 0) {
-    raw_syscall(SYS_close, fd);
-    return -ENFILE;
-  }
-  turn.w.files[file].nonblocking = nonblocking;
-  return bind_new(turn, fd, file);
-}
-
 FileRecord* record_of(int fd, FileKind kind) noexcept {
   FileRecord* f = bound_record(fd);
   return f != nullptr && f->kind == kind ? f : nullptr;
@@ -99,7 +87,7 @@ int pipe(int* fds) {
 
 int eventfd(unsigned n, int flags) {
   Turn turn(Op::eventfd);
-  const int fd = bind_counter(turn, raw_syscall(SYS_eventfd2, n, flags), FileKind::kEventFd,
+  const int fd = bind_virtual(turn, raw_syscall(SYS_eventfd2, n, flags), FileKind::kEventFd,
                               (flags & EFD_NONBLOCK) != 0);
   if (fd >= 0) {
     const std::uint32_t file = bound_file(fd);
@@ -120,7 +108,7 @@ int timerfd_create(clockid_t c, int flags) {
   Turn turn(Op::timerfd_create);
   if (!is_deadline_clock(c)) return finish_int(turn, -EINVAL);
   // The placeholder's clock does not matter; the alarm clocks would need a capability.
-  const int fd = bind_counter(turn, raw_syscall(SYS_timerfd_create, CLOCK_MONOTONIC, flags),
+  const int fd = bind_virtual(turn, raw_syscall(SYS_timerfd_create, CLOCK_MONOTONIC, flags),
                               FileKind::kTimerFd, (flags & TFD_NONBLOCK) != 0);
   if (fd < 0) return finish_int(turn, fd);
   bound_record(fd)->counter.signal_mask = static_cast<std::uint64_t>(c);
@@ -150,7 +138,7 @@ int signalfd(int fd, const sigset_t* mask, int flags) {
   Turn turn(Op::signalfd);
   int made = fd;
   if (fd < 0) {
-    made = bind_counter(turn, raw_syscall(SYS_signalfd4, -1, mask, sizeof(std::uint64_t), flags),
+    made = bind_virtual(turn, raw_syscall(SYS_signalfd4, -1, mask, sizeof(std::uint64_t), flags),
                         FileKind::kSignalFd, (flags & SFD_NONBLOCK) != 0);
     if (made < 0) return finish_int(turn, made);
   }
