@@ -61,7 +61,7 @@ LIBS_core  := $(call pc,--libs,libevent_extra libevent_core prometheus-cpp-core 
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control supervise preload core sim consensus record replica clients clients_sim recovery http host node replay \
+FOLDERS := libraries base sequence dmt setup control supervise preload core sim consensus ticks record replica clients clients_sim recovery http host node replay \
            analysis checkpoint launcher eval \
            linear engine latency
 # The files with main(): a program's, of no library.
@@ -88,6 +88,7 @@ src_core       := $(wildcard consensus/core/*.cc)
 src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driver/*.cc \
                              consensus/store/*.cc)
+src_ticks      := $(wildcard proxy/ticks/*.cc)
 src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
 src_replica    := $(wildcard proxy/replica/*.cc proxy/replica/*/*.cc)
 src_clients    := $(wildcard proxy/clients/*.cc)
@@ -121,6 +122,7 @@ use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
 use_record     := record consensus core sequence setup base
+use_ticks      := ticks sequence base
 use_replica    := replica control record consensus core sequence setup base
 use_clients    := clients replica control record consensus core sequence base
 use_checkpoint := checkpoint sequence base

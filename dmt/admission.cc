@@ -17,6 +17,7 @@
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/sequence/output.h"
+#include "dmt/slices.h"
 
 namespace crane::dmt {
 namespace {
@@ -100,6 +101,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       return admit_resolved(w, body_as<ResolvedBody>(w, body));
     case EntryType::kPort:
       return admit_port(w, body_as<PortBody>(w, body));
+    case EntryType::kTickPoint:
+      return admit_tick_point(w, body_as<TickPoint>(w, body));
   }
   fence(w, "an entry of the Paxos sequence has an unknown type");
 }

@@ -29,7 +29,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 24;
+inline constexpr std::uint32_t kLayoutVersion = 25;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -65,6 +65,7 @@ struct Configuration {
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
   std::uint32_t waits_for_room;  // 1 = a call that finds no room on a disk waits (ROOM-4)
+  std::uint64_t slice_ps;        // of a thread's computation, in picoseconds (slices.h); 0: no slices
 };
 
 // --- threads ---------------------------------------------------------------------------------
@@ -397,6 +398,23 @@ struct StallSite {
 };
 enum class Caught : std::uint32_t { kNobody, kHeld, kLetGo };
 
+// --- time slices (slices.h) --------------------------------------------------------------------
+
+// The tick points that were admitted, in that order.
+struct TickPoints {
+  std::uint32_t used;
+  std::uint32_t changes;  // how often one was added or got another weight
+  TickPoint points[kTickPointsMax];
+};
+
+// Of the slices that ended on this replica, for its node: no part of the schedule.
+struct SliceReport {
+  std::atomic<std::uint64_t> slices;  // any: how many; raised after the others were written
+  std::atomic<std::uint32_t> point;   // any: at which the last one ended
+  std::atomic<std::int64_t> cpu_ns;   // any: the processor time that it took; 0: not known
+  std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot have the point
+};
+
 // --- the scheduler ---------------------------------------------------------------------------
 
 struct Queue16 {
@@ -577,6 +595,8 @@ struct Layout {
   ThreadScheduling scheduling[kSlotsMax];
   TerminalRecord terminals[kTerminalsMax];  // entry 0 is unused
   NameRecord names[kNamesMax];
+  alignas(64) TickPoints tick_points;
+  alignas(64) SliceReport slice_report;
   // Constant after creation: directories of the server that are the host's (socket_directories.h),
   // each ended by a 0, the last one by two.
   char socket_directories[kSocketDirectoriesBytes];

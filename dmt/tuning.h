@@ -85,6 +85,10 @@ inline constexpr std::uint32_t kStallSitesMax = 32;
 // A computation of this length leaves the schedule, where that is agreed.
 inline constexpr std::int64_t kComputationNs = 1'000'000;
 
+// Time slices (slices.h): how long one is, and what is an entry more or less worth.
+inline constexpr std::uint32_t kTickPointsMax = 64;
+inline constexpr std::uint32_t kSliceDefaultUs = 5000;
+
 // Every so many clock reads without a turn one is a turn (D17).
 inline constexpr std::uint32_t kClockReadsPerTurn = 64;
 // The schedule hash is remembered once per this many turns (D14).

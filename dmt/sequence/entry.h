@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 6;
+inline constexpr std::uint32_t kEntryFormatVersion = 7;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -230,6 +230,16 @@ struct PortBody {
   std::int32_t error;      // errno of bind, or 0
 };
 static_assert(sizeof(PortBody) == 16);
+
+// An instruction of the server's at which a thread may be preempted (dmt/slices.h).
+struct TickPoint {
+  std::uint64_t build;      // the first bytes of its object's build id
+  std::uint32_t offset;     // its address in the object, as that was linked
+  std::uint32_t weight_ps;  // the time that one passage counts for, in picoseconds
+  std::uint32_t bytes;      // of the instructions that the jump to its stub replaces
+  std::uint32_t dead_flags;  // 1 = the processor's flags mean nothing there
+};
+static_assert(sizeof(TickPoint) == 24);
 
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {

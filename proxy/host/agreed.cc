@@ -21,7 +21,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the server's environment",
     "the mode (serial or parallel)",
     "the admission rule",
-    "the quantum",
+    "the quantum, or the time slice (--quantum, --slice)",
     "the send buffer",
     "the list of replicas",
     "whether threads spin (--spins)",
@@ -68,7 +68,8 @@ Agreed digests_of(const Config& c) {
              digest(c.env),
              static_cast<std::uint64_t>(c.mode),
              static_cast<std::uint64_t>(c.admission),
-             c.quantum,
+             // Builds before time slices have the quantum alone, which must be the same number.
+             c.quantum + (std::uint64_t{c.slice_us ^ dmt::kSliceDefaultUs} << 32),
              c.send_buffer,
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),

@@ -374,6 +374,13 @@ void ServerMonitor::probe(std::uint32_t process) const noexcept {
   }
 }
 
+pid_t ServerMonitor::host_pid(std::uint32_t process) const noexcept {
+  for (const auto& [host_pid, watch] : watches_) {
+    if (watch->process == process) return host_pid;
+  }
+  return 0;
+}
+
 std::uint32_t ServerMonitor::ending() const noexcept {
   for (const auto& [host_pid, watch] : watches_) {
     if (gone_by_schedule(*watch)) return watch->pid;

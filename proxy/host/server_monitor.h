@@ -111,6 +111,8 @@ class ServerMonitor final : private CheckIns::Owner {
 
   // Interrupts the process of this record, for the stall rule (runtime/preload/trap/probe.cc).
   void probe(std::uint32_t process) const noexcept;
+  // The process of this record on the host; 0: it has not checked in, or has ended.
+  pid_t host_pid(std::uint32_t process) const noexcept;
 
  private:
   struct Watch {

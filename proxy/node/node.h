@@ -41,6 +41,7 @@
 #include "proxy/host/replica_server.h"
 #include "proxy/host/service.h"
 #include "proxy/host/shutdown.h"
+#include "proxy/host/slice_watch.h"
 #include "proxy/host/stall_watch.h"
 #include "proxy/host/status_reporter.h"
 #include "proxy/host/supervisor.h"
@@ -182,9 +183,9 @@ class Node final : public EventLoop::Owner,
   // When a part wants to be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {
     std::int64_t consensus = proxy::kNever, requests = proxy::kNever, stalls = proxy::kNever,
-                 check = proxy::kNever, progress = proxy::kNever, lead = proxy::kNever;
+                 slices = proxy::kNever,                 check = proxy::kNever, progress = proxy::kNever, lead = proxy::kNever;
     std::int64_t first() const noexcept {
-      return std::min({consensus, requests, stalls, check, progress, lead});
+      return std::min({consensus, requests, stalls, slices, check, progress, lead});
     }
   };
 
@@ -207,6 +208,7 @@ class Node final : public EventLoop::Owner,
   std::unique_ptr<Service> service_;
   std::unique_ptr<Listeners> listeners_;
   std::unique_ptr<StallWatch> stalls_;
+  std::unique_ptr<SliceWatch> slices_;
   replica::LeadWatch lead_watch_;
   std::unique_ptr<LiveCheck> live_check_;
   std::unique_ptr<StatusReporter> status_;

@@ -141,6 +141,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
 void Node::open_checks() {
   dmt::Layout& layout = server_->layout();
   stalls_ = std::make_unique<StallWatch>(layout, config_.replicas, *server_, *proposals_);
+  slices_ = std::make_unique<SliceWatch>(loop_.base(), config_, *server_, *proposals_);
 
   live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 

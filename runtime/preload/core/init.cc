@@ -30,6 +30,7 @@
 #include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/threads/soft_barrier_point.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/tsc_site.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -258,6 +259,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   take_over_libc_view();
   forbid_tsc();
   tsc::prepare_sites();
+  ticks::prepare();
   install_probe_handler();
   prepare_soft_barrier_points();
   register_exit_handlers();

@@ -15,7 +15,7 @@ constexpr char kNames[] =
 #define CRANE_NAME(name) #name "\0"
 #include "runtime/preload/core/interposed_names.def"
     "thread start\0thread end\0signal delivery\0fork done\0child start\0exec "
-    "done\0soft-barrier\0section\0stopped";
+    "done\0soft-barrier\0section\0stopped\0slice";
 
 constexpr std::size_t count() noexcept {
   std::size_t n = 0;

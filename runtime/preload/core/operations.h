@@ -20,6 +20,7 @@ enum class Op : std::uint32_t {
   kSoftBarrier,
   kSection,
   kStopped,
+  kSlice,
   kCount,
 };
 

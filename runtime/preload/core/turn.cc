@@ -4,6 +4,7 @@
 #include "dmt/base/assert.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/trap/tick_points.h"
 
 namespace crane {
 
@@ -29,6 +30,8 @@ WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) 
       dmt::wait(*world, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
   let_ending_thread_go();
   stand_still();
+  ticks::begin_slice(*world);
+  if (!is_parallel()) ticks::after_operation(*world);
   return why;
 }
 
@@ -68,6 +71,7 @@ void Turn::put() noexcept {
   self.watched_events = w.scheduler.watched_events;
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
+  if (!is_parallel()) ticks::after_operation(without_turn());
 }
 
 void Turn::pass_on() noexcept {

@@ -22,6 +22,7 @@
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/soft_barrier_point.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/tsc_site.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -248,6 +249,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   const struct sigaction action = actions[signo];
   if (was_inside && info->si_code > 0) name_fault_inside(signo, info, context);
   tsc::show_program(context);
+  ticks::show_program(context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
   const bool blocked = (without_turn().slots[self.slot].blocked_signals & bit_of(signo)) != 0;
   const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
@@ -264,6 +266,7 @@ void answer_call(int signo, siginfo_t* info, void* context) noexcept {
   {
     signal_stack::Operation operation(context);
     if (signo == SIGSYS && handle_trap(info, context)) return;
+    if (signo == SIGTRAP && ticks::handle_break(info, context)) return;
     if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
   }
   take_fault(signo, info, context);

@@ -14,8 +14,9 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/threads/soft_barrier.h"
 #include "runtime/preload/threads/thread.h"
-#include "runtime/preload/trap/instruction.h"
+#include "dmt/base/instruction.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tick_points.h"
 
 namespace crane {
 namespace {
@@ -152,6 +153,8 @@ std::uintptr_t find_function(const Symbols& s, const char* name) noexcept {
   return 0;
 }
 
+bool has_slices() noexcept { return without_turn().header.configuration.slice_ps != 0; }
+
 void refuse(dmt::SoftBarrierPoint& point, const char* why) noexcept {
   dmt::PointState seen = dmt::PointState::kNotFound;
   if (!point.state.compare_exchange_strong(seen, dmt::PointState::kRefused)) return;
@@ -185,6 +188,7 @@ void look_again() noexcept {
   const bool outside = is_outside();
   if (outside) InsideCrane::set_inside();
   dl_iterate_phdr(look_at, nullptr);
+  if (has_slices()) ticks::look_for_points();
   if (outside) InsideCrane::set_outside();
 }
 
@@ -203,11 +207,12 @@ void prepare_soft_barrier_points() noexcept {
   bool some = false;
   for (const dmt::SoftBarrierPoint& p : without_turn().soft_barrier_points)
     some = some || p.function[0] != '\0';
-  if (!some) return;
+  if (!some && !has_slices()) return;
   dl_iterate_phdr(look_at, nullptr);
   const std::uintptr_t told = loader == nullptr ? 0 : loader->r_brk;
   if (told == 0 || set_breakpoint(told, kLoading) != nullptr) {
-    Message() << "soft barrier points are not looked for in libraries that are loaded later";
+    Message() << "soft barrier and tick points are not looked for in libraries that are loaded "
+                 "later";
   }
 }
 

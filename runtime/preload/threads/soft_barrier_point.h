@@ -22,7 +22,8 @@
 
 namespace crane {
 
-// Once, in the constructor, after prepare_net().  Nothing is done when no function is named.
+// Once, in the constructor, after prepare_net().  Nothing is done when no function is named and
+// there are no time slices, whose points are looked for in the same libraries (tick_points.h).
 void prepare_soft_barrier_points() noexcept;
 
 // What SIGTRAP is when a breakpoint of ours raised it; false: it is somebody else's.

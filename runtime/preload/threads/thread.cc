@@ -12,6 +12,7 @@
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/time/vrandom.h"
 #include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/vdso.h"
 
 namespace crane {
@@ -149,6 +150,7 @@ void forget_other_threads() noexcept {
 }
 
 void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
+  ticks::begin_slice(without_turn());
   self.slot = slot;
   self.known = true;
   self.process = process;

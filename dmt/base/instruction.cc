@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/trap/instruction.h"
+#include "dmt/base/instruction.h"
 
 namespace crane {
 namespace {

@@ -2,7 +2,7 @@
 // GOAL    Only instructions that do the same elsewhere are moved, and whole ones.
 // METHOD  Machine code as compilers begin functions, with its length; what is relative or unknown.
 // CHECKS  movable_length() and move_of() of each.
-#include "runtime/preload/trap/instruction.h"
+#include "dmt/base/instruction.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

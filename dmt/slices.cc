@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/slices.h"
+
+#include "dmt/scheduler.h"
+#include "dmt/sequence/ring.h"
+
+namespace crane::dmt {
+
+void admit_tick_point(Layout& w, const TickPoint& point) noexcept {
+  TickPoints& t = w.tick_points;
+  std::uint32_t i = 0;
+  while (i < t.used && (t.points[i].build != point.build || t.points[i].offset != point.offset))
+    ++i;
+  if (i == kTickPointsMax) return;
+  if (i == t.used) {
+    t.points[t.used++] = point;
+  } else {
+    t.points[i].weight_ps = point.weight_ps;  // SLICE-2
+  }
+  ++t.changes;
+}
+
+void ask_for_next_entry(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  if (s.leading.load(std::memory_order_relaxed) == 0) return;
+  if (!Ring(w.header.sequence, reinterpret_cast<std::byte*>(&w)).empty()) return;
+  s.grant_low.store(1, std::memory_order_relaxed);
+  ring_doorbell(w);
+}
+
+void report_slice(Layout& w, std::uint32_t point, std::int64_t cpu_ns) noexcept {
+  SliceReport& report = w.slice_report;
+  report.point.store(point, std::memory_order_relaxed);
+  report.cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+  report.slices.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace crane::dmt

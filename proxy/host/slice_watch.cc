@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/slice_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dmt/base/clock.h"
+#include "dmt/stall.h"
+#include "dmt/tuning.h"
+#include "proxy/clients/encode.h"
+#include "proxy/host/proposals.h"
+#include "proxy/host/replica_server.h"
+#include "proxy/ticks/point_file.h"
+
+namespace crane::node {
+
+namespace slices = replica::slices;
+
+namespace {
+
+slices::Options options_of(const std::string& path, const dmt::Layout& w) {
+  slices::Options options;
+  options.slice_ns = static_cast<std::int64_t>(w.header.configuration.slice_ps / 1000);
+  options.points_max = dmt::kTickPointsMax;
+  std::string damaged;
+  options.known = ticks::read_points(path, damaged);
+  if (!damaged.empty()) spdlog::warn("{}: not a tick point: {}", path, damaged);
+  return options;
+}
+
+}  // namespace
+
+SliceWatch::SliceWatch(event_base* base, const Config& config, ReplicaServer& server,
+                       Proposals& proposals)
+    : path_(config.dir + "/tick_points"),
+      w_(server.layout()),
+      server_(server),
+      proposals_(proposals),
+      finder_(base, *this),
+      machine_(options_of(path_, w_)) {}
+
+std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
+  now_ns_ = now_ns;
+  if (w_.header.configuration.slice_ps == 0) return replica::kNever;
+  slices::Look look;
+  look.leads = leads;
+  if (leads) {
+    // Written at admissions only, in the node's thread or in one that then computes or waits: a
+    // look in between sees one point too few, and the next one sees it.
+    const std::uint32_t used = __atomic_load_n(&w_.tick_points.used, __ATOMIC_ACQUIRE);
+    points_.assign(w_.tick_points.points, w_.tick_points.points + used);
+    look.points = points_;
+    look.slices = w_.slice_report.slices.load(std::memory_order_acquire);
+    look.point = w_.slice_report.point.load(std::memory_order_relaxed);
+    look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
+    const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
+    if (now.slot != dmt::kNone && !now.in_operation) look.thread = {now.slot, now.clock};
+  }
+  step(look);
+  keep_points(leads);
+  return machine_.deadline_ns();
+}
+
+void SliceWatch::step(const slices::Event& event) {
+  machine_.step(event, now_ns_);
+  loop_.run(machine_, [this](auto& action) { carry_out(action); });
+}
+
+// The leader's: the others of this host have the same file.
+void SliceWatch::keep_points(bool leads) {
+  const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
+  if (!leads || changes == std::exchange(changes_kept_, changes)) return;
+  if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
+    spdlog::warn("tick points are not kept for the group's next start: {}",
+                 kept.error().message());
+  }
+}
+
+void SliceWatch::found(const ticks::Choice& choice) {
+  now_ns_ = monotonic_ns();
+  step(slices::Found{choice.point, choice.where});
+}
+
+void SliceWatch::carry_out(const slices::Find& find) {
+  const dmt::SlotRecord& slot = w_.slots[find.slot];
+  const pid_t process = server_.monitor().host_pid(slot.process);
+  if (process <= 0) return step(slices::Found{{}, "a process that is not there yet"});
+  finder_.find(process, slot.thread_id);
+}
+
+void SliceWatch::carry_out(const slices::Propose& proposal) {
+  const bool ok = proposals_
+                      .propose(EntryType::kTickPoint, proposals_.input_grant(),
+                               proxy::bytes_of(proposal.point), now_ns_)
+                      .ok();
+  if (!ok) step(slices::NotProposed{});
+}
+
+void SliceWatch::carry_out(const slices::Say& say) {
+  spdlog::log(say.warns ? spdlog::level::warn : spdlog::level::info, "{}", say.text);
+}
+
+}  // namespace crane::node

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Time slices as they are carried out: what a node decides of them is a machine's
+// (proxy/replica/check/slices.h), for which this reads the server's segment, follows a thread that
+// computes (proxy/ticks), and keeps the points in the group's directory.
+//
+// Threads: the node's one thread.
+
+#include <event2/event.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dmt/layout.h"
+#include "proxy/host/config.h"
+#include "proxy/replica/action_loop.h"
+#include "proxy/replica/check/slices.h"
+#include "proxy/ticks/finder.h"
+
+namespace crane::node {
+
+class Proposals;
+class ReplicaServer;
+
+class SliceWatch final : private ticks::Finder::Owner {
+ public:
+  // The references outlive it.
+  SliceWatch(event_base* base, const Config& config, ReplicaServer& server, Proposals& proposals);
+
+  // A look at the server; returns when the next is due, kNever: after the next event.
+  std::int64_t step(std::int64_t now_ns, bool leads);
+
+  const replica::Unsliced& unsliced() const noexcept { return machine_.unsliced(); }
+
+ private:
+  void found(const ticks::Choice& choice) override;
+  void step(const replica::slices::Event& event);
+  void keep_points(bool leads);
+  void carry_out(const replica::slices::Find& find);
+  void carry_out(const replica::slices::Propose& proposal);
+  void carry_out(const replica::slices::Say& say);
+
+  const std::string path_;
+  const dmt::Layout& w_;
+  ReplicaServer& server_;
+  Proposals& proposals_;
+  ticks::Finder finder_;
+  replica::Slices machine_;
+  replica::ActionLoop<replica::slices::ActionList> loop_;
+  std::int64_t now_ns_ = 0;
+  std::vector<TickPoint> points_;  // that were admitted, copied
+  std::uint32_t changes_kept_ = 0;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replica/check/slices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::replica {
+
+using namespace slices;
+
+namespace {
+
+constexpr std::int64_t kLookNs = 10'000'000;
+// A thread at one clock for so long is not sliced, for whatever reason.
+constexpr std::int64_t kComputesNs = 25'000'000;
+// A slice that is wrong by less is right.
+constexpr double kToleratedFactor = 1.5;
+constexpr double kFactorMax = 64;
+constexpr double kWeightMax = 2e9;
+
+bool is_same(const TickPoint& a, const TickPoint& b) noexcept {
+  return a.build == b.build && a.offset == b.offset;
+}
+
+const TickPoint* find(std::span<const TickPoint> points, const TickPoint& point) noexcept {
+  const auto it = std::find_if(points.begin(), points.end(),
+                               [&point](const TickPoint& p) { return is_same(p, point); });
+  return it == points.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+void Slices::step(const Event& event, std::int64_t now_ns) {
+  now_ns_ = now_ns;
+  std::visit([this](const auto& e) { on(e); }, event);
+}
+
+bool Slices::take_actions(ActionList& out) {
+  out.clear();
+  std::swap(out, actions_);
+  return !out.empty();
+}
+
+void Slices::on(const Look& look) {
+  due_ns_ = kNever;
+  if (options_.slice_ns == 0) return;
+  if (!look.leads) {
+    led_ = false;
+    proposed_.clear();
+    return;
+  }
+  propose_known(look);
+  correct_weight(look);
+  look_for_computation(look);
+}
+
+void Slices::propose(const TickPoint& point) {
+  proposed_.push_back(point);
+  actions_.emplace_back(Propose{point});
+}
+
+// SLICES-2.
+bool Slices::is_under_way(const TickPoint& point, std::span<const TickPoint> admitted) {
+  std::erase_if(proposed_, [admitted](const TickPoint& p) {
+    const TickPoint* there = find(admitted, p);
+    return there != nullptr && there->weight_ps == p.weight_ps;
+  });
+  return find(proposed_, point) != nullptr;
+}
+
+void Slices::propose_known(const Look& look) {
+  admitted_ = look.points.size();
+  if (std::exchange(led_, true)) return;
+  slices_seen_ = look.slices;
+  for (const TickPoint& point : options_.known) {
+    if (find(look.points, point) == nullptr) propose(point);
+  }
+}
+
+void Slices::correct_weight(const Look& look) {
+  if (look.slices == slices_seen_ || look.point >= look.points.size()) return;
+  slices_seen_ = look.slices;
+  if (look.cpu_ns == 0 || is_under_way(look.points[look.point], look.points)) return;
+  const double factor =
+      static_cast<double>(look.cpu_ns) / static_cast<double>(options_.slice_ns);
+  if (factor < kToleratedFactor && factor > 1 / kToleratedFactor) return;
+  TickPoint point = look.points[look.point];
+  const double bounded = std::clamp(factor, 1 / kFactorMax, kFactorMax);
+  const double weight = std::clamp(point.weight_ps * bounded, 1.0, kWeightMax);
+  if (static_cast<std::uint32_t>(weight) == point.weight_ps) return;
+  point.weight_ps = static_cast<std::uint32_t>(weight);
+  propose(point);
+}
+
+void Slices::look_for_computation(const Look& look) {
+  if (!look.thread) {
+    computing_ = {};
+    return;
+  }
+  if (look.thread->slot != computing_.slot || look.thread->clock != computing_.clock) {
+    computing_ = *look.thread;
+    since_ns_ = now_ns_;
+    patience_ns_ = std::max(kComputesNs, 4 * options_.slice_ns);
+  }
+  due_ns_ = now_ns_ + kLookNs;
+  if (finding_ || now_ns_ - since_ns_ < patience_ns_) return;  // SLICES-1
+  patience_ns_ *= 4;
+  finding_ = true;
+  found_for_ = computing_;
+  found_since_ns_ = since_ns_;
+  actions_.emplace_back(Find{computing_.slot});
+}
+
+void Slices::on(const Found& found) {
+  finding_ = false;
+  unsliced_ = {found.where, now_ns_ - found_since_ns_};
+  if (!led_) return;
+  if (!found.point) {
+    actions_.emplace_back(
+        Say{true, fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
+                              "be had there: the others wait; it is in {}",
+                              found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000,
+                              found_for_.clock, found.where)});
+    return;
+  }
+  if (find(proposed_, *found.point) != nullptr) return;
+  if (admitted_ + proposed_.size() >= options_.points_max) {
+    actions_.emplace_back(Say{true, fmt::format("{} would be a tick point, but there are {} "
+                                                "already",
+                                                found.where, options_.points_max)});
+    return;
+  }
+  actions_.emplace_back(
+      Say{false, fmt::format("a computation of slot {} is sliced from its next turn on, at {}",
+                             found_for_.slot, found.where)});
+  propose(*found.point);
+}
+
+}  // namespace crane::replica

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What time slices (dmt/slices.h) have the leader's node decide: which thread is looked at for a
+// tick point, when a point that is known is proposed, and how much a passage of it is worth.
+//
+// Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
+// for kComputesNs at one clock computes without a tick point, or its points come too rarely; it is
+// looked at once at that clock, and later again, each time after twice as long.  What is found
+// serves from the thread's next turn on.
+//
+// Contract with the shell (proxy/host/slice_watch.h): as consensus/core/step.h.  Each Find is
+// answered by Found.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT SLICES-1  One thread at a time is looked at.
+// INVARIANT SLICES-2  A weight is proposed again only when the last one that was proposed for the
+//               point has been admitted.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+#include "proxy/replica/deadline.h"
+
+namespace crane::replica {
+
+namespace slices {
+
+// A thread that has the turn, outside of Crane.
+struct Computing {
+  std::uint16_t slot = 0;
+  std::uint64_t clock = 0;
+};
+
+struct Look {
+  bool leads = false;
+  std::optional<Computing> thread;
+  std::span<const TickPoint> points;  // that were admitted; valid during the step
+  // The last slice that ended here: how many did, at which point, and its processor time.
+  std::uint64_t slices = 0;
+  std::uint32_t point = 0;
+  std::int64_t cpu_ns = 0;  // 0: not known
+};
+struct Found {
+  std::optional<TickPoint> point;
+  std::string where;  // it is, or why there is none
+};
+// The entry could not be proposed.
+struct NotProposed {};
+
+using Event = std::variant<Look, Found, NotProposed>;
+
+struct Find {
+  std::uint16_t slot = 0;
+};
+struct Propose {
+  TickPoint point{};
+};
+struct Say {
+  bool warns = false;
+  std::string text;
+};
+
+using Action = std::variant<Find, Propose, Say>;
+using ActionList = std::vector<Action>;
+
+struct Options {
+  std::int64_t slice_ns = 0;       // 0: there are no slices
+  std::vector<TickPoint> known;    // from earlier runs, and of the profile
+  std::size_t points_max = 0;
+};
+
+}  // namespace slices
+
+// What computes without a tick point, for the status.
+struct Unsliced {
+  std::string where;  // "": nothing was seen to
+  std::int64_t lasted_ns = 0;
+};
+
+class Slices {
+ public:
+  explicit Slices(slices::Options options) : options_(std::move(options)) {}
+
+  void step(const slices::Event& event, std::int64_t now_ns);
+  // Gives the actions since the last call by swapping buffers; false when there are none.
+  bool take_actions(slices::ActionList& out);
+  // When the next Look is due; kNever: after the next event.
+  std::int64_t deadline_ns() const noexcept { return due_ns_; }
+  const Unsliced& unsliced() const noexcept { return unsliced_; }
+
+ private:
+  void on(const slices::Look& look);
+  void on(const slices::Found& found);
+  void on(const slices::NotProposed&) { proposed_.clear(); }
+
+  void propose_known(const slices::Look& look);
+  void correct_weight(const slices::Look& look);
+  void look_for_computation(const slices::Look& look);
+  void propose(const TickPoint& point);
+  bool is_under_way(const TickPoint& point, std::span<const TickPoint> admitted);
+
+  const slices::Options options_;
+  slices::ActionList actions_;
+  std::int64_t now_ns_ = 0;
+  std::int64_t due_ns_ = kNever;
+
+  bool led_ = false;
+  std::uint64_t slices_seen_ = 0;
+  std::vector<TickPoint> proposed_;  // and not yet admitted
+  std::size_t admitted_ = 0;
+
+  slices::Computing computing_;
+  std::int64_t since_ns_ = 0;
+  std::int64_t patience_ns_ = 0;  // until it is looked at
+  bool finding_ = false;
+  slices::Computing found_for_;
+  std::int64_t found_since_ns_ = 0;
+  Unsliced unsliced_;
+};
+
+}  // namespace crane::replica

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Looks for a tick point of a thread, in a process of its own: following the thread blocks, and
+// what reads another process' memory must not be able to end the node.
+//
+// Threads: the node's one thread.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "proxy/ticks/choose.h"
+
+namespace crane::ticks {
+
+class Finder {
+ public:
+  class Owner {
+   public:
+    virtual void found(const Choice& choice) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Both outlive it.
+  Finder(event_base* base, Owner& owner) noexcept : base_(base), owner_(owner) {}
+  ~Finder();
+  Finder(const Finder&) = delete;
+  Finder& operator=(const Finder&) = delete;
+
+  // found() follows, maybe before this returns.  REQUIRES that no other look is under way.
+  // `thread`: its number inside the process' pid namespace.
+  void find(pid_t process, std::uint32_t thread);
+
+ private:
+  static void on_readable(int fd, short what, void* finder);
+  void read();
+
+  event_base* base_;
+  Owner& owner_;
+  pid_t child_ = -1;
+  int fd_ = -1;
+  event readable_{};
+  std::string answer_;
+};
+
+}  // namespace crane::ticks

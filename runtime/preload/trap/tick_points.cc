@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/trap/tick_points.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "dmt/base/log.h"
+#include "dmt/base/raw.h"
+#include "dmt/base/valgrind.h"
+#include "dmt/slices.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/trap/code.h"
+#include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/tick_stub.h"
+
+namespace crane::ticks {
+
+std::uint32_t changes_seen = 0;
+
+namespace {
+
+constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
+
+// A point as this process has it.
+struct Site {
+  std::uintptr_t address = 0;  // 0: its object is not here
+  std::uintptr_t place = 0;    // of its stub
+  std::uint32_t weight_ps = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t weight = 0, stop = 0, moved = 0;  // in the stub (Stub)
+  bool refused = false;
+};
+constinit Site sites[dmt::kTickPointsMax];
+
+// The stub of point i is at i * kStubMax of one of the two: beside libraries, beside the program.
+constexpr std::size_t kAreaBytes = dmt::kTickPointsMax * kStubMax;
+alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
+std::uintptr_t beside_program = 0;  // 0: none
+constexpr std::size_t kBelowProgram = 512 * 1024;  // tsc_site.cc has what is between
+
+unsigned char* code_at(std::uintptr_t address) noexcept {
+  return reinterpret_cast<unsigned char*>(address);
+}
+
+std::int32_t word_of(const void* address) noexcept {
+  return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(address) -
+                                   reinterpret_cast<std::intptr_t>(__builtin_thread_pointer()));
+}
+
+template <typename Write>
+bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
+  if (protect_code(address, size, kAll) != 0) return false;
+  write(code_at(address));
+  protect_code(address, size, PROT_READ | PROT_EXEC);
+  forget_translation(address, size);
+  return true;
+}
+
+// --- objects  ------------------------------------------------------------------------------------
+
+struct Object {
+  std::uintptr_t base = 0;  // what its addresses are relative to
+  const ElfW(Phdr) * parts = nullptr;
+  unsigned part_count = 0;
+  std::uint64_t build = 0;  // 0: it has no build id
+};
+
+std::uint64_t build_id(const unsigned char* notes, std::size_t bytes) noexcept {
+  for (std::size_t at = 0; at + sizeof(ElfW(Nhdr)) <= bytes;) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes + at, sizeof note);
+    const std::size_t name = at + sizeof note;
+    const std::size_t text = name + ((note.n_namesz + 3u) & ~3u);
+    std::uint64_t id = 0;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= sizeof id &&
+        text + sizeof id <= bytes && std::memcmp(notes + name, "GNU", 4) == 0) {
+      std::memcpy(&id, notes + text, sizeof id);
+      return id;
+    }
+    at = text + ((note.n_descsz + 3u) & ~3u);
+  }
+  return 0;
+}
+
+Object object_of(const link_map& map) noexcept {
+  Object object;
+  dl_find_object found;
+  if (_dl_find_object(map.l_ld, &found) != 0) return object;
+  const auto* elf = static_cast<const ElfW(Ehdr)*>(found.dlfo_map_start);
+  if (std::memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) return object;
+  object.base = map.l_addr;
+  object.parts = reinterpret_cast<const ElfW(Phdr)*>(
+      reinterpret_cast<std::uintptr_t>(found.dlfo_map_start) + elf->e_phoff);
+  object.part_count = elf->e_phnum;
+  for (unsigned i = 0; i < object.part_count && object.build == 0; ++i) {
+    const ElfW(Phdr)& p = object.parts[i];
+    if (p.p_type == PT_NOTE) object.build = build_id(code_at(object.base + p.p_vaddr), p.p_memsz);
+  }
+  return object;
+}
+
+bool has_code_at(const Object& object, std::uintptr_t offset, std::size_t bytes) noexcept {
+  for (unsigned i = 0; i < object.part_count; ++i) {
+    const ElfW(Phdr)& p = object.parts[i];
+    const bool is_code = p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0 && (p.p_flags & PF_W) == 0;
+    if (is_code && offset >= p.p_vaddr && offset - p.p_vaddr + bytes <= p.p_filesz) return true;
+  }
+  return false;
+}
+
+// --- stubs  --------------------------------------------------------------------------------------
+
+// Threads run in this program's code that do not have the turn.
+bool some_run_beside_turn(const dmt::Layout& w) noexcept {
+  return w.header.configuration.stall_rule != dmt::StallRule::kOff;
+}
+
+const char* put_stub(const TickPoint& point, std::size_t number, Site& site) noexcept {
+  const ThreadWords words{word_of(&self.slice_left_ps), word_of(&self.tick_saved)};
+  const unsigned char* code = code_at(site.address);
+  const char* wrong = nullptr;
+  for (const std::uintptr_t area :
+       {reinterpret_cast<std::uintptr_t>(beside_libraries), beside_program}) {
+    if (area == 0) continue;
+    Stub stub;
+    const std::uintptr_t place = area + number * kStubMax;
+    wrong = build(point, site.address, code, place, words, stub);
+    if (wrong != nullptr) continue;
+    const auto write = [&stub](unsigned char* out) { std::memcpy(out, stub.code, stub.size); };
+    if (!change_code(place, kStubMax, write)) return "memory cannot be made executable";
+    site.place = place;
+    site.weight = static_cast<std::uint32_t>(stub.weight);
+    site.stop = static_cast<std::uint32_t>(stub.stop);
+    site.moved = static_cast<std::uint32_t>(stub.moved);
+    return nullptr;
+  }
+  return wrong;
+}
+
+const char* put_entry(const TickPoint& point, Site& site) noexcept {
+  const unsigned char* code = code_at(site.address);
+  unsigned char entry[kNearJump];
+  build_entry(site.address, code, site.place, entry);
+  if (code[0] != entry[0] && some_run_beside_turn(without_turn())) {
+    return "threads compute beside the turn, and it is no call";
+  }
+  const bool changed = change_code(site.address, kNearJump, [&entry](unsigned char* out) {
+    if (out[0] == entry[0]) {  // at once, for who runs there meanwhile
+      std::uint32_t distance = 0;
+      std::memcpy(&distance, entry + 1, sizeof distance);
+      __atomic_store_n(reinterpret_cast<std::uint32_t*>(out + 1), distance, __ATOMIC_RELEASE);
+    } else {
+      std::memcpy(out, entry, sizeof entry);
+    }
+  });
+  site.weight_ps = point.weight_ps;
+  site.bytes = point.bytes;
+  return changed ? nullptr : "its code cannot be changed";
+}
+
+void refuse(std::uint32_t number, const char* why) noexcept {
+  auto& refused = without_turn().slice_report.refused[number];
+  sites[number].refused = true;
+  if (refused.fetch_add(1, std::memory_order_relaxed) != 0) return;
+  Message said;
+  said << "no tick point at +";
+  said.hex(without_turn().tick_points.points[number].offset)
+      << " of the object with build id ";
+  said.hex(__builtin_bswap64(without_turn().tick_points.points[number].build)) << ": " << why;
+}
+
+void add_site(std::uint32_t number, const TickPoint& point, const Object& object) noexcept {
+  Site& site = sites[number];
+  site = Site{};
+  site.address = object.base + point.offset;
+  if (is_libc_or_trusted(code_at(site.address)))  // a lock inside of libc may be held there
+    return refuse(number, "it belongs to libc, ld.so or Crane");
+  if (!has_code_at(object, point.offset, point.bytes))
+    return refuse(number, "there is no code of that object");
+  const char* wrong = put_stub(point, number, site);
+  if (wrong == nullptr) wrong = put_entry(point, site);
+  if (wrong != nullptr) refuse(number, wrong);
+}
+
+void change_weight(Site& site, std::uint32_t weight_ps) noexcept {
+  const auto write = [weight_ps](unsigned char* out) {
+    std::memcpy(out, &weight_ps, sizeof weight_ps);
+  };
+  change_code(site.place + site.weight, sizeof weight_ps, write);
+  site.weight_ps = weight_ps;
+}
+
+void look_at(const Object& object) noexcept {
+  const dmt::TickPoints& all = without_turn().tick_points;
+  for (std::uint32_t i = 0; i < all.used; ++i) {
+    const TickPoint& point = all.points[i];
+    if (point.build != object.build) continue;
+    Site& site = sites[i];
+    if (site.address != object.base + point.offset) {
+      add_site(i, point, object);
+    } else if (!site.refused && site.weight_ps != point.weight_ps) {
+      change_weight(site, point.weight_ps);
+    }
+  }
+}
+
+// --- the end of a slice  -------------------------------------------------------------------------
+
+std::int64_t cpu_ns() noexcept {
+  timespec t{};
+  raw_syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+// What the last slice of this thread took, when it computed all the time.
+void report(std::uint32_t number) noexcept {
+  dmt::Layout& w = without_turn();
+  if (w.scheduler.leading.load(std::memory_order_relaxed) == 0) return;
+  const bool whole = self.slice_operations == w.slots[self.slot].operations;
+  dmt::report_slice(w, number, whole ? cpu_ns() - self.slice_began_ns : 0);
+}
+
+void end_slice(std::uint32_t number) noexcept {
+  InsideCrane inside;
+  self.caller = code_at(sites[number].address);
+  report(number);
+  {
+    Turn turn(Op::kSlice);
+    turn.result(static_cast<int>(number));
+    turn.end_grant();
+  }
+  begin_slice(without_turn());
+  dmt::ask_for_next_entry(without_turn());
+  self.slice_operations = without_turn().slots[self.slot].operations;
+  self.slice_began_ns = cpu_ns();
+}
+
+// TICK-2.
+bool may_end_slice() noexcept {
+  return is_outside() && !self.forking && !self.holding_for_fork &&
+         without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0;
+}
+
+}  // namespace
+
+void prepare() noexcept {
+  if (without_turn().header.configuration.slice_ps == 0) return;
+  const std::uintptr_t program = getauxval(AT_PHDR) & ~(kCodePage - 1);
+  const long area =
+      raw_syscall(SYS_mmap, program - kBelowProgram, kAreaBytes, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (area > 0) beside_program = static_cast<std::uintptr_t>(area);
+}
+
+void look_for_points() noexcept {
+  changes_seen = without_turn().tick_points.changes;
+  if (without_turn().tick_points.used == 0) return;
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    const Object object = object_of(*map);
+    if (object.build != 0) look_at(object);
+  }
+}
+
+bool handle_break(const siginfo_t* info, void* context) noexcept {
+  if (info->si_code != SI_KERNEL) return false;
+  auto& address = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto behind = static_cast<std::uintptr_t>(address);
+  for (std::uint32_t i = 0; i < dmt::kTickPointsMax; ++i) {
+    const Site& site = sites[i];
+    if (site.place == 0 || behind != site.place + site.stop + 1) continue;
+    if (!may_end_slice()) {
+      begin_slice(without_turn());
+      return true;
+    }
+    const int saved = errno;
+    address = static_cast<greg_t>(site.address);  // for whoever unwinds the stack from here
+    end_slice(i);
+    address = static_cast<greg_t>(behind);
+    errno = saved;
+    return true;
+  }
+  return false;
+}
+
+void show_program(void* context) noexcept {
+  auto& address = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto at = static_cast<std::uintptr_t>(address);
+  for (const Site& site : sites) {
+    if (site.place == 0 || at - site.place >= kStubMax) continue;
+    const std::uintptr_t moved = at - site.place - site.moved;
+    address = static_cast<greg_t>(site.address + (moved < site.bytes ? moved : 0));
+  }
+}
+
+}  // namespace crane::ticks

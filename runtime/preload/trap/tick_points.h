@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tick points of this process (dmt/slices.h): their stubs are put into its copy of the code,
+// and a thread whose slice is over takes a turn there.
+//
+// Code changes only while no other thread of the process runs in it: in serial mode, by the thread
+// that has the turn.  The others stand in a call of libcrane.so or at the int3 of a stub, and stubs
+// never move.  Where threads compute beside the turn (agreed detachment, the stall rule) only calls
+// are changed, whose 32 bits are written at once.
+//
+// INVARIANT TICK-1  A point counts in a process from the first turn of it behind the point's
+//               admission, or from the loading of its object, whichever is later.
+// INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, or
+//               is between the handlers of fork.
+//
+// Threads: as said.  Bounds: dmt::kTickPointsMax.
+
+#include <csignal>
+
+#include "dmt/layout.h"
+#include "runtime/preload/threads/thread.h"
+
+namespace crane::ticks {
+
+// Once, in the constructor.
+void prepare() noexcept;
+
+// Puts stubs where points were added or objects loaded, and takes new weights over.  REQUIRES
+// serial mode, that no other thread of the process runs, and that the caller is inside Crane.
+void look_for_points() noexcept;
+
+// How often the points had changed when this process looked last.
+extern std::uint32_t changes_seen;
+
+// The next slice begins: another thread, or nobody, has had the turn.
+inline void begin_slice(const dmt::Layout& w) noexcept {
+  self.slice_left_ps = static_cast<std::int64_t>(w.header.configuration.slice_ps);
+}
+
+// An operation has put the turn and has it again, in serial mode.  REQUIRES the turn.
+inline void after_operation(const dmt::Layout& w) noexcept {
+  if (w.scheduler.last_slot != self.slot) begin_slice(w);
+  if (w.tick_points.changes != changes_seen) look_for_points();
+}
+
+// What SIGTRAP is when the slice of this thread ended at a point; false: it is something else.
+bool handle_break(const siginfo_t* info, void* context) noexcept;
+
+// A signal that interrupted a stub: the program sees the place where the point is.
+void show_program(void* context) noexcept;
+
+}  // namespace crane::ticks

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/trap/tick_stub.h"
+
+#include <cstring>
+
+#include "dmt/base/instruction.h"
+
+namespace crane::ticks {
+namespace {
+
+constexpr unsigned char kCall = 0xe8, kJump = 0xe9, kShortJump = 0xeb, kBreak = 0xcc;
+constexpr unsigned char kJumpIfNegative = 0x78;
+
+bool is_short_condition(const unsigned char* code) noexcept { return (code[0] & 0xf0) == 0x70; }
+bool is_condition(const unsigned char* code) noexcept {
+  return code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+}
+
+std::uintptr_t target_of(std::uintptr_t behind, const unsigned char* field,
+                         std::size_t bytes) noexcept {
+  std::int32_t distance = 0;
+  if (bytes == 1) {
+    distance = static_cast<signed char>(*field);
+  } else {
+    std::memcpy(&distance, field, sizeof distance);
+  }
+  return behind + static_cast<std::uintptr_t>(std::int64_t{distance});
+}
+
+void put_count(Assembler& a, const TickPoint& point, std::int32_t left, Stub& out) noexcept {
+  a.put_word(left, 0x48, 0x81, 0x2c);  // subq $weight, left
+  out.weight = a.size();
+  a.append(&point.weight_ps, sizeof point.weight_ps);
+}
+
+// The instruction at `code`, which was at `at`; its length, 0: it cannot be moved.
+std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code) noexcept {
+  if (code[0] == kShortJump || code[0] == kJump) {
+    const std::size_t length = code[0] == kJump ? 5 : 2;
+    a.put_jump(target_of(at + length, code + 1, length - 1));
+    return length;
+  }
+  if (is_short_condition(code) || is_condition(code)) {
+    const bool is_short = is_short_condition(code);
+    const std::size_t length = is_short ? 2 : 6;
+    a.put(0x0f, 0x80 | ((is_short ? code[0] : code[1]) & 0x0f));
+    a.put_distance(target_of(at + length, code + (is_short ? 1 : 2), is_short ? 1 : 4));
+    return length;
+  }
+  const Move move = move_of(code);
+  if (move.length == 0) return 0;
+  unsigned char moved[kInstructionMax];
+  std::memcpy(moved, code, move.length);
+  if (move.displacement != 0 && !move_displacement(moved + move.displacement, at, a.here())) {
+    return 0;
+  }
+  a.append(moved, move.length);
+  return move.length;
+}
+
+const char* put_all_moved(Assembler& a, std::uintptr_t site, const unsigned char* code,
+                          std::size_t bytes) noexcept {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::size_t length = put_moved(a, site + done, code + done);
+    if (length == 0) return "it has an instruction that cannot be moved";
+    done += length;
+  }
+  if (done != bytes) return "it ends within an instruction";
+  a.put_jump(site + bytes);
+  return nullptr;
+}
+
+}  // namespace
+
+const char* build(const TickPoint& point, std::uintptr_t site, const unsigned char* code,
+                  std::uintptr_t place, const ThreadWords& words, Stub& out) noexcept {
+  if (point.bytes < kNearJump || point.bytes > kReplacedMax) return "it is too short, or too long";
+  if (!reaches(site, place)) return "it is too far away from where its stub can be";
+  const bool is_call = code[0] == kCall;
+  if (is_call && point.bytes != kNearJump) return "it begins with a call";
+  const bool keeps_flags = !is_call && point.dead_flags == 0;
+  Assembler a(place, out.code, sizeof out.code);
+  const auto restore = [&a, &words] {
+    a.put_flags();
+    a.put_word(words.saved, 0x48, 0x8b, 0x04);  // mov saved, %rax
+  };
+  if (keeps_flags) {
+    a.put_word(words.saved, 0x48, 0x89, 0x04);  // mov %rax, saved
+    a.put(0x9f, 0x0f, 0x90, 0xc0);              // lahf; seto %al
+  }
+  put_count(a, point, words.left, out);
+  const std::size_t over = a.put_forward(kJumpIfNegative);
+  if (keeps_flags) restore();
+  out.moved = a.size();
+  if (is_call || (code[0] == kJump && point.bytes == kNearJump)) {
+    a.put_jump(target_of(site + kNearJump, code + 1, 4));
+  } else if (const char* wrong = put_all_moved(a, site, code, point.bytes); wrong != nullptr) {
+    return wrong;
+  }
+  a.bind(over);
+  if (keeps_flags) restore();
+  out.stop = a.size();
+  a.put(kBreak);
+  a.put_back(out.moved);
+  out.size = a.size();
+  return nullptr;
+}
+
+void build_entry(std::uintptr_t site, const unsigned char* code, std::uintptr_t place,
+                 unsigned char (&out)[kNearJump]) noexcept {
+  Assembler a(site, out, sizeof out);
+  a.put(code[0] == kCall ? kCall : kJump);
+  a.put_distance(place);
+}
+
+}  // namespace crane::ticks
