@@ -56,7 +56,9 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
     look.point = w_.slice_report.point.load(std::memory_order_relaxed);
     look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
     const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
-    if (now.slot != dmt::kNone && !now.in_operation) look.thread = {now.slot, now.clock};
+    const bool computes = now.slot != dmt::kNone && !now.in_operation &&
+                          server_.monitor().host_pid(w_.slots[now.slot].process) > 0;
+    if (computes) look.thread = {now.slot, now.clock};
   }
   step(look);
   keep_points(leads);
@@ -85,9 +87,9 @@ void SliceWatch::found(const ticks::Choice& choice) {
 
 void SliceWatch::carry_out(const slices::Find& find) {
   const dmt::SlotRecord& slot = w_.slots[find.slot];
-  const pid_t process = server_.monitor().host_pid(slot.process);
-  if (process <= 0) return step(slices::Found{{}, "a process that is not there yet"});
-  finder_.find(process, slot.thread_id);
+  std::vector<TickPoint> known = points_;
+  known.insert(known.end(), find.proposed.begin(), find.proposed.end());
+  finder_.find(server_.monitor().host_pid(slot.process), slot.thread_id, known);
 }
 
 void SliceWatch::carry_out(const slices::Propose& proposal) {

@@ -149,10 +149,19 @@ std::string place_of(const Code& code, std::uint64_t address) {
 
 }  // namespace
 
-Choice choose(std::span<const std::uint64_t> steps, const CodeAt& code_at) {
+Choice choose(std::span<const std::uint64_t> steps, std::span<const TickPoint> known,
+              const CodeAt& code_at) {
   Choice choice;
   if (steps.empty()) return {{}, "no instruction was seen"};
   const Counts all = count_all(steps, code_at);
+  for (const auto& [address, seen] : all) {
+    const Code* code = code_at(address);
+    if (code == nullptr || seen.count < kPassagesMin || seen.gap > steps.size() / 2) continue;
+    for (const TickPoint& point : known) {
+      if (point.build == code->build && code->base + point.offset == address)
+        return {point, place_of(*code, address)};
+    }
+  }
   std::vector<Candidate> candidates;
   for (const auto& [address, seen] : all) {
     const Code* code = code_at(address);

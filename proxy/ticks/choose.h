@@ -44,7 +44,9 @@ struct Choice {
 
 inline constexpr std::size_t kPassagesMin = 3;
 
-// `steps`: the addresses of the instructions, in the order of their execution.
-Choice choose(std::span<const std::uint64_t> steps, const CodeAt& code_at);
+// `steps`: the addresses of the instructions, in the order of their execution.  `known`: points that
+// are, or will be; one of them is the choice where it does.
+Choice choose(std::span<const std::uint64_t> steps, std::span<const TickPoint> known,
+              const CodeAt& code_at);
 
 }  // namespace crane::ticks

@@ -22,23 +22,24 @@ constexpr std::size_t kStepsMost = 4000;
 constexpr std::int64_t kStepsNs = 600'000'000;
 constexpr std::size_t kStepsLeast = 400;
 
-Choice look(pid_t process, std::uint32_t thread) {
+Choice look(pid_t process, std::uint32_t thread, std::span<const TickPoint> known) {
   const pid_t host_thread = thread_by_inner_number(process, thread);
   if (host_thread == 0) return {{}, "the thread has ended"};
   const Stepping stepping = step_through(host_thread, kStepsMost, kStepsNs);
   if (!stepping.why.empty()) return {{}, stepping.why};
   if (stepping.steps.size() < kStepsLeast) return {{}, "it ended before it could be followed"};
   ProcessCode code(process);
-  return choose(stepping.steps, [&code](std::uint64_t address) { return code.at(address); });
+  return choose(stepping.steps, known, [&code](std::uint64_t address) { return code.at(address); });
 }
 
 // The answer: a byte that says whether there is a point, the point, and the text.
-[[noreturn]] void run(int out, pid_t parent, pid_t process, std::uint32_t thread) {
+[[noreturn]] void run(int out, pid_t parent, pid_t process, std::uint32_t thread,
+                      std::span<const TickPoint> known) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   Choice choice;
   try {
-    choice = look(process, thread);
+    choice = look(process, thread, known);
   } catch (const std::exception& e) {
     choice = {{}, e.what()};
   }
@@ -61,13 +62,13 @@ Finder::~Finder() {
   }
 }
 
-void Finder::find(pid_t process, std::uint32_t thread) {
+void Finder::find(pid_t process, std::uint32_t thread, std::span<const TickPoint> known) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return owner_.found({{}, std::strerror(errno)});
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const pid_t parent = ::getpid();
   child_ = ::fork();
-  if (child_ == 0) run(ends[1], parent, process, thread);
+  if (child_ == 0) run(ends[1], parent, process, thread, known);
   ::close(ends[1]);
   if (child_ < 0) {
     ::close(ends[0]);

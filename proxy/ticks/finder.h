@@ -34,7 +34,8 @@ class Finder {
 
   // found() follows, maybe before this returns.  REQUIRES that no other look is under way.
   // `thread`: its number inside the process' pid namespace.
-  void find(pid_t process, std::uint32_t thread);
+  // `known` as choose() has it.
+  void find(pid_t process, std::uint32_t thread, std::span<const TickPoint> known);
 
  private:
   static void on_readable(int fd, short what, void* finder);

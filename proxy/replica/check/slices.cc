@@ -71,7 +71,7 @@ bool Slices::is_under_way(const TickPoint& point, std::span<const TickPoint> adm
 }
 
 void Slices::propose_known(const Look& look) {
-  admitted_ = look.points.size();
+  admitted_.assign(look.points.begin(), look.points.end());
   if (std::exchange(led_, true)) return;
   slices_seen_ = look.slices;
   for (const TickPoint& point : options_.known) {
@@ -110,7 +110,11 @@ void Slices::look_for_computation(const Look& look) {
   finding_ = true;
   found_for_ = computing_;
   found_since_ns_ = since_ns_;
-  actions_.emplace_back(Find{computing_.slot});
+  actions_.emplace_back(Find{computing_.slot, proposed_});
+}
+
+bool Slices::is_known(const TickPoint& point) const noexcept {
+  return find(proposed_, point) != nullptr || find(admitted_, point) != nullptr;
 }
 
 void Slices::on(const Found& found) {
@@ -125,8 +129,8 @@ void Slices::on(const Found& found) {
                               found_for_.clock, found.where)});
     return;
   }
-  if (find(proposed_, *found.point) != nullptr) return;
-  if (admitted_ + proposed_.size() >= options_.points_max) {
+  if (is_known(*found.point)) return;
+  if (admitted_.size() + proposed_.size() >= options_.points_max) {
     actions_.emplace_back(Say{true, fmt::format("{} would be a tick point, but there are {} "
                                                 "already",
                                                 found.where, options_.points_max)});

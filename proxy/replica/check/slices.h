@@ -54,8 +54,10 @@ struct NotProposed {};
 
 using Event = std::variant<Look, Found, NotProposed>;
 
+// `proposed`: points to know beside those that were admitted.
 struct Find {
   std::uint16_t slot = 0;
+  std::vector<TickPoint> proposed;
 };
 struct Propose {
   TickPoint point{};
@@ -102,6 +104,7 @@ class Slices {
   void correct_weight(const slices::Look& look);
   void look_for_computation(const slices::Look& look);
   void propose(const TickPoint& point);
+  bool is_known(const TickPoint& point) const noexcept;
   bool is_under_way(const TickPoint& point, std::span<const TickPoint> admitted);
 
   const slices::Options options_;
@@ -112,7 +115,7 @@ class Slices {
   bool led_ = false;
   std::uint64_t slices_seen_ = 0;
   std::vector<TickPoint> proposed_;  // and not yet admitted
-  std::size_t admitted_ = 0;
+  std::vector<TickPoint> admitted_;  // as of the last Look
 
   slices::Computing computing_;
   std::int64_t since_ns_ = 0;
