@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/trap/tick_points.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
@@ -91,16 +90,8 @@ std::uint64_t build_id(const unsigned char* notes, std::size_t bytes) noexcept {
   return 0;
 }
 
-Object object_of(const link_map& map) noexcept {
-  Object object;
-  dl_find_object found;
-  if (_dl_find_object(map.l_ld, &found) != 0) return object;
-  const auto* elf = static_cast<const ElfW(Ehdr)*>(found.dlfo_map_start);
-  if (std::memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) return object;
-  object.base = map.l_addr;
-  object.parts = reinterpret_cast<const ElfW(Phdr)*>(
-      reinterpret_cast<std::uintptr_t>(found.dlfo_map_start) + elf->e_phoff);
-  object.part_count = elf->e_phnum;
+Object object_of(const dl_phdr_info& info) noexcept {
+  Object object{info.dlpi_addr, info.dlpi_phdr, info.dlpi_phnum, 0};
   for (unsigned i = 0; i < object.part_count && object.build == 0; ++i) {
     const ElfW(Phdr)& p = object.parts[i];
     if (p.p_type == PT_NOTE) object.build = build_id(code_at(object.base + p.p_vaddr), p.p_memsz);
@@ -119,9 +110,12 @@ bool has_code_at(const Object& object, std::uintptr_t offset, std::size_t bytes)
 
 // --- stubs  --------------------------------------------------------------------------------------
 
-// Threads run in this program's code that do not have the turn.
+// Some other thread of this process may be anywhere in its code: one that computes beside the turn,
+// or was preempted in a loop.
 bool some_run_beside_turn(const dmt::Layout& w) noexcept {
-  return w.header.configuration.stall_rule != dmt::StallRule::kOff;
+  const dmt::Configuration& c = w.header.configuration;
+  return c.stall_rule == dmt::StallRule::kSpins ||
+         (c.detached_calls & dmt::kDetachAnyComputation) != 0;
 }
 
 const char* put_stub(const TickPoint& point, std::size_t number, Site& site) noexcept {
@@ -199,7 +193,9 @@ void change_weight(Site& site, std::uint32_t weight_ps) noexcept {
   site.weight_ps = weight_ps;
 }
 
-void look_at(const Object& object) noexcept {
+int look_at(dl_phdr_info* info, std::size_t, void*) noexcept {
+  const Object object = object_of(*info);
+  if (object.build == 0) return 0;
   const dmt::TickPoints& all = without_turn().tick_points;
   for (std::uint32_t i = 0; i < all.used; ++i) {
     const TickPoint& point = all.points[i];
@@ -211,6 +207,7 @@ void look_at(const Object& object) noexcept {
       change_weight(site, point.weight_ps);
     }
   }
+  return 0;
 }
 
 // --- the end of a slice  -------------------------------------------------------------------------
@@ -264,10 +261,7 @@ void prepare() noexcept {
 void look_for_points() noexcept {
   changes_seen = without_turn().tick_points.changes;
   if (without_turn().tick_points.used == 0) return;
-  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
-    const Object object = object_of(*map);
-    if (object.build != 0) look_at(object);
-  }
+  dl_iterate_phdr(look_at, nullptr);
 }
 
 bool handle_break(const siginfo_t* info, void* context) noexcept {

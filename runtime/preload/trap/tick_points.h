@@ -5,8 +5,8 @@
 //
 // Code changes only while no other thread of the process runs in it: in serial mode, by the thread
 // that has the turn.  The others stand in a call of libcrane.so or at the int3 of a stub, and stubs
-// never move.  Where threads compute beside the turn (agreed detachment, the stall rule) only calls
-// are changed, whose 32 bits are written at once.
+// never move.  Where threads of one process may run beside the turn (--detach any-computation,
+// --spins) only calls are changed, whose 32 bits are written at once.
 //
 // INVARIANT TICK-1  A point counts in a process from the first turn of it behind the point's
 //               admission, or from the loading of its object, whichever is later.
