@@ -411,6 +411,7 @@ struct TickPoints {
 struct SliceReport {
   std::atomic<std::uint64_t> slices;  // any: how many; raised after the others were written
   std::atomic<std::uint32_t> point;   // any: at which the last one ended
+  std::atomic<std::uint32_t> weight_ps;  // any: of the point, during that slice
   std::atomic<std::int64_t> cpu_ns;   // any: the processor time that it took; 0: not known
   std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot have the point
 };

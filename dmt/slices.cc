@@ -28,9 +28,11 @@ void ask_for_next_entry(Layout& w) noexcept {
   ring_doorbell(w);
 }
 
-void report_slice(Layout& w, std::uint32_t point, std::int64_t cpu_ns) noexcept {
+void report_slice(Layout& w, std::uint32_t point, std::uint32_t weight_ps,
+                  std::int64_t cpu_ns) noexcept {
   SliceReport& report = w.slice_report;
   report.point.store(point, std::memory_order_relaxed);
+  report.weight_ps.store(weight_ps, std::memory_order_relaxed);
   report.cpu_ns.store(cpu_ns, std::memory_order_relaxed);
   report.slices.fetch_add(1, std::memory_order_release);
 }

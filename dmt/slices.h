@@ -33,7 +33,9 @@ void admit_tick_point(Layout& w, const TickPoint& point) noexcept;
 // entry that will be admitted at the end of that one, so that no thread waits for it then.
 void ask_for_next_entry(Layout& w) noexcept;
 
-// The slice that ended at a point took so much processor time here.  Any thread.
-void report_slice(Layout& w, std::uint32_t point, std::int64_t cpu_ns) noexcept;
+// The slice that ended at a point, which weighed so much in it, took so much processor time here.
+// Any thread.
+void report_slice(Layout& w, std::uint32_t point, std::uint32_t weight_ps,
+                  std::int64_t cpu_ns) noexcept;
 
 }  // namespace crane::dmt

@@ -54,6 +54,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
     look.points = points_;
     look.slices = w_.slice_report.slices.load(std::memory_order_acquire);
     look.point = w_.slice_report.point.load(std::memory_order_relaxed);
+    look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);
     look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
     const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
     const bool computes = now.slot != dmt::kNone && !now.in_operation &&

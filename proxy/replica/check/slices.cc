@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kLookNs = 10'000'000;
 // A thread at one clock for so long is not sliced, for whatever reason.
 constexpr std::int64_t kComputesNs = 25'000'000;
+// An operator hears of one that cannot be sliced when it has lasted so long.
+constexpr std::int64_t kWarnNs = 1'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
@@ -82,13 +84,14 @@ void Slices::propose_known(const Look& look) {
 void Slices::correct_weight(const Look& look) {
   if (look.slices == slices_seen_ || look.point >= look.points.size()) return;
   slices_seen_ = look.slices;
-  if (look.cpu_ns == 0 || is_under_way(look.points[look.point], look.points)) return;
+  // One that was followed was slow.
+  if (std::exchange(followed_, finding_) || finding_ || look.cpu_ns == 0 || is_under_way(look.points[look.point], look.points)) return;
   const double factor =
       static_cast<double>(look.cpu_ns) / static_cast<double>(options_.slice_ns);
   if (factor < kToleratedFactor && factor > 1 / kToleratedFactor) return;
   TickPoint point = look.points[look.point];
   const double bounded = std::clamp(factor, 1 / kFactorMax, kFactorMax);
-  const double weight = std::clamp(point.weight_ps * bounded, 1.0, kWeightMax);
+  const double weight = std::clamp(look.weight_ps * bounded, 1.0, kWeightMax);
   if (static_cast<std::uint32_t>(weight) == point.weight_ps) return;
   point.weight_ps = static_cast<std::uint32_t>(weight);
   propose(point);
@@ -107,7 +110,7 @@ void Slices::look_for_computation(const Look& look) {
   due_ns_ = now_ns_ + kLookNs;
   if (finding_ || now_ns_ - since_ns_ < patience_ns_) return;  // SLICES-1
   patience_ns_ *= 4;
-  finding_ = true;
+  finding_ = followed_ = true;
   found_for_ = computing_;
   found_since_ns_ = since_ns_;
   actions_.emplace_back(Find{computing_.slot, proposed_});
@@ -119,9 +122,10 @@ bool Slices::is_known(const TickPoint& point) const noexcept {
 
 void Slices::on(const Found& found) {
   finding_ = false;
-  unsliced_ = {found.where, now_ns_ - found_since_ns_};
   if (!led_) return;
   if (!found.point) {
+    unsliced_ = {found.where, now_ns_ - found_since_ns_};
+    if (unsliced_.lasted_ns < kWarnNs) return;
     actions_.emplace_back(
         Say{true, fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
                               "be had there: the others wait; it is in {}",

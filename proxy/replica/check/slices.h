@@ -40,9 +40,11 @@ struct Look {
   bool leads = false;
   std::optional<Computing> thread;
   std::span<const TickPoint> points;  // that were admitted; valid during the step
-  // The last slice that ended here: how many did, at which point, and its processor time.
+  // The last slice that ended here: how many did, at which point, what that weighed in it, and the
+  // processor time that it took.
   std::uint64_t slices = 0;
   std::uint32_t point = 0;
+  std::uint32_t weight_ps = 0;
   std::int64_t cpu_ns = 0;  // 0: not known
 };
 struct Found {
@@ -121,6 +123,7 @@ class Slices {
   std::int64_t since_ns_ = 0;
   std::int64_t patience_ns_ = 0;  // until it is looked at
   bool finding_ = false;
+  bool followed_ = false;  // in the slice that is under way
   slices::Computing found_for_;
   std::int64_t found_since_ns_ = 0;
   Unsliced unsliced_;

@@ -223,7 +223,7 @@ void report(std::uint32_t number) noexcept {
   dmt::Layout& w = without_turn();
   if (w.scheduler.leading.load(std::memory_order_relaxed) == 0) return;
   const bool whole = self.slice_operations == w.slots[self.slot].operations;
-  dmt::report_slice(w, number, whole ? cpu_ns() - self.slice_began_ns : 0);
+  dmt::report_slice(w, number, sites[number].weight_ps, whole ? cpu_ns() - self.slice_began_ns : 0);
 }
 
 void end_slice(std::uint32_t number) noexcept {
