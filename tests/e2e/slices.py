@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time slices: one long computation does not stop the server, and it can be stopped.
+
+Each server computes for one client while others ask. The first computation may run in one piece: it
+shows where the others are sliced. Then a light request is answered again and again while one
+computes, and what ends a long computation natively (a timer, a limit, another session) ends it
+here, at the same place on all replicas: their outputs and schedules are equal.
+"""
+import _computing as c
+import _harness as h
+
+LIGHT = 3   # answers while one computes: natively hundreds, in one piece none
+
+
+def prove(scenario, kind):
+    h.need(*kind.programs)
+    server = kind(scenario)
+    name = kind.__name__
+    with h.Group(scenario, server.command, port=server.port, record=True,
+                 options=server.options) as group:
+        h.wait_until(server.ready, 60, f"{name} answers")
+        first = server.compute()
+        again, answers = c.run_beside(server.compute, server.light)
+        scenario.check(again == first, f"{name}: a computation gives the same in slices",
+                       f"{first!r} {again!r}")
+        scenario.check(answers >= LIGHT, f"{name}: others are answered while one computes",
+                       f"{answers} answers")
+        for how in server.stops:
+            scenario.check(server.stopped(how), f"{name}: {how} ends a computation")
+        group.settle(120)
+    scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
+    scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
+
+
+def body(scenario):
+    wanted = scenario.options.only
+    for kind in c.KINDS:
+        if not wanted or kind.__name__.lower() in wanted.split(","):
+            prove(scenario, kind)
+
+
+if __name__ == "__main__":
+    h.tell("slices", body, only={"default": "", "help": "servers, e.g. perl,redis"})
