@@ -65,7 +65,7 @@ struct Configuration {
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
   std::uint32_t waits_for_room;  // 1 = a call that finds no room on a disk waits (ROOM-4)
-  std::uint64_t slice_ps;        // of a thread's computation, in picoseconds (slices.h); 0: no slices
+  std::uint64_t slice_ps;  // of a thread's computation, in picoseconds (slices.h); 0: no slices
 };
 
 // --- threads ---------------------------------------------------------------------------------
@@ -409,10 +409,10 @@ struct TickPoints {
 
 // Of the slices that ended on this replica, for its node: no part of the schedule.
 struct SliceReport {
-  std::atomic<std::uint64_t> slices;  // any: how many; raised after the others were written
-  std::atomic<std::uint32_t> point;   // any: at which the last one ended
+  std::atomic<std::uint64_t> slices;     // any: how many; raised after the others were written
+  std::atomic<std::uint32_t> point;      // any: at which the last one ended
   std::atomic<std::uint32_t> weight_ps;  // any: of the point, during that slice
-  std::atomic<std::int64_t> cpu_ns;   // any: the processor time that it took; 0: not known
+  std::atomic<std::int64_t> cpu_ns;      // any: the processor time that it took; 0: not known
   std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot have the point
 };
 

@@ -233,10 +233,10 @@ static_assert(sizeof(PortBody) == 16);
 
 // An instruction of the server's at which a thread may be preempted (dmt/slices.h).
 struct TickPoint {
-  std::uint64_t build;      // the first bytes of its object's build id
-  std::uint32_t offset;     // its address in the object, as that was linked
-  std::uint32_t weight_ps;  // the time that one passage counts for, in picoseconds
-  std::uint32_t bytes;      // of the instructions that the jump to its stub replaces
+  std::uint64_t build;       // the first bytes of its object's build id
+  std::uint32_t offset;      // its address in the object, as that was linked
+  std::uint32_t weight_ps;   // the time that one passage counts for, in picoseconds
+  std::uint32_t bytes;       // of the instructions that the jump to its stub replaces
   std::uint32_t dead_flags;  // 1 = the processor's flags mean nothing there
 };
 static_assert(sizeof(TickPoint) == 24);

@@ -60,7 +60,8 @@ dmt::Configuration configuration_of(const Config& config) {
   c.processors = config.cpu >= 0 ? config.processors : 0;
   c.detached_calls = config.detached_calls();
   // Between the turns of parallel mode threads run beside each other anyway.
-  const bool sliced = config.mode == dmt::Mode::kSerial && config.admission == dmt::Admission::kGrant;
+  const bool sliced =
+      config.mode == dmt::Mode::kSerial && config.admission == dmt::Admission::kGrant;
   c.slice_ps = sliced ? std::uint64_t{config.slice_us} * 1'000'000 : 0;
   c.waits_for_room = config.replays ? 0 : 1;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);

@@ -76,8 +76,7 @@ void SliceWatch::keep_points(bool leads) {
   const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
   if (!leads || changes == std::exchange(changes_kept_, changes)) return;
   if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
-    spdlog::warn("tick points are not kept for the group's next start: {}",
-                 kept.error().message());
+    spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());
   }
 }
 

@@ -183,7 +183,8 @@ class Node final : public EventLoop::Owner,
   // When a part wants to be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {
     std::int64_t consensus = proxy::kNever, requests = proxy::kNever, stalls = proxy::kNever,
-                 slices = proxy::kNever,                 check = proxy::kNever, progress = proxy::kNever, lead = proxy::kNever;
+                 slices = proxy::kNever, check = proxy::kNever, progress = proxy::kNever,
+                 lead = proxy::kNever;
     std::int64_t first() const noexcept {
       return std::min({consensus, requests, stalls, slices, check, progress, lead});
     }

@@ -13,7 +13,7 @@
 namespace crane::ticks {
 namespace {
 
-constexpr std::size_t kEntryBytes = 5;      // of the jump or call that replaces the first ones
+constexpr std::size_t kEntryBytes = 5;       // of the jump or call that replaces the first ones
 constexpr std::size_t kInstructionsMax = 5;  // of a point
 // A processor needs about so long for an instruction; the leader corrects the weight afterwards.
 constexpr std::uint64_t kPsPerStep = 350;
@@ -30,7 +30,7 @@ struct Seen {
 };
 
 struct Instruction {
-  std::size_t length = 0;  // 0: it is not known
+  std::size_t length = 0;                               // 0: it is not known
   bool is_call = false, is_jump = false, ends = false;  // ends: nothing may follow in a point
 };
 
@@ -74,8 +74,7 @@ std::unordered_map<std::uint64_t, Seen> count_all(std::span<const std::uint64_t>
     if (s.from_all && *s.from_all != before) s.from_others = true;
     s.from_all = before;
     const Code* code = code_at(before);
-    const bool called = code != nullptr && decode(*code, before).is_call &&
-                        steps[i] - before != 5;
+    const bool called = code != nullptr && decode(*code, before).is_call && steps[i] - before != 5;
     s.is_called = called && (s.count == 1 || s.is_called);
   }
   for (auto& [address, s] : all) s.gap = std::max(s.gap, steps.size() - s.last);
@@ -93,8 +92,8 @@ bool is_jumped_to(const Code& code, std::uint64_t target) {
     const unsigned char c = b[i];
     const bool is_short = (c & 0xf0) == 0x70 || c == 0xeb || (c & 0xfc) == 0xe0;
     if (is_short && leads(code.begin + i + 2, static_cast<signed char>(b[i + 1]))) return true;
-    const bool is_long = c == 0xe8 || c == 0xe9 ||
-                         ((c & 0xf0) == 0x80 && i > 0 && b[i - 1] == 0x0f);
+    const bool is_long =
+        c == 0xe8 || c == 0xe9 || ((c & 0xf0) == 0x80 && i > 0 && b[i - 1] == 0x0f);
     if (!is_long) continue;
     std::int32_t distance = 0;
     std::memcpy(&distance, b.data() + i + 1, sizeof distance);
@@ -127,8 +126,8 @@ std::optional<Candidate> candidate_at(const Code& code, std::uint64_t address, c
     if (at != address) {
       c.inner.push_back(at);
       const auto known = all.find(at);
-      const bool from_before = known == all.end() ||
-                               (!known->second.from_others && known->second.from_all == before);
+      const bool from_before =
+          known == all.end() || (!known->second.from_others && known->second.from_all == before);
       if (!from_before) return {};
     }
     before = at;
@@ -179,9 +178,10 @@ Choice choose(std::span<const std::uint64_t> steps, std::span<const TickPoint> k
     const std::uint64_t offset = c.address - code.base;
     if (offset > UINT32_MAX) continue;
     const std::uint64_t weight = steps.size() * kPsPerStep / all.at(c.address).count;
-    choice.point = TickPoint{code.build, static_cast<std::uint32_t>(offset),
-                             static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, kWeightMax)),
-                             static_cast<std::uint32_t>(c.bytes), c.dead_flags ? 1u : 0u};
+    choice.point =
+        TickPoint{code.build, static_cast<std::uint32_t>(offset),
+                  static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, kWeightMax)),
+                  static_cast<std::uint32_t>(c.bytes), c.dead_flags ? 1u : 0u};
     choice.where = place_of(code, c.address);
     return choice;
   }

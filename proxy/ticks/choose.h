@@ -26,12 +26,12 @@ namespace crane::ticks {
 
 // The code of an object of the process.
 struct Code {
-  std::uint64_t build = 0;          // the first bytes of its build id; 0: it has none
-  std::uint64_t base = 0;           // what its addresses are relative to
-  std::uint64_t begin = 0;          // address of the first byte of `bytes`
+  std::uint64_t build = 0;  // the first bytes of its build id; 0: it has none
+  std::uint64_t base = 0;   // what its addresses are relative to
+  std::uint64_t begin = 0;  // address of the first byte of `bytes`
   std::span<const unsigned char> bytes;
-  std::string name;                 // the file's
-  bool may_be_point = false;        // false: libc, ld.so, Crane, or memory of no file
+  std::string name;           // the file's
+  bool may_be_point = false;  // false: libc, ld.so, Crane, or memory of no file
 };
 
 // The code that holds `address`; null: there is none that can be read.
@@ -44,8 +44,8 @@ struct Choice {
 
 inline constexpr std::size_t kPassagesMin = 3;
 
-// `steps`: the addresses of the instructions, in the order of their execution.  `known`: points that
-// are, or will be; one of them is the choice where it does.
+// `steps`: the addresses of the instructions, in the order of their execution.  `known`: points
+// that are, or will be; one of them is the choice where it does.
 Choice choose(std::span<const std::uint64_t> steps, std::span<const TickPoint> known,
               const CodeAt& code_at);
 

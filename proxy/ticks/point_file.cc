@@ -9,15 +9,14 @@
 #include <optional>
 #include <sstream>
 
-
 namespace crane::ticks {
 namespace {
 
 std::optional<TickPoint> point_of(const std::string& line) {
   TickPoint point{};
   std::istringstream words(line);
-  words >> std::hex >> point.build >> point.offset >> std::dec >> point.bytes >>
-      point.dead_flags >> point.weight_ps;
+  words >> std::hex >> point.build >> point.offset >> std::dec >> point.bytes >> point.dead_flags >>
+      point.weight_ps;
   if (!words || point.build == 0 || point.weight_ps == 0 || point.dead_flags > 1) return {};
   return point;
 }

@@ -56,8 +56,7 @@ ProcessCode::~ProcessCode() {
 }
 
 bool ProcessCode::read(std::uint64_t address, void* out, std::size_t bytes) const {
-  return ::pread(memory_, out, bytes, static_cast<off_t>(address)) ==
-         static_cast<ssize_t>(bytes);
+  return ::pread(memory_, out, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
 }
 
 std::uint64_t ProcessCode::build_id(std::uint64_t notes, std::size_t bytes) const {

@@ -27,7 +27,7 @@ class ProcessCode {
   const Code* at(std::uint64_t address);
 
  private:
-  struct Part {  // executable memory of a file
+  struct Part {                                    // executable memory of a file
     std::uint64_t begin = 0, end = 0, object = 0;  // object: where its file's first byte is
     std::string name;
     bool is_read = false;

@@ -71,8 +71,8 @@ Stepping step_through(pid_t thread, std::size_t most, std::int64_t limit_ns) {
 
 pid_t thread_by_inner_number(pid_t process, std::uint32_t number) {
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           fmt::format("/proc/{}/task", process), failed)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), failed)) {
     std::ifstream text(entry.path() / "status");
     for (std::string line; std::getline(text, line);) {
       if (!line.starts_with("NSpid:")) continue;

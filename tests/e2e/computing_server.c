@@ -115,7 +115,7 @@ static void* serve(void* argument) {
 
 int main(int count, char** words) {
   if (count != 2) return 2;
-  const struct sigaction action = {.sa_handler = tell};
+  const struct sigaction action = {.sa_handler = tell, .sa_flags = SA_RESTART};
   sigaction(SIGALRM, &action, NULL);
   sigaction(SIGPROF, &action, NULL);
   sigaction(SIGXCPU, &action, NULL);

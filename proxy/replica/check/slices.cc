@@ -85,9 +85,10 @@ void Slices::correct_weight(const Look& look) {
   if (look.slices == slices_seen_ || look.point >= look.points.size()) return;
   slices_seen_ = look.slices;
   // One that was followed was slow.
-  if (std::exchange(followed_, finding_) || finding_ || look.cpu_ns == 0 || is_under_way(look.points[look.point], look.points)) return;
-  const double factor =
-      static_cast<double>(look.cpu_ns) / static_cast<double>(options_.slice_ns);
+  if (std::exchange(followed_, finding_) || finding_ || look.cpu_ns == 0 ||
+      is_under_way(look.points[look.point], look.points))
+    return;
+  const double factor = static_cast<double>(look.cpu_ns) / static_cast<double>(options_.slice_ns);
   if (factor < kToleratedFactor && factor > 1 / kToleratedFactor) return;
   TickPoint point = look.points[look.point];
   const double bounded = std::clamp(factor, 1 / kFactorMax, kFactorMax);

@@ -73,8 +73,8 @@ using Action = std::variant<Find, Propose, Say>;
 using ActionList = std::vector<Action>;
 
 struct Options {
-  std::int64_t slice_ns = 0;       // 0: there are no slices
-  std::vector<TickPoint> known;    // from earlier runs, and of the profile
+  std::int64_t slice_ns = 0;     // 0: there are no slices
+  std::vector<TickPoint> known;  // from earlier runs, and of the profile
   std::size_t points_max = 0;
 };
 

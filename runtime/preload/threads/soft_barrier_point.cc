@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/base/instruction.h"
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/threads/soft_barrier.h"
 #include "runtime/preload/threads/thread.h"
-#include "dmt/base/instruction.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_points.h"
 

@@ -43,7 +43,7 @@ constinit Site sites[dmt::kTickPointsMax];
 // The stub of point i is at i * kStubMax of one of the two: beside libraries, beside the program.
 constexpr std::size_t kAreaBytes = dmt::kTickPointsMax * kStubMax;
 alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
-std::uintptr_t beside_program = 0;  // 0: none
+std::uintptr_t beside_program = 0;                 // 0: none
 constexpr std::size_t kBelowProgram = 512 * 1024;  // tsc_site.cc has what is between
 
 unsigned char* code_at(std::uintptr_t address) noexcept {
@@ -80,8 +80,8 @@ std::uint64_t build_id(const unsigned char* notes, std::size_t bytes) noexcept {
     const std::size_t name = at + sizeof note;
     const std::size_t text = name + ((note.n_namesz + 3u) & ~3u);
     std::uint64_t id = 0;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= sizeof id &&
-        text + sizeof id <= bytes && std::memcmp(notes + name, "GNU", 4) == 0) {
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= sizeof id && text + sizeof id <= bytes &&
+        std::memcmp(notes + name, "GNU", 4) == 0) {
       std::memcpy(&id, notes + text, sizeof id);
       return id;
     }
@@ -167,8 +167,7 @@ void refuse(std::uint32_t number, const char* why) noexcept {
   if (refused.fetch_add(1, std::memory_order_relaxed) != 0) return;
   Message said;
   said << "no tick point at +";
-  said.hex(without_turn().tick_points.points[number].offset)
-      << " of the object with build id ";
+  said.hex(without_turn().tick_points.points[number].offset) << " of the object with build id ";
   said.hex(__builtin_bswap64(without_turn().tick_points.points[number].build)) << ": " << why;
 }
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/instruction.h"
 #include "dmt/tuning.h"
 #include "runtime/preload/trap/assembler.h"
-#include "dmt/base/instruction.h"
 
 namespace crane::tsc {
 

@@ -52,7 +52,8 @@ TEST_CASE("versions: log 2 is what entries hold", "[versions]") {
   REQUIRE(versions::kLog == 2);
   CHECK(kEntryFormatVersion == 7);
   CHECK(consensus::core::kHeaderBytes == 72);
-  // Of them, type 21 is proposed by builds of schedule 7 only, which share no log with earlier ones.
+  // Of them, type 21 is proposed by builds of schedule 7 only, which share no log with earlier
+  // ones.
   CHECK(kEntryTypeSlots == 22);
   CHECK(sizeof(StartBody) == 48);
   CHECK(sizeof(ConnectBody) == 88);
