@@ -45,17 +45,20 @@ void admit_start(Layout& w, const SequenceHeader& header, const StartBody& body)
   reset_connections(w, body.resets);  // C8, rule 7
 }
 
+void admit_data(Layout& w, std::span<const std::byte> body) noexcept {
+  const auto data = body_as<DataBody>(w, body);
+  admit_data(w, connection_of(data), body.data() + sizeof data, body.size() - sizeof data,
+             is_urgent(data));
+}
+
 void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> body) noexcept {
   switch (header.type) {
     case EntryType::kStart:
       return admit_start(w, header, body_as<StartBody>(w, body));
     case EntryType::kConnect:
       return admit_connect(w, header.viewstamp.index, body_as<ConnectBody>(w, body));
-    case EntryType::kData: {
-      const auto data = body_as<DataBody>(w, body);
-      return admit_data(w, connection_of(data), body.data() + sizeof data,
-                        body.size() - sizeof data, is_urgent(data));
-    }
+    case EntryType::kData:
+      return admit_data(w, body);
     case EntryType::kShutdown:
       return admit_shutdown(w, body_as<ConnBody>(w, body).conn);
     case EntryType::kReset:

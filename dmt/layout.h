@@ -23,6 +23,7 @@
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/ring.h"
 #include "dmt/sequence/turn_record.h"
+#include "dmt/slice_records.h"
 #include "dmt/terminal_record.h"
 #include "dmt/tuning.h"
 
@@ -397,24 +398,6 @@ struct StallSite {
   std::uint64_t low, high;
 };
 enum class Caught : std::uint32_t { kNobody, kHeld, kLetGo };
-
-// --- time slices (slices.h) --------------------------------------------------------------------
-
-// The tick points that were admitted, in that order.
-struct TickPoints {
-  std::uint32_t used;
-  std::uint32_t changes;  // how often one was added or got another weight
-  TickPoint points[kTickPointsMax];
-};
-
-// Of the slices that ended on this replica, for its node: no part of the schedule.
-struct SliceReport {
-  std::atomic<std::uint64_t> slices;     // any: how many; raised after the others were written
-  std::atomic<std::uint32_t> point;      // any: at which the last one ended
-  std::atomic<std::uint32_t> weight_ps;  // any: of the point, during that slice
-  std::atomic<std::int64_t> cpu_ns;      // any: the processor time that it took; 0: not known
-  std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot have the point
-};
 
 // --- the scheduler ---------------------------------------------------------------------------
 

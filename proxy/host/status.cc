@@ -102,7 +102,8 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
             {"sandboxes", s.unsupported.sandboxes}}}};
 }
 
-// The stall rule, and who has had the turn for long and takes no operation; null: nobody.
+// The stall rule, the thread that has had the turn for long and takes no operation (null: there is
+// none), and time slices.
 nlohmann::json stalls_json(const NodeStatus& s) {
   constexpr std::int64_t kShownNs = 1'000'000'000;
   nlohmann::json standing;
@@ -110,7 +111,12 @@ nlohmann::json stalls_json(const NodeStatus& s) {
   if (s.standing.slot != 0 && ns >= kShownNs) {
     standing = {{"slot", s.standing.slot}, {"clock", s.standing.clock}, {"for_ms", ns / 1'000'000}};
   }
-  return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
+  nlohmann::json unsliced;
+  if (!s.unsliced.where.empty()) {
+    unsliced = {{"where", s.unsliced.where}, {"for_ms", s.unsliced.lasted_ns / 1'000'000}};
+  }
+  return {{"spins", s.spins},   {"preempted", s.preempted},     {"standing_still", standing},
+          {"slices", s.slices}, {"tick_points", s.tick_points}, {"unsliced", unsliced}};
 }
 
 nlohmann::json soft_barriers_json(const NodeStatus& s) {

@@ -22,6 +22,7 @@
 #include "proxy/host/soft_barriers.h"
 #include "proxy/host/stall_watch.h"
 #include "proxy/host/unhooked.h"
+#include "proxy/replica/check/slices.h"
 #include "proxy/replica/recovery/checkpointer.h"
 #include "proxy/replica/recovery/upgrade.h"
 #include "proxy/replica/role/flow_control.h"
@@ -69,6 +70,9 @@ struct NodeStatus {
   bool spins = false;               // the stall rule is in force
   std::uint64_t preempted = 0;      // how often a thread gave way here
   replica::Standing standing;
+  std::uint64_t slices = 0;  // that ended here
+  std::uint32_t tick_points = 0;
+  replica::Unsliced unsliced;
   // Live checking: the last cut at which this replica and a majority were equal, and what the last
   // judgement was: "equal", "different", "unknown".
   std::uint64_t verified = 0;

@@ -29,6 +29,8 @@ void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
   s.schedule_hash = w.scheduler.hash;
   s.settled = idle && holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
   s.preempted = dmt::orders_obeyed(w);
+  s.slices = w.slice_report.slices.load(std::memory_order_relaxed);
+  s.tick_points = __atomic_load_n(&w.tick_points.used, __ATOMIC_RELAXED);
   s.unhooked_calls = w.unhooked.total.load(std::memory_order_relaxed);
   s.unhooked = unhooked_calls(w);
   s.watched = w.unhooked.blind.load(std::memory_order_relaxed) == 0;
@@ -152,6 +154,7 @@ NodeStatus StatusReporter::status() {
   describe_schedule(server.layout(), s);
   s.soft_barriers = soft_barriers_of(from_.config, server.layout());
   s.standing = from_.stalls.standing();
+  s.unsliced = from_.slices.unsliced();
   describe_check(from_.live_check, s);
   s.no_quorum = from_.service.why_not_served();
   if (s.log.no_room.empty() && from_.server.segment().short_of_memory()) {

@@ -23,6 +23,7 @@
 #include "proxy/host/recovery/recovery.h"
 #include "proxy/host/replica_server.h"
 #include "proxy/host/service.h"
+#include "proxy/host/slice_watch.h"
 #include "proxy/host/stall_watch.h"
 #include "proxy/host/status.h"
 #include "proxy/host/stuck_watch.h"
@@ -40,6 +41,7 @@ struct StatusSources {
   consensus::Consensus& group;
   ReplicaServer& server;
   const StallWatch& stalls;
+  const SliceWatch& slices;
   const LiveCheck& live_check;
   const LogIntake& intake;
   const EventLoop& loop;

@@ -236,8 +236,8 @@ bool Node::open_group() {
 
 void Node::open_operators() {
   status_ = std::make_unique<StatusReporter>(StatusSources{
-      config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, loop_, leadership_,
-      progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
+      config_, *consensus_, *server_, *stalls_, *slices_, *live_check_, *intake_, loop_,
+      leadership_, progress_, *proxy_, *proposals_, *service_, *recovery_, host_.get()});
   requests_ =
       std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_, *this);
 }

@@ -106,6 +106,10 @@ constexpr F kStanding[] = {
     {"clock", Holds::kNumber, kAlways, "the turn"},
     {"for_ms", Holds::kNumber, kAlways, "for so long"},
 };
+constexpr F kUnsliced[] = {
+    {"where", Holds::kText, kAlways, "its object, and the address there; or why it is not known"},
+    {"for_ms", Holds::kNumber, kAlways, "so long, when it was looked at"},
+};
 constexpr F kSoftBarriers[] = {
     {"function", Holds::kText, kAlways, "whose callers wait for each other"},
     {"origin", Holds::kText, kAlways, "where it was asked for"},
@@ -249,6 +253,10 @@ constexpr F kNode[] = {
     {"spins", Holds::kFlag, kAlways, "threads that spin are preempted"},
     {"preempted", Holds::kNumber, kAlways, "how often"},
     {"standing_still", Holds::kObject, kOrNull, "null: no thread does", kStanding},
+    {"slices", Holds::kNumber, kAlways, "time slices of computations that ended"},
+    {"tick_points", Holds::kNumber, kAlways, "places in programs at which slices end"},
+    {"unsliced", Holds::kObject, kOrNull,
+     "a leader's: the last computation that had no such place; null: none", kUnsliced},
     {"soft_barriers", Holds::kObjects, kSometimes, "points where threads wait for each other",
      kSoftBarriers},
     {"connections", Holds::kNumber, kAlways, "clients now, and others that the server talks to"},

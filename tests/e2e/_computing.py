@@ -85,11 +85,8 @@ class Lines:
     short, long = 0, 0      # rounds: to learn by, and of what is stopped
     stops = ("alarm",)      # what the server stops by itself, for a long computation
 
-    def __init__(self, scenario):
-        self.work = scenario.work / type(self).__name__
-        self.work.mkdir()
-        self.work.chmod(0o755)
-        self.out, self.port = scenario.out, h.free_port()
+    def __init__(self, work, out):
+        self.work, self.out, self.port = work, out, h.free_port()
         self.command = self.program()
 
     def script(self, interpreter, name, text):
@@ -122,8 +119,8 @@ class C(Lines):
 
     def compute(self):
         told = line(self.port, f"real 0 {self.short}")
-        return line(self.port, f"loop {self.short}"), line(self.port,
-                                                           f"calls {self.short // 20}"), told
+        return (told, line(self.port, f"loop {self.short}"),
+                line(self.port, f"calls {self.short // 20}"))
 
 
 class Perl(Lines):
@@ -149,7 +146,8 @@ class Php(Lines):
         root = self.work / "root"
         root.mkdir()
         (root / "page.php").write_text(PAGE)
-        return ["/usr/bin/env", "PHP_CLI_SERVER_WORKERS=4", "/usr/bin/php", "-S", f"127.0.0.1:{self.port}", "-t", str(root)]
+        return ["/usr/bin/env", "PHP_CLI_SERVER_WORKERS=4", "/usr/bin/php", "-S",
+                f"127.0.0.1:{self.port}", "-t", str(root)]
 
     def compute(self):
         return _web.get(self.port, f"/page.php?n={self.short}")[2].decode()
@@ -217,9 +215,10 @@ class Database:
     """A server of the matrix, asked by its own client."""
     options, environment = (), {}
 
-    def __init__(self, scenario):
+    def __init__(self, work, out):
         kind = self.kind
-        self.server = kind(m.place_of(scenario, kind), h.free_port())
+        kind.out = out
+        self.server = kind(work, h.free_port())
         self.port, self.command = self.server.port, self.server.command
         self.options = kind.options
 
@@ -287,7 +286,7 @@ class Mariadb(Database):
         def killed():
             number = self.server.ask(find)
             return bool(number) and self.server.ask(f"{how} {number}") == ""
-        return self.while_it_runs(killed) == "0"   # BENCHMARK() that is killed says so natively, too
+        return self.while_it_runs(killed) == "0"   # as natively
 
 
 KINDS = (C, Perl, Python, Php, Redis, Postgres, Mariadb)
@@ -305,3 +304,27 @@ def run_beside(work, light):
             pass
     thread.join()
     return said[0], answers
+
+
+def sliced(kind):
+    """A server of these, as one of the matrix: its load is what it computes."""
+    class Sliced(m.Server):
+        name, programs = f"slices, {kind.__name__}", kind.programs
+
+        def __init__(self, work, _port):
+            self.it, self.first = kind(work=work, out=self.out), None
+            self.work, self.port = work, self.it.port
+            self.command, self.options = self.it.command, self.it.options
+
+        def ready(self):
+            return self.it.ready()
+
+        def load(self, requests):
+            computed, answers = run_beside(self.it.compute, self.it.light)
+            self.first = self.first or computed
+            if computed != self.first:
+                raise h.Failure(f"computed {self.first!r} first, then {computed!r}")
+            for how in self.it.stops:
+                if not self.it.stopped(how):
+                    raise h.Failure(f"{how} did not end a computation; {answers} answers before")
+    return Sliced

@@ -20,6 +20,7 @@ import threading
 import time
 
 import _harness as h
+import _computing
 import _hostile
 import _matrix as m
 import _unprepared
@@ -66,6 +67,7 @@ def kinds(words):
         found += importlib.import_module(file.stem).KINDS
     for file in ("ecosystems", "accept_ecosystems", "accept_servers"):
         found += map(unprepared, importlib.import_module(file).KINDS)
+    found += map(_computing.sliced, _computing.KINDS)
     if not words:
         return found
     chosen = []

@@ -15,8 +15,11 @@ LIGHT = 3   # answers while one computes: natively hundreds, in one piece none
 
 def prove(scenario, kind):
     h.need(*kind.programs)
-    server = kind(scenario)
     name = kind.__name__
+    work = scenario.work / name
+    work.mkdir()
+    work.chmod(0o755)
+    server = kind(work=work, out=scenario.out)
     with h.Group(scenario, server.command, port=server.port, record=True,
                  options=server.options) as group:
         h.wait_until(server.ready, 60, f"{name} answers")

@@ -178,6 +178,7 @@ void add_clients(Families& f, const NodeStatus& s) {
 void add_schedule(Families& f, const NodeStatus& s) {
   f.counter("crane_turns_total", "Turns that the server's threads took.", s.clock);
   f.counter("crane_preemptions_total", "How often a thread that spun gave way.", s.preempted);
+  f.counter("crane_slices_total", "Time slices of computations that ended.", s.slices);
   f.counter("crane_wakeups_total", "How often the node slept.", s.wakeups);
   if (s.watched) {
     f.counter("crane_unhooked_calls_total", "System calls that bypassed libcrane.so.",

@@ -220,7 +220,6 @@ std::int64_t cpu_ns() noexcept {
 // What the last slice of this thread took, when it computed all the time.
 void report(std::uint32_t number) noexcept {
   dmt::Layout& w = without_turn();
-  if (w.scheduler.leading.load(std::memory_order_relaxed) == 0) return;
   const bool whole = self.slice_operations == w.slots[self.slot].operations;
   dmt::report_slice(w, number, sites[number].weight_ps, whole ? cpu_ns() - self.slice_began_ns : 0);
 }

@@ -49,6 +49,7 @@ TEST_CASE("status: what is known has its number, and is in the table", "[node]")
   s.log.election.at_ns = 1'000'000'000;
   s.log.detection.period_ns = 300'000;
   s.standing = {3, 77, 1'000'000'000};
+  s.unsliced = {"libx.so+0x10", 2'000'000'000};
   s.log.members.resize(2);
   s.log.members[1].id = ReplicaId{1};
   s.soft_barriers.resize(1);
@@ -64,5 +65,6 @@ TEST_CASE("status: what is known has its number, and is in the table", "[node]")
   CHECK(said["last_election"]["age_ms"] == 4000);
   CHECK(said["detection"]["period_us"] == 300);
   CHECK(said["standing_still"]["for_ms"] == 4000);
+  CHECK(said["unsliced"]["for_ms"] == 2000);
   CHECK(said["peers"].size() == 1);
 }
