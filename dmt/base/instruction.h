@@ -22,4 +22,8 @@ Move move_of(const unsigned char* code) noexcept;
 // The bytes of the instruction at `code` when it does the same wherever it stands; else 0.
 std::size_t movable_length(const unsigned char* code) noexcept;
 
+// Of a call through memory, what a jump through the same memory is: `jump`, and how it moves.
+// Length 0: it is no such call, or its memory is relative to the stack pointer.
+Move jump_of_call(const unsigned char* code, unsigned char (&jump)[kInstructionMax]) noexcept;
+
 }  // namespace crane

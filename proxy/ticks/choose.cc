@@ -43,12 +43,17 @@ Instruction decode(const Code& code, std::uint64_t address) {
   const unsigned char* c = bytes_at(code, address, kInstructionMax + 1);
   if (c == nullptr) return {};
   if (c[0] == 0xe8) return {5, true, false, true};
+  unsigned char jump[kInstructionMax];
+  if (const Move through = jump_of_call(c, jump); through.length != 0) {
+    return {through.length, true, false, true};
+  }
   if (c[0] == 0xe9) return {5, false, true, true};
   if (c[0] == 0xeb) return {2, false, true, true};
   if ((c[0] & 0xf0) == 0x70) return {2, false, true, false};
   if (c[0] == 0x0f && (c[1] & 0xf0) == 0x80) return {6, false, true, false};
   const std::size_t length = move_of(c).length;
-  return {length, false, false, length != 0 && c[0] == 0xc3};
+  const bool leaves = c[0] == 0xc3 || c[0] == 0xff || ((c[0] & 0xf0) == 0x40 && c[1] == 0xff);
+  return {length, false, false, length != 0 && leaves};
 }
 
 // add, or, and, sub, xor, cmp or test: whatever the flags were is overwritten.
@@ -74,7 +79,7 @@ std::unordered_map<std::uint64_t, Seen> count_all(std::span<const std::uint64_t>
     if (s.from_all && *s.from_all != before) s.from_others = true;
     s.from_all = before;
     const Code* code = code_at(before);
-    const bool called = code != nullptr && decode(*code, before).is_call && steps[i] - before != 5;
+    const bool called = code != nullptr && decode(*code, before).is_call && steps[i] != before + decode(*code, before).length;
     s.is_called = called && (s.count == 1 || s.is_called);
   }
   for (auto& [address, s] : all) s.gap = std::max(s.gap, steps.size() - s.last);

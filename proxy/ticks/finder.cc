@@ -19,7 +19,7 @@ namespace {
 
 // A thousand instructions of an interpreter are some rounds of its loop.
 constexpr std::size_t kStepsMost = 4000;
-constexpr std::int64_t kStepsNs = 600'000'000;
+constexpr std::int64_t kStepsNs = 250'000'000;
 constexpr std::size_t kStepsLeast = 400;
 
 Choice look(pid_t process, std::uint32_t thread, std::span<const TickPoint> known) {

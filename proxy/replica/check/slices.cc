@@ -20,6 +20,8 @@ constexpr std::int64_t kWarnNs = 1'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
+constexpr std::int64_t kApart = 10, kApartMaxNs = 60'000'000'000;
+constexpr unsigned kDoublingsMax = 8;
 constexpr double kWeightMax = 2e9;
 
 bool is_same(const TickPoint& a, const TickPoint& b) noexcept {
@@ -106,11 +108,11 @@ void Slices::look_for_computation(const Look& look) {
   if (look.thread->slot != computing_.slot || look.thread->clock != computing_.clock) {
     computing_ = *look.thread;
     since_ns_ = now_ns_;
-    patience_ns_ = std::max(kComputesNs, 4 * options_.slice_ns);
   }
   due_ns_ = now_ns_ + kLookNs;
-  if (finding_ || now_ns_ - since_ns_ < patience_ns_) return;  // SLICES-1
-  patience_ns_ *= 4;
+  const bool computes = now_ns_ - since_ns_ >= std::max(kComputesNs, 4 * options_.slice_ns);
+  if (finding_ || !computes || now_ns_ < next_find_ns_) return;  // SLICES-1, SLICES-3
+  find_began_ns_ = now_ns_;
   finding_ = followed_ = true;
   found_for_ = computing_;
   found_since_ns_ = since_ns_;
@@ -121,8 +123,16 @@ bool Slices::is_known(const TickPoint& point) const noexcept {
   return find(proposed_, point) != nullptr || find(admitted_, point) != nullptr;
 }
 
-void Slices::on(const Found& found) {
+// SLICES-3.
+void Slices::note_look(bool found_new) {
   finding_ = false;
+  in_vain_ = found_new ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
+  const std::int64_t apart = (now_ns_ - find_began_ns_) * (kApart << in_vain_);
+  next_find_ns_ = now_ns_ + std::min(apart, kApartMaxNs);
+}
+
+void Slices::on(const Found& found) {
+  note_look(found.point && !is_known(*found.point));
   if (!led_) return;
   if (!found.point) {
     unsliced_ = {found.where, now_ns_ - found_since_ns_};

@@ -5,14 +5,16 @@
 //
 // Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
 // for kComputesNs at one clock computes without a tick point, or its points come too rarely; it is
-// looked at once at that clock, and later again, each time after twice as long.  What is found
-// serves from the thread's next turn on.
+// looked at, which makes it slow for a while: so much later, as SLICES-3 says, the next one may be.
+// What is found serves from the thread's next turn on.
 //
 // Contract with the shell (proxy/host/slice_watch.h): as consensus/core/step.h.  Each Find is
 // answered by Found.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT SLICES-1  One thread at a time is looked at.
+// INVARIANT SLICES-3  Between two looks there is kApart times as much time as the last one took, and
+//               twice as much for each in a row that found nothing new, at most kApartMaxNs.
 // INVARIANT SLICES-2  A weight is proposed again only when the last one that was proposed for the
 //               point has been admitted.
 
@@ -106,6 +108,7 @@ class Slices {
   void correct_weight(const slices::Look& look);
   void look_for_computation(const slices::Look& look);
   void propose(const TickPoint& point);
+  void note_look(bool found_new);
   bool is_known(const TickPoint& point) const noexcept;
   bool is_under_way(const TickPoint& point, std::span<const TickPoint> admitted);
 
@@ -121,7 +124,8 @@ class Slices {
 
   slices::Computing computing_;
   std::int64_t since_ns_ = 0;
-  std::int64_t patience_ns_ = 0;  // until it is looked at
+  std::int64_t find_began_ns_ = 0, next_find_ns_ = 0;
+  unsigned in_vain_ = 0;  // looks in a row
   bool finding_ = false;
   bool followed_ = false;  // in the slice that is under way
   slices::Computing found_for_;

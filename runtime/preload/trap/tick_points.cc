@@ -142,18 +142,18 @@ const char* put_stub(const TickPoint& point, std::size_t number, Site& site) noe
 
 const char* put_entry(const TickPoint& point, Site& site) noexcept {
   const unsigned char* code = code_at(site.address);
-  unsigned char entry[kNearJump];
-  build_entry(site.address, code, site.place, entry);
+  unsigned char entry[kReplacedMax];
+  build_entry(site.address, code, point.bytes, site.place, entry);
   if (code[0] != entry[0] && some_run_beside_turn(without_turn())) {
-    return "threads compute beside the turn, and it is no call";
+    return "threads compute beside the turn, and it is no direct call";
   }
-  const bool changed = change_code(site.address, kNearJump, [&entry](unsigned char* out) {
-    if (out[0] == entry[0]) {  // at once, for who runs there meanwhile
+  const bool changed = change_code(site.address, point.bytes, [&](unsigned char* out) {
+    if (out[0] == entry[0]) {  // at once, for a thread that runs there meanwhile
       std::uint32_t distance = 0;
       std::memcpy(&distance, entry + 1, sizeof distance);
       __atomic_store_n(reinterpret_cast<std::uint32_t*>(out + 1), distance, __ATOMIC_RELEASE);
     } else {
-      std::memcpy(out, entry, sizeof entry);
+      std::memcpy(out, entry, point.bytes);
     }
   });
   site.weight_ps = point.weight_ps;

@@ -8,7 +8,7 @@
 namespace crane::ticks {
 namespace {
 
-constexpr unsigned char kCall = 0xe8, kJump = 0xe9, kShortJump = 0xeb, kBreak = 0xcc;
+constexpr unsigned char kCall = 0xe8, kJump = 0xe9, kShortJump = 0xeb, kBreak = 0xcc, kNop = 0x90;
 constexpr unsigned char kJumpIfNegative = 0x78;
 
 bool is_short_condition(const unsigned char* code) noexcept { return (code[0] & 0xf0) == 0x70; }
@@ -25,6 +25,12 @@ std::uintptr_t target_of(std::uintptr_t behind, const unsigned char* field,
     std::memcpy(&distance, field, sizeof distance);
   }
   return behind + static_cast<std::uintptr_t>(std::int64_t{distance});
+}
+
+// Of the call at `code`; 0: there is none that a stub can stand for.
+std::size_t call_bytes(const unsigned char* code) noexcept {
+  unsigned char jump[kInstructionMax];
+  return code[0] == kCall ? kNearJump : jump_of_call(code, jump).length;
 }
 
 void put_count(Assembler& a, const TickPoint& point, std::int32_t left, Stub& out) noexcept {
@@ -58,6 +64,17 @@ std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code
   return move.length;
 }
 
+// A call through memory goes on as a jump: its return address is already there.
+bool put_jump_of_call(Assembler& a, std::uintptr_t site, const unsigned char* code) noexcept {
+  unsigned char jump[kInstructionMax];
+  const Move move = jump_of_call(code, jump);
+  if (move.displacement != 0 && !move_displacement(jump + move.displacement, site, a.here())) {
+    return false;
+  }
+  a.append(jump, move.length);
+  return true;
+}
+
 const char* put_all_moved(Assembler& a, std::uintptr_t site, const unsigned char* code,
                           std::size_t bytes) noexcept {
   std::size_t done = 0;
@@ -77,8 +94,9 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
                   std::uintptr_t place, const ThreadWords& words, Stub& out) noexcept {
   if (point.bytes < kNearJump || point.bytes > kReplacedMax) return "it is too short, or too long";
   if (!reaches(site, place)) return "it is too far away from where its stub can be";
-  const bool is_call = code[0] == kCall;
-  if (is_call && point.bytes != kNearJump) return "it begins with a call";
+  const std::size_t call = call_bytes(code);
+  const bool is_call = call != 0;
+  if (is_call && point.bytes != call) return "it begins with a call";
   const bool keeps_flags = !is_call && point.dead_flags == 0;
   Assembler a(place, out.code, sizeof out.code);
   const auto restore = [&a, &words] {
@@ -93,8 +111,10 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   const std::size_t over = a.put_forward(kJumpIfNegative);
   if (keeps_flags) restore();
   out.moved = a.size();
-  if (is_call || (code[0] == kJump && point.bytes == kNearJump)) {
+  if (code[0] == kCall || (code[0] == kJump && point.bytes == kNearJump)) {
     a.put_jump(target_of(site + kNearJump, code + 1, 4));
+  } else if (is_call) {
+    if (!put_jump_of_call(a, site, code)) return "what it calls is out of reach";
   } else if (const char* wrong = put_all_moved(a, site, code, point.bytes); wrong != nullptr) {
     return wrong;
   }
@@ -107,11 +127,12 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   return nullptr;
 }
 
-void build_entry(std::uintptr_t site, const unsigned char* code, std::uintptr_t place,
-                 unsigned char (&out)[kNearJump]) noexcept {
+void build_entry(std::uintptr_t site, const unsigned char* code, std::size_t bytes,
+                 std::uintptr_t place, unsigned char (&out)[kReplacedMax]) noexcept {
   Assembler a(site, out, sizeof out);
-  a.put(code[0] == kCall ? kCall : kJump);
+  a.put(call_bytes(code) != 0 ? kCall : kJump);
   a.put_distance(place);
+  while (a.size() < bytes) a.put(kNop);
 }
 
 }  // namespace crane::ticks

@@ -5,6 +5,7 @@
 // so that unwinders and debuggers see nothing of it.
 //
 //   site:  call F   ->  call stub     stub: count; jmp F
+//   site:  call *M  ->  call stub     stub: count; jmp *M     (nops fill the site)
 //   site:  jmp L    ->  jmp stub      stub: count; jmp L
 //   site:  I1 I2 .. ->  jmp stub      stub: count; I1 I2 ..; jmp behind them
 //
@@ -46,8 +47,8 @@ struct Stub {
 const char* build(const TickPoint& point, std::uintptr_t site, const unsigned char* code,
                   std::uintptr_t place, const ThreadWords& words, Stub& out) noexcept;
 
-// What replaces the first bytes at `site`: a jump to `place`, or a call of it.
-void build_entry(std::uintptr_t site, const unsigned char* code, std::uintptr_t place,
-                 unsigned char (&out)[kNearJump]) noexcept;
+// What replaces the `bytes` at `site`: a jump to `place`, or a call of it, and nops behind it.
+void build_entry(std::uintptr_t site, const unsigned char* code, std::size_t bytes,
+                 std::uintptr_t place, unsigned char (&out)[kReplacedMax]) noexcept;
 
 }  // namespace crane::ticks
