@@ -52,6 +52,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
     const std::uint32_t used = __atomic_load_n(&w_.tick_points.used, __ATOMIC_ACQUIRE);
     points_.assign(w_.tick_points.points, w_.tick_points.points + used);
     look.points = points_;
+    look.serves = __atomic_load_n(&w_.scheduler.served, __ATOMIC_RELAXED);
     look.slices = w_.slice_report.slices.load(std::memory_order_acquire);
     look.point = w_.slice_report.point.load(std::memory_order_relaxed);
     look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);

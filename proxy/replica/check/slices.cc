@@ -20,7 +20,9 @@ constexpr std::int64_t kWarnNs = 1'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
-constexpr std::int64_t kApart = 10, kApartMaxNs = 60'000'000'000;
+// .. or so long, while the server starts.
+constexpr std::int64_t kStartsNs = 1'000'000'000;
+constexpr std::int64_t kApart = 4, kApartMaxNs = 30'000'000'000;
 constexpr unsigned kDoublingsMax = 8;
 constexpr double kWeightMax = 2e9;
 
@@ -110,7 +112,9 @@ void Slices::look_for_computation(const Look& look) {
     since_ns_ = now_ns_;
   }
   due_ns_ = now_ns_ + kLookNs;
-  const bool computes = now_ns_ - since_ns_ >= std::max(kComputesNs, 4 * options_.slice_ns);
+  const std::int64_t patience =
+      look.serves ? std::max(kComputesNs, 4 * options_.slice_ns) : kStartsNs;
+  const bool computes = now_ns_ - since_ns_ >= patience;
   if (finding_ || !computes || now_ns_ < next_find_ns_) return;  // SLICES-1, SLICES-3
   find_began_ns_ = now_ns_;
   finding_ = followed_ = true;
@@ -124,15 +128,15 @@ bool Slices::is_known(const TickPoint& point) const noexcept {
 }
 
 // SLICES-3.
-void Slices::note_look(bool found_new) {
+void Slices::note_look(bool found) {
   finding_ = false;
-  in_vain_ = found_new ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
+  in_vain_ = found ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
   const std::int64_t apart = (now_ns_ - find_began_ns_) * (kApart << in_vain_);
   next_find_ns_ = now_ns_ + std::min(apart, kApartMaxNs);
 }
 
 void Slices::on(const Found& found) {
-  note_look(found.point && !is_known(*found.point));
+  note_look(found.point.has_value());
   if (!led_) return;
   if (!found.point) {
     unsliced_ = {found.where, now_ns_ - found_since_ns_};

@@ -4,7 +4,7 @@
 // tick point, when a point that is known is proposed, and how much a passage of it is worth.
 //
 // Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
-// for kComputesNs at one clock computes without a tick point, or its points come too rarely; it is
+// for kComputesNs at one clock (longer while the server starts) computes without a tick point, or its points come too rarely; it is
 // looked at, which makes it slow for a while: so much later, as SLICES-3 says, the next one may be.
 // What is found serves from the thread's next turn on.
 //
@@ -14,7 +14,7 @@
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT SLICES-1  One thread at a time is looked at.
 // INVARIANT SLICES-3  Between two looks there is kApart times as much time as the last one took, and
-//               twice as much for each in a row that found nothing new, at most kApartMaxNs.
+//               twice as much for each in a row that found nothing, at most kApartMaxNs.
 // INVARIANT SLICES-2  A weight is proposed again only when the last one that was proposed for the
 //               point has been admitted.
 
@@ -40,6 +40,7 @@ struct Computing {
 
 struct Look {
   bool leads = false;
+  bool serves = false;  // the server has had a client
   std::optional<Computing> thread;
   std::span<const TickPoint> points;  // that were admitted; valid during the step
   // The last slice that ended here: how many did, at which point, what that weighed in it, and the
@@ -108,7 +109,7 @@ class Slices {
   void correct_weight(const slices::Look& look);
   void look_for_computation(const slices::Look& look);
   void propose(const TickPoint& point);
-  void note_look(bool found_new);
+  void note_look(bool found);
   bool is_known(const TickPoint& point) const noexcept;
   bool is_under_way(const TickPoint& point, std::span<const TickPoint> admitted);
 
