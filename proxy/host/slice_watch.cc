@@ -12,6 +12,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/replica_server.h"
+#include "proxy/ticks/known_points.h"
 #include "proxy/ticks/point_file.h"
 
 namespace crane::node {
@@ -20,13 +21,17 @@ namespace slices = replica::slices;
 
 namespace {
 
-slices::Options options_of(const std::string& path, const dmt::Layout& w) {
+slices::Options options_of(const std::string& path, const Config& config, const dmt::Layout& w) {
   slices::Options options;
   options.slice_ns = static_cast<std::int64_t>(w.header.configuration.slice_ps / 1000);
   options.points_max = dmt::kTickPointsMax;
   std::string damaged;
   options.known = ticks::read_points(path, damaged);
   if (!damaged.empty()) spdlog::warn("{}: not a tick point: {}", path, damaged);
+  // Behind those, whose weights are this machine's.
+  std::vector<std::string> command = config.args;
+  command.push_back(config.program);
+  for (const TickPoint& point : ticks::known_points(command)) options.known.push_back(point);
   return options;
 }
 
@@ -39,7 +44,7 @@ SliceWatch::SliceWatch(event_base* base, const Config& config, ReplicaServer& se
       server_(server),
       proposals_(proposals),
       finder_(base, *this),
-      machine_(options_of(path_, w_)) {}
+      machine_(options_of(path_, config, w_)) {}
 
 std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
   now_ns_ = now_ns;

@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t kLookNs = 10'000'000;
 // A thread at one clock for so long is not sliced, for whatever reason.
 constexpr std::int64_t kComputesNs = 25'000'000;
+// .. or so long, while the server starts.
+constexpr std::int64_t kStartsNs = 1'000'000'000;
 // An operator hears of one that cannot be sliced when it has lasted so long.
 constexpr std::int64_t kWarnNs = 1'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
-// .. or so long, while the server starts.
-constexpr std::int64_t kStartsNs = 1'000'000'000;
 constexpr std::int64_t kApart = 4, kApartMaxNs = 30'000'000'000;
 constexpr unsigned kDoublingsMax = 8;
 constexpr double kWeightMax = 2e9;
@@ -81,7 +81,7 @@ void Slices::propose_known(const Look& look) {
   if (std::exchange(led_, true)) return;
   slices_seen_ = look.slices;
   for (const TickPoint& point : options_.known) {
-    if (find(look.points, point) == nullptr) propose(point);
+    if (find(look.points, point) == nullptr && find(proposed_, point) == nullptr) propose(point);
   }
 }
 
