@@ -97,7 +97,7 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
                       .propose(EntryType::kTickPoint, proposals_.input_grant(),
                                proxy::bytes_of(proposal.point), now_ns_)
                       .ok();
-  if (!ok) step(slices::NotProposed{});
+  if (!ok) step(slices::NotProposed{proposal.point});
 }
 
 void SliceWatch::carry_out(const slices::Say& say) {
