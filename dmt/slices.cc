@@ -13,11 +13,12 @@ void admit_tick_point(Layout& w, const TickPoint& point) noexcept {
     ++i;
   if (i == kTickPointsMax) return;
   if (i == t.used) {
-    t.points[t.used++] = point;
+    t.points[i] = point;
+    __atomic_store_n(&t.used, i + 1, __ATOMIC_RELEASE);  // the leader's node may look meanwhile
   } else {
     t.points[i].weight_ps = point.weight_ps;  // SLICE-2
   }
-  ++t.changes;
+  __atomic_store_n(&t.changes, t.changes + 1, __ATOMIC_RELEASE);
 }
 
 void ask_for_next_entry(Layout& w) noexcept {

@@ -51,6 +51,8 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
   slices::Look look;
   look.leads = leads;
+  // Before the points: what changes in between is kept at the next look.
+  const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
   if (leads) {
     // Written at admissions only, in the node's thread or in one that then computes or waits: a
     // look in between sees one point too few, and the next one sees it.
@@ -68,7 +70,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
     if (computes) look.thread = {now.slot, now.clock};
   }
   step(look);
-  keep_points(leads);
+  if (leads) keep_points(changes);
   return machine_.deadline_ns();
 }
 
@@ -78,9 +80,8 @@ void SliceWatch::step(const slices::Event& event) {
 }
 
 // The leader's: the others of this host have the same file.
-void SliceWatch::keep_points(bool leads) {
-  const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
-  if (!leads || changes == std::exchange(changes_kept_, changes)) return;
+void SliceWatch::keep_points(std::uint32_t changes) {
+  if (changes == std::exchange(changes_kept_, changes)) return;
   if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
     spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());
   }
@@ -103,7 +104,7 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
                       .propose(EntryType::kTickPoint, proposals_.input_grant(),
                                proxy::bytes_of(proposal.point), now_ns_)
                       .ok();
-  if (!ok) step(slices::NotProposed{});
+  if (!ok) step(slices::NotProposed{proposal.point});
 }
 
 void SliceWatch::carry_out(const slices::Say& say) {

@@ -36,7 +36,7 @@ class SliceWatch final : private ticks::Finder::Owner {
  private:
   void found(const ticks::Choice& choice) override;
   void step(const replica::slices::Event& event);
-  void keep_points(bool leads);
+  void keep_points(std::uint32_t changes);
   void carry_out(const replica::slices::Find& find);
   void carry_out(const replica::slices::Propose& proposal);
   void carry_out(const replica::slices::Say& say);

@@ -93,13 +93,13 @@ bool is_jumped_to(const Code& code, std::uint64_t target) {
     return behind + static_cast<std::uint64_t>(distance) == target;
   };
   const auto& b = code.bytes;
-  for (std::size_t i = 0; i + 5 <= b.size(); ++i) {
+  for (std::size_t i = 0; i + 2 <= b.size(); ++i) {
     const unsigned char c = b[i];
     const bool is_short = (c & 0xf0) == 0x70 || c == 0xeb || (c & 0xfc) == 0xe0;
     if (is_short && leads(code.begin + i + 2, static_cast<signed char>(b[i + 1]))) return true;
     const bool is_long =
         c == 0xe8 || c == 0xe9 || ((c & 0xf0) == 0x80 && i > 0 && b[i - 1] == 0x0f);
-    if (!is_long) continue;
+    if (!is_long || i + 5 > b.size()) continue;
     std::int32_t distance = 0;
     std::memcpy(&distance, b.data() + i + 1, sizeof distance);
     if (leads(code.begin + i + 5, distance)) return true;

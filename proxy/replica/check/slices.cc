@@ -53,10 +53,11 @@ void Slices::on(const Look& look) {
   due_ns_ = kNever;
   if (options_.slice_ns == 0) return;
   if (!look.leads) {
-    led_ = false;
+    led_ = known_proposed_ = false;
     proposed_.clear();
     return;
   }
+  note_admitted(look.points);
   propose_known(look);
   correct_weight(look);
   look_for_computation(look);
@@ -67,22 +68,27 @@ void Slices::propose(const TickPoint& point) {
   actions_.emplace_back(Propose{point});
 }
 
-// SLICES-2.
-bool Slices::is_under_way(const TickPoint& point, std::span<const TickPoint> admitted) {
-  std::erase_if(proposed_, [admitted](const TickPoint& p) {
-    const TickPoint* there = find(admitted, p);
+void Slices::note_admitted(std::span<const TickPoint> points) {
+  admitted_.assign(points.begin(), points.end());
+  std::erase_if(proposed_, [points](const TickPoint& p) {
+    const TickPoint* there = find(points, p);
     return there != nullptr && there->weight_ps == p.weight_ps;
   });
-  return find(proposed_, point) != nullptr;
 }
 
 void Slices::propose_known(const Look& look) {
-  admitted_.assign(look.points.begin(), look.points.end());
-  if (std::exchange(led_, true)) return;
-  slices_seen_ = look.slices;
+  if (!std::exchange(led_, true)) slices_seen_ = look.slices;
+  if (std::exchange(known_proposed_, true)) return;
   for (const TickPoint& point : options_.known) {
-    if (find(look.points, point) == nullptr && find(proposed_, point) == nullptr) propose(point);
+    if (!is_known(point)) propose(point);
   }
+}
+
+// Of the known ones it is proposed again at the next look, another one when it is found again.
+void Slices::on(const NotProposed& refused) {
+  std::erase_if(proposed_, [&refused](const TickPoint& p) { return is_same(p, refused.point); });
+  known_proposed_ = false;
+  due_ns_ = std::min(due_ns_, now_ns_ + kLookNs);
 }
 
 void Slices::correct_weight(const Look& look) {
@@ -90,8 +96,9 @@ void Slices::correct_weight(const Look& look) {
   slices_seen_ = look.slices;
   // One that was followed was slow.
   if (std::exchange(followed_, finding_) || finding_ || look.cpu_ns == 0 ||
-      is_under_way(look.points[look.point], look.points))
+      find(proposed_, look.points[look.point]) != nullptr) {  // SLICES-2
     return;
+  }
   const double factor = static_cast<double>(look.cpu_ns) / static_cast<double>(options_.slice_ns);
   if (factor < kToleratedFactor && factor > 1 / kToleratedFactor) return;
   TickPoint point = look.points[look.point];
@@ -127,6 +134,12 @@ bool Slices::is_known(const TickPoint& point) const noexcept {
   return find(proposed_, point) != nullptr || find(admitted_, point) != nullptr;
 }
 
+std::size_t Slices::points_to_be() const noexcept {
+  const auto is_new = [this](const TickPoint& p) { return find(admitted_, p) == nullptr; };
+  return admitted_.size() +
+         static_cast<std::size_t>(std::count_if(proposed_.begin(), proposed_.end(), is_new));
+}
+
 // SLICES-3.
 void Slices::note_look(bool found) {
   finding_ = false;
@@ -149,7 +162,7 @@ void Slices::on(const Found& found) {
     return;
   }
   if (is_known(*found.point)) return;
-  if (admitted_.size() + proposed_.size() >= options_.points_max) {
+  if (points_to_be() >= options_.points_max) {
     actions_.emplace_back(Say{true, fmt::format("{} would be a tick point, but there are {} "
                                                 "already",
                                                 found.where, options_.points_max)});

@@ -54,8 +54,10 @@ struct Found {
   std::optional<TickPoint> point;
   std::string where;  // it is, or why there is none
 };
-// The entry could not be proposed.
-struct NotProposed {};
+// The entry of this point could not be proposed.
+struct NotProposed {
+  TickPoint point{};
+};
 
 using Event = std::variant<Look, Found, NotProposed>;
 
@@ -103,15 +105,16 @@ class Slices {
  private:
   void on(const slices::Look& look);
   void on(const slices::Found& found);
-  void on(const slices::NotProposed&) { proposed_.clear(); }
+  void on(const slices::NotProposed& refused);
 
+  void note_admitted(std::span<const TickPoint> points);
   void propose_known(const slices::Look& look);
   void correct_weight(const slices::Look& look);
   void look_for_computation(const slices::Look& look);
   void propose(const TickPoint& point);
   void note_look(bool found);
   bool is_known(const TickPoint& point) const noexcept;
-  bool is_under_way(const TickPoint& point, std::span<const TickPoint> admitted);
+  std::size_t points_to_be() const noexcept;
 
   const slices::Options options_;
   slices::ActionList actions_;
@@ -119,6 +122,7 @@ class Slices {
   std::int64_t due_ns_ = kNever;
 
   bool led_ = false;
+  bool known_proposed_ = false;  // all of options_.known, in this reign
   std::uint64_t slices_seen_ = 0;
   std::vector<TickPoint> proposed_;  // and not yet admitted
   std::vector<TickPoint> admitted_;  // as of the last Look

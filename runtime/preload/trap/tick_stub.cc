@@ -43,14 +43,19 @@ void put_count(Assembler& a, const TickPoint& point, std::int32_t left, Stub& ou
 std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code) noexcept {
   if (code[0] == kShortJump || code[0] == kJump) {
     const std::size_t length = code[0] == kJump ? 5 : 2;
-    a.put_jump(target_of(at + length, code + 1, length - 1));
+    const std::uintptr_t target = target_of(at + length, code + 1, length - 1);
+    if (!reaches(a.here(), target)) return 0;
+    a.put_jump(target);
     return length;
   }
   if (is_short_condition(code) || is_condition(code)) {
     const bool is_short = is_short_condition(code);
     const std::size_t length = is_short ? 2 : 6;
+    const std::uintptr_t target =
+        target_of(at + length, code + (is_short ? 1 : 2), is_short ? 1 : 4);
+    if (!reaches(a.here(), target)) return 0;
     a.put(0x0f, 0x80 | ((is_short ? code[0] : code[1]) & 0x0f));
-    a.put_distance(target_of(at + length, code + (is_short ? 1 : 2), is_short ? 1 : 4));
+    a.put_distance(target);
     return length;
   }
   const Move move = move_of(code);
@@ -112,7 +117,9 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   if (keeps_flags) restore();
   out.moved = a.size();
   if (code[0] == kCall || (code[0] == kJump && point.bytes == kNearJump)) {
-    a.put_jump(target_of(site + kNearJump, code + 1, 4));
+    const std::uintptr_t target = target_of(site + kNearJump, code + 1, 4);
+    if (!reaches(place, target)) return "its stub would be too far away from where it leads";
+    a.put_jump(target);
   } else if (is_call) {
     if (!put_jump_of_call(a, site, code)) return "what it calls is out of reach";
   } else if (const char* wrong = put_all_moved(a, site, code, point.bytes); wrong != nullptr) {

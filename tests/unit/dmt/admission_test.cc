@@ -298,7 +298,12 @@ TEST_CASE("the layout of version 25 is frozen", "[segment]") {
   CHECK(offsetof(Layout, terminals) == 232039680);
   CHECK(sizeof(NameRecord) == 1352);
   CHECK(offsetof(Layout, names) == 233267112);
-  CHECK(offsetof(Layout, socket_directories) == 233613224);
+  CHECK(sizeof(TickPoints) == 1544);
+  CHECK(offsetof(Layout, tick_points) == 233613248);
+  CHECK(sizeof(SliceReport) == 280);
+  CHECK(offsetof(Layout, slice_report) == 233614848);
+  CHECK(offsetof(Layout, socket_directories) == 233615128);
+  CHECK(offsetof(Configuration, slice_ps) == 136);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
   CHECK(offsetof(SchedulerState, restores) == 1088);
