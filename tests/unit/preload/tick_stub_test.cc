@@ -64,9 +64,9 @@ class Function {
     CAPTURE(std::string(wrong == nullptr ? "" : wrong));
     REQUIRE(wrong == nullptr);
     std::memcpy(memory_ + kStubAt, stub.code, stub.size);
-    unsigned char entry[kNearJump];
-    build_entry(at(offset), memory_ + offset, at(kStubAt), entry);
-    std::memcpy(memory_ + offset, entry, sizeof entry);
+    unsigned char entry[kReplacedMax];
+    build_entry(at(offset), memory_ + offset, bytes, at(kStubAt), entry);
+    std::memcpy(memory_ + offset, entry, bytes);
   }
   std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
     return reinterpret_cast<std::uint64_t (*)(std::uint64_t, std::uint64_t)>(memory_)(a, b);

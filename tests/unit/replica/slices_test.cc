@@ -3,7 +3,7 @@
 //         be, and an idle replica costs nothing.
 // METHOD  The machine with a server of the test, whose looks are given and whose finder answers
 //         when the test says so.
-// CHECKS  SLICES-1, SLICES-2; patience, known points, weights, refusals, bounds, warnings.
+// CHECKS  SLICES-1, SLICES-2, SLICES-3; patience, known points, weights, refusals, bounds, warnings.
 #include "proxy/replica/check/slices.h"
 
 #include <catch2/catch.hpp>
@@ -19,6 +19,7 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSlice = 5 * kMs;
 constexpr std::int64_t kFirstFind = 25 * kMs;
 constexpr std::int64_t kLookEvery = 10 * kMs;
+constexpr std::int64_t kTook = 10 * kMs;  // by each look at a thread
 
 TickPoint point_at(std::uint32_t offset, std::uint32_t weight_ps = 1000) {
   return {77, offset, weight_ps, 5, 0};
@@ -27,7 +28,9 @@ TickPoint point_at(std::uint32_t offset, std::uint32_t weight_ps = 1000) {
 Options sliced(std::vector<TickPoint> known = {}) { return {kSlice, std::move(known), 64}; }
 
 struct Fixture {
-  explicit Fixture(Options options = sliced()) : machine(std::move(options)) { look.leads = true; }
+  explicit Fixture(Options options = sliced()) : machine(std::move(options)) {
+    look.leads = look.serves = true;
+  }
 
   void computes(std::uint16_t slot, std::uint64_t clock) { look.thread = Computing{slot, clock}; }
   std::int64_t step(std::int64_t now_ns) {
@@ -40,7 +43,10 @@ struct Fixture {
   void run_until(std::int64_t until_ns) {
     while (now < until_ns) step(std::min(now + kMs, until_ns));
   }
-  void found(std::optional<TickPoint> point) { send(Found{point, "the place"}); }
+  void found(std::optional<TickPoint> point) {
+    now += kTook;
+    send(Found{point, "the place"});
+  }
   // A slice ended at point 0 of the admitted ones, which weighed as they say.
   void slice(std::int64_t cpu_ns) {
     ++look.slices;
@@ -121,15 +127,39 @@ TEST_CASE("slices: a thread that stays at one clock is looked at, later and late
   Fixture f;
   f.computes(3, 10);
   f.step(0);
-  for (const std::int64_t patience : {kFirstFind, 4 * kFirstFind, 16 * kFirstFind}) {
+  std::int64_t due = kFirstFind;
+  for (const std::int64_t apart : {8 * kTook, 16 * kTook, 32 * kTook}) {
     const std::size_t before = f.finds.size();
-    f.run_until(patience - 1);
+    f.run_until(due - 1);
     CHECK(f.finds.size() == before);
-    f.run_until(patience);
+    f.run_until(due);
     REQUIRE(f.finds.size() == before + 1);
     CHECK(f.finds.back().slot == 3);
     f.found({});
+    due = f.now + apart;  // SLICES-3
   }
+  SECTION("at another clock, too") { f.computes(3, 11); }
+  SECTION("and soon again where something was found") {
+    f.run_until(due);
+    f.found(point_at(1));
+    due = f.now + 4 * kTook;
+  }
+  const std::size_t before = f.finds.size();
+  f.run_until(due - 1);
+  CHECK(f.finds.size() == before);
+  f.run_until(due);
+  CHECK(f.finds.size() == before + 1);
+}
+
+TEST_CASE("slices: while the server starts a thread has a second", "[slices]") {
+  Fixture f;
+  f.look.serves = false;
+  f.computes(3, 10);
+  f.step(0);
+  f.run_until(1000 * kMs - 1);
+  CHECK(f.finds.empty());
+  f.run_until(1000 * kMs);
+  CHECK(f.finds.size() == 1);
 }
 
 TEST_CASE("slices: another thread or clock is given its time", "[slices]") {
@@ -178,7 +208,7 @@ TEST_CASE("slices: SLICES-1, one thread at a time is looked at", "[slices][SLICE
     CHECK(f.proposed.empty());
     f.look.leads = true;
   }
-  f.step(f.now);
+  f.run_until(f.now + 30'000 * kMs);  // the most of SLICES-3
   CHECK(f.finds.size() == 2);
   CHECK(f.finds.back().slot == 4);
 }
@@ -446,25 +476,25 @@ TEST_CASE("slices: an operator hears of a computation without a point that lasts
   f.found({});
   CHECK(f.warned.empty());
   CHECK(f.machine.unsliced().where == "the place");
-  CHECK(f.machine.unsliced().lasted_ns == kFirstFind);
-  f.run_until(4 * kFirstFind);
+  CHECK(f.machine.unsliced().lasted_ns == kFirstFind + kTook);
+  f.run_until(f.now + 8 * kTook);
   f.found({});
-  f.run_until(16 * kFirstFind);
+  f.run_until(f.now + 16 * kTook);
   REQUIRE(f.finds.size() == 3);
   SECTION("not yet") {
-    f.run_until(1000 * kMs - 1);
+    f.run_until(1000 * kMs - kTook - 1);
     f.found({});
     CHECK(f.warned.empty());
   }
   SECTION("a second") {
-    f.run_until(1000 * kMs);
+    f.run_until(1000 * kMs - kTook);
     f.found({});
     REQUIRE(f.warned.size() == 1);
     CHECK(f.warned[0].find("slot 3 has computed for 1000 ms at clock 10") == 0);
     CHECK(f.warned[0].find("it is in the place") != std::string::npos);
   }
   SECTION("a second of the thread that was looked at, though another one computes now") {
-    f.run_until(1000 * kMs);
+    f.run_until(1000 * kMs - kTook);
     f.computes(4, 11);
     f.step(f.now);
     f.found({});
