@@ -188,7 +188,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/*/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept accept-perturbed demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept accept-perturbed demo bench eval-failover eval-virtual-address eval-slices eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
@@ -468,6 +468,8 @@ bench: programs $(BENCHES)                        ## native vs one and three rep
 	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
 eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
+eval-slices: all                                  ## light clients beside a long computation
+	python3 eval/slices.py --out $(OUT) $(ARGS)
 eval-virtual-address: programs                    ## what an address that moves costs
 	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
 eval-shared-connections: programs                 ## what connections that outlive a leader cost

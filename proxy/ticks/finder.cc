@@ -19,8 +19,8 @@ namespace {
 
 // A thousand instructions of an interpreter are some rounds of its loop.
 constexpr std::size_t kStepsMost = 4000;
-constexpr std::int64_t kStepsNs = 250'000'000;
-constexpr std::size_t kStepsLeast = 400;
+constexpr std::int64_t kStepsNs = 400'000'000;
+constexpr std::size_t kStepsLeast = 200;
 
 Choice look(pid_t process, std::uint32_t thread, std::span<const TickPoint> known) {
   const pid_t host_thread = thread_by_inner_number(process, thread);
