@@ -294,4 +294,19 @@ void show_program(void* context) noexcept {
   }
 }
 
+void resume_program(void* context, std::uintptr_t place, std::uintptr_t shown) noexcept {
+  auto& address = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto chosen = static_cast<std::uintptr_t>(address);
+  for (const Site& site : sites) {
+    if (site.place == 0) continue;
+    if (chosen == shown && place - site.place < kStubMax) {
+      address = static_cast<greg_t>(place);
+      return;
+    }
+    const std::uintptr_t moved = chosen - site.address;
+    if (moved > 0 && moved < site.bytes)
+      address = static_cast<greg_t>(site.place + site.moved + moved);
+  }
+}
+
 }  // namespace crane::ticks

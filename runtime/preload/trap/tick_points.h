@@ -49,4 +49,8 @@ bool handle_break(const siginfo_t* info, void* context) noexcept;
 // A signal that interrupted a stub: the program sees the place where the point is.
 void show_program(void* context) noexcept;
 
+// Its handler returns: it goes on at `place`, where it was before it was shown `shown`, or where
+// the handler chose.  Within a point that is the stub, since a jump covers the instructions.
+void resume_program(void* context, std::uintptr_t place, std::uintptr_t shown) noexcept;
+
 }  // namespace crane::ticks
