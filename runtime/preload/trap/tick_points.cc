@@ -242,7 +242,7 @@ void end_slice(std::uint32_t number) noexcept {
 
 // TICK-2.
 bool may_end_slice() noexcept {
-  return is_outside() && !self.forking && !self.holding_for_fork &&
+  return is_outside() && !self.forking && !self.holding_for_fork && self.locked_streams == 0 &&
          without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0;
 }
 

@@ -10,8 +10,8 @@
 //
 // INVARIANT TICK-1  A point counts in a process from the first turn of it behind the point's
 //               admission, or from the loading of its object, whichever is later.
-// INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, or
-//               is between the handlers of fork.
+// INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, is
+//               between the handlers of fork, or holds a stream by flockfile.
 //
 // Threads: as said.  Bounds: dmt::kTickPointsMax.
 
