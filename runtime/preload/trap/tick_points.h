@@ -11,7 +11,8 @@
 // INVARIANT TICK-1  A point counts in a process from the first turn of it behind the point's
 //               admission, or from the loading of its object, whichever is later.
 // INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, is
-//               between the handlers of fork, or holds a stream by flockfile.
+//               between the handlers of fork, or holds a stream by flockfile or a lock
+//               of ld.so's (in a constructor of a library that dlopen loads).
 //
 // Threads: as said.  Bounds: dmt::kTickPointsMax.
 
