@@ -6,42 +6,71 @@ differ, and comparing outputs and schedule hashes notices it.
 Each program of tests/interpose/racy runs under crane-solo: in serial mode with a different seed of
 perturbation each time (output and schedule hash must be the first run's, byte for byte), then in
 parallel mode.  Quick: 3 runs each; --full: 1000 serial runs in total.  Parallel mode's differences
-are counted: the suite is worth nothing when most programs show none.  Ends with `N passed,
-N failed`: a program passes when its serial runs agree, and the parallel runs of all count one.
+are counted: the suite is worth nothing when most programs show none.  Then again in serial mode
+with time slices of 50 us forced on it, of thousands of ticks and of a few: one result whatever the
+seed, and the turns at the ends of slices are part of it.  Ends with `N passed, N failed`: a program
+passes when its serial runs agree, once more when its sliced runs do, and the parallel runs of all
+count one.  A program in which no slice ends is named and not counted.
 """
 import argparse
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+
+import _points
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FULL_RUNS = 1000
 QUICK_SERIAL, QUICK_PARALLEL, FULL_PARALLEL = 3, 4, 20
+QUICK_SLICED, FULL_SLICED = 2, 20
+SLICE_US = 50
+# Weights in picoseconds: of calls, of loops, of loops with none within; the last is for --full.
+WEIGHTS = {"long": (10_000, 10_000, 10_000), "short": (20_000_000, 20_000_000, 0),
+           "mixed": (20_000_000, 20_000_000, 100_000)}
 PATIENCE = 16  # parallel runs at most until one differs
 
 
 def run(out, program, mode, seed):
-    """(status, output, schedule)"""
+    """(status, output, schedule, how many slices ended)"""
     command = [str(out / "crane-solo"), "--hash", *mode, "--perturb", str(seed), "--",
                str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
                           stdin=subprocess.DEVNULL)
     schedule = re.search(r"^schedule .*$", done.stderr, re.M)
-    return done.returncode, done.stdout, schedule[0] if schedule else done.stderr
+    slices = re.search(r"^slices (\d+)", done.stderr, re.M)
+    return (done.returncode, done.stdout, schedule[0] if schedule else done.stderr,
+            int(slices[1]) if slices else 0)
 
 
-def serial(out, program, runs):
-    """What is wrong, or None."""
+def serial(out, program, runs, mode=()):
+    """(what is wrong, or None, how many slices ended in each run)"""
     first = None
     for seed in range(1, runs + 1):
-        result = run(out, program, [], seed)
+        result = run(out, program, mode, seed)
         if result[0] != 0:
-            return f"seed {seed}: exit status {result[0]}\n{result[1]}{result[2]}"
+            return f"seed {seed}: exit status {result[0]}\n{result[1]}{result[2]}", 0
         first = first or result
         if result != first:
-            return f"seed {seed} differs from seed 1:\n{first}\n{result}"
-    return None
+            return f"seed {seed} differs from seed 1, {mode}:\n{first}\n{result}", 0
+    return None, first[3]
+
+
+def sliced(out, program, full):
+    """(what is wrong, or None, how many slices ended in a run of each kind)"""
+    counts = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for kind, weights in WEIGHTS.items():
+            if kind == "mixed" and not full:
+                continue
+            path = pathlib.Path(directory) / kind
+            _points.write_points(program, path, *weights)
+            wrong, counts[kind] = serial(out, program, FULL_SLICED if full else QUICK_SLICED,
+                                         ["--slices", f"{SLICE_US}:{path}"])
+            if wrong:
+                return f"slices, {kind}: {wrong}\n{path.read_text()}", counts
+    return None, counts
 
 
 def parallel(out, program, runs):
@@ -61,20 +90,12 @@ def parallel(out, program, runs):
     return others, len(different), sum(r[2] != first[2] for r in different)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="out/release", type=pathlib.Path)
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    out = options.out.resolve()
-    programs = [out / "interpose/racy" / p.stem
-                for p in sorted((ROOT / "tests/interpose/racy").glob("*.c"))
-                if not options.names or any(n in p.stem for n in options.names)]
+def prove_unsliced(out, programs, options):
+    """(passed, failed)"""
     runs = -(-FULL_RUNS // len(programs)) if options.full else QUICK_SERIAL
     passed = failed = differ = others = differences = by_schedule = 0
     for program in programs:
-        wrong = serial(out, program, runs)
+        wrong, _ = serial(out, program, runs)
         further, count, schedules = parallel(
             out, program, FULL_PARALLEL if options.full else QUICK_PARALLEL)
         differ += count > 0
@@ -94,6 +115,37 @@ def main():
     if not teeth and not options.names:
         print("most programs show no difference in parallel mode: the suite has no teeth")
     passed, failed = passed + teeth, failed + (not teeth and not options.names)
+    return passed, failed
+
+
+def prove_sliced(out, programs, full):
+    """Whether each program's runs with slices agree; nothing of one without a slice."""
+    for program in programs:
+        wrong, counts = sliced(out, program, full)
+        ended = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        print(f"{program.name}: {'DIFFERS in' if wrong else 'equal in'} slices: {ended}",
+              flush=True)
+        if wrong:
+            print(wrong)
+        elif not all(counts.values()):
+            print(f"{program.name}: not counted, no slice ends in it")
+            continue
+        yield not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="out/release", type=pathlib.Path)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    programs = [out / "interpose/racy" / p.stem
+                for p in sorted((ROOT / "tests/interpose/racy").glob("*.c"))
+                if not options.names or any(n in p.stem for n in options.names)]
+    passed, failed = prove_unsliced(out, programs, options)
+    for good in prove_sliced(out, programs, options.full):
+        passed, failed = passed + good, failed + (not good)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

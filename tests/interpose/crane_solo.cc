@@ -4,24 +4,7 @@
 // next deadline at once.  So what it admits depends on the schedule alone, and two runs of a
 // deterministic program have the same schedule hash.
 //
-// usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        [--clients SCRIPT] [--strict] [--unhooked] [--check-ins] [--stalls]
-//        [--detach-sync]
-//        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
-//        [--barriers FUNCTION:COUNT:TIMEOUT_US,..]
-//        -- PROGRAM ARGS
-// --barriers: at the end, what became of each, on standard output
-// --restores: before each entry the replica becomes quiescent, and is told that it was restored
-// --dump: once, quiescent behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and
-//         holds the replica until PATH.answer says +: whoever answers saves the process tree and
-//         the segment's directory
-// --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
-// it
-// --unannounced: .. and nobody is told
-// --unhooked: at the end, the calls that bypassed the library, on standard output
-// --check-ins: .. and how often processes checked in
-// exit status: the program's; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
-//        93 stopped by --strict
+// usage: crane_options.h
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -56,112 +39,22 @@
 #include "dmt/stuck.h"
 #include "dmt/unhooked.h"
 #include "tests/interpose/crane_clients.h"
+#include "tests/interpose/crane_options.h"
 
 namespace {
 
 using namespace crane;  // a program of its own
+using namespace crane::solo;
 
-constexpr int kStuck = 90, kFenced = 91, kUsage = 92, kStrict = 93;
 constexpr int kStuckAfterMs = 10'000;
 constexpr int kAwakeMax = 2000;
 constexpr std::int64_t kBubbleNs = 1'000'000;
 constexpr std::int64_t kStartNs = 1'000'000'000;
 constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 
-struct Options {
-  std::string library;
-  bool parallel = false, hash = false, strict = false, unhooked = false, check_ins = false;
-  bool stalls = false;       // who is stalled gives way
-  bool detach_sync = false;  // fsync leaves the schedule
-  bool restores = false;
-  std::uint64_t dump_index = 0;
-  std::string dump, resume_directory, resume;
-  bool announced = true;
-  std::uint64_t perturb = 0;
-  int signal = 0;          // sent as an operator's, once, when the program waits ..
-  std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
-  std::vector<std::string> soft_barriers, socket_directories;
-  std::string clients;  // script of crane_clients.h
-  std::vector<char*> command;
-};
-
 std::string directory;
 volatile std::sig_atomic_t told_to_stop = 0;
 void stop(int) { told_to_stop = 1; }
-
-[[noreturn]] void die(const char* what) {
-  std::fprintf(stderr, "crane_solo: %s: %s\n", what, std::strerror(errno));
-  std::exit(kUsage);
-}
-
-Options parse(int argc, char** argv) {
-  Options o;
-  int i = 1;
-  for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
-    const std::string a = argv[i];
-    if (a == "--parallel") {
-      o.parallel = true;
-    } else if (a == "--detach-sync") {
-      o.detach_sync = true;
-    } else if (a == "--stalls") {
-      o.stalls = true;
-    } else if (a == "--restores") {
-      o.restores = true;
-    } else if (a == "--unannounced") {
-      o.announced = false;
-    } else if (a == "--dump" && i + 1 < argc) {
-      o.dump_index = std::strtoull(argv[++i], nullptr, 0);
-      o.dump = std::string(argv[i]).substr(std::string(argv[i]).find(':') + 1);
-    } else if (a == "--resume" && i + 1 < argc) {
-      const std::string both = argv[++i];
-      o.resume_directory = both.substr(0, both.find(':'));
-      o.resume = both.substr(both.find(':') + 1);
-    } else if (a == "--hash") {
-      o.hash = true;
-    } else if (a == "--strict") {
-      o.strict = true;
-    } else if (a == "--unhooked") {
-      o.unhooked = true;
-    } else if (a == "--check-ins") {
-      o.check_ins = true;
-    } else if (a == "--lib" && i + 1 < argc) {
-      o.library = argv[++i];
-    } else if (a == "--perturb" && i + 1 < argc) {
-      o.perturb = std::strtoull(argv[++i], nullptr, 0);
-    } else if (a == "--signal" && i + 1 < argc) {
-      o.signal = std::atoi(argv[++i]);
-    } else if (a == "--clients" && i + 1 < argc) {
-      o.clients = argv[++i];
-    } else if (a == "--barriers" && i + 1 < argc) {
-      std::istringstream words(argv[++i]);
-      for (std::string word; std::getline(words, word, ',');) o.soft_barriers.push_back(word);
-    } else if (a == "--sockets-in" && i + 1 < argc) {
-      o.socket_directories.emplace_back(argv[++i]);
-    } else if (a == "--after" && i + 1 < argc) {
-      o.after = std::atoll(argv[++i]);
-    } else {
-      errno = EINVAL;
-      die(argv[i]);
-    }
-  }
-  for (++i; i < argc; ++i) o.command.push_back(argv[i]);
-  if (o.command.empty() && o.resume.empty()) {
-    errno = EINVAL;
-    die("no program");
-  }
-  o.command.push_back(nullptr);
-  if (o.library.empty()) {
-    // In <out>, whether this program is <out>/crane-solo or <out>/interpose/crane_solo.
-    char self[4096];
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    std::string path(self, n > 0 ? static_cast<std::size_t>(n) : 0);
-    do {
-      path.resize(path.rfind('/'));
-      o.library = path + "/libcrane.so";
-    } while (access(o.library.c_str(), R_OK) != 0 && path.rfind('/') != 0);
-  }
-  return o;
-}
 
 class Node {
  public:
@@ -260,7 +153,9 @@ class Node {
     c.perturb_max_us = 200;
     c.stall_rule = options_.stalls ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
     if (options_.detach_sync) c.detached_calls = dmt::kDetachSync;
+    c.slice_ps = options_.parallel ? 0 : options_.slice_us * 1'000'000;
     w_ = &dmt::initialise_segment(memory, c);
+    w_->scheduler.leading.store(1);  // all slices are counted
     w_->unhooked.strict = options_.strict ? 1 : 0;
     name_soft_barrier_points();
     for (const std::string& one : options_.socket_directories) {
@@ -432,7 +327,13 @@ class Node {
     StartBody body{};
     for (int i = 0; i < 4; ++i) body.seed[i] = 0x1234567890abcdefull * static_cast<unsigned>(i + 1);
     body.wall_offset_ns = kWallOffsetNs;
-    push(EntryType::kStart, kStartNs, dmt::kStartGrant, &body, sizeof body);
+    // Entries without a grant: the points count from the first turn.
+    const std::vector<TickPoint>& points = options_.tick_points;
+    push(EntryType::kStart, kStartNs, points.empty() ? dmt::kStartGrant : 0, &body, sizeof body);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::uint32_t grant = i + 1 < points.size() ? 0 : dmt::kStartGrant;
+      push(EntryType::kTickPoint, kStartNs, grant, &points[i], sizeof points[i]);
+    }
     dmt::admit_from_node(*w_);
   }
 
@@ -531,6 +432,7 @@ class Node {
     if (blocker_[0] != '\0') std::fprintf(stderr, "crane_solo: not quiescent: %s\n", blocker_);
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
     show_log();
+    if (options_.slice_us != 0) show_slices();
     if (options_.hash) {
       std::fprintf(stderr, "schedule %llu %016llx\n",
                    static_cast<unsigned long long>(w_->scheduler.clock),
@@ -562,6 +464,16 @@ class Node {
                   kOutcomes[static_cast<std::uint32_t>(r->call.outcome)],
                   r->count.load() == 1 ? "once" : "often");
     }
+  }
+
+  void show_slices() const {
+    const dmt::SliceReport& report = w_->slice_report;
+    std::size_t refused = 0;
+    for (std::uint32_t i = 0; i < w_->tick_points.used; ++i)
+      refused += report.refused[i].load() != 0;
+    std::fprintf(stderr, "slices %llu, %zu of %u points refused\n",
+                 static_cast<unsigned long long>(report.slices.load()), refused,
+                 w_->tick_points.used);
   }
 
   void show_log() {

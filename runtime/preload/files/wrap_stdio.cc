@@ -262,6 +262,21 @@ int fflush(FILE* f) {
   return result;
 }
 
+// libc's locks are no operations: whoever waited for one would keep the turn (TICK-2).
+void flockfile(FILE* f) {
+  real::flockfile(f);
+  ++self.locked_streams;
+}
+int ftrylockfile(FILE* f) {
+  const int result = real::ftrylockfile(f);
+  if (result == 0) ++self.locked_streams;
+  return result;
+}
+void funlockfile(FILE* f) {
+  if (self.locked_streams > 0) --self.locked_streams;
+  real::funlockfile(f);
+}
+
 int fclose(FILE* f) {
   const int fd = f->_fileno;
   if (fd >= 0 && !is_plain(fd)) {

@@ -195,12 +195,17 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   std::memcpy(&context.uc_sigmask, &mask, sizeof mask);
   context.uc_stack = self.stacks.alternate;
   slot.blocked_signals = mask_in_handler(action, signo, mask);
+  const auto place = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+  tsc::show_program(given);
+  ticks::show_program(given);
+  const auto shown = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   {
     signal_stack::ProgramCode program_code(
         static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]));
     OutsideCrane outside;
     action.sa_sigaction(signo, info, given);
   }
+  ticks::resume_program(given, place, shown);
   std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
   slot.blocked_signals = mask & ~kNeverBlocked;
   self.stacks.alternate = context.uc_stack;
@@ -248,8 +253,6 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
   if (was_inside && info->si_code > 0) name_fault_inside(signo, info, context);
-  tsc::show_program(context);
-  ticks::show_program(context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
   const bool blocked = (without_turn().slots[self.slot].blocked_signals & bit_of(signo)) != 0;
   const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault

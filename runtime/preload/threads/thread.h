@@ -59,6 +59,7 @@ struct ThreadBlock {
   std::uint64_t tick_saved = 0;        // a register, in a stub
   std::uint64_t slice_operations = 0;  // of its slot when its last slice ended
   std::int64_t slice_began_ns = 0;     // processor time then
+  std::uint32_t locked_streams = 0;    // by flockfile: no slice ends meanwhile
   // IN_* bits that some watch asked for when its last operation ended (notify.h)
   std::uint32_t watched_events = 0;
   // virtual cancellation

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/trap/tick_points.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -239,16 +241,54 @@ void end_slice(std::uint32_t number) noexcept {
   self.slice_began_ns = cpu_ns();
 }
 
+// --- ld.so's locks  ------------------------------------------------------------------------------
+
+// Its data, in which its recursive locks lie.
+const unsigned char* loader_data = nullptr;
+std::size_t loader_bytes = 0;
+
+void find_loader_data() noexcept {
+  void* const data = dlvsym(RTLD_DEFAULT, "_rtld_global", "GLIBC_PRIVATE");
+  Dl_info info;
+  void* symbol = nullptr;
+  if (data == nullptr || dladdr1(data, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr)
+    return;
+  loader_data = static_cast<const unsigned char*>(data);
+  loader_bytes = static_cast<const ElfW(Sym)*>(symbol)->st_size;
+}
+
+// Whether this thread holds one of them: a constructor within dlopen, a callback of
+// dl_iterate_phdr.
+bool holds_loader_lock() noexcept {
+  struct Recursive {  // as pthread_mutex_t begins
+    std::int32_t lock;
+    std::uint32_t count;
+    std::int32_t owner;
+    std::uint32_t users;
+    std::int32_t kind;
+  };
+  for (std::size_t at = 0; at + sizeof(Recursive) <= loader_bytes; at += sizeof(std::uint64_t)) {
+    Recursive m;
+    std::memcpy(&m, loader_data + at, sizeof m);
+    if (m.owner == static_cast<std::int32_t>(self.thread_id) && m.lock != 0 && m.count != 0 &&
+        m.users == 1 && m.kind == PTHREAD_MUTEX_RECURSIVE)
+      return true;
+  }
+  return false;
+}
+
 // TICK-2.
 bool may_end_slice() noexcept {
-  return is_outside() && !self.forking && !self.holding_for_fork &&
-         without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0;
+  return is_outside() && !self.forking && !self.holding_for_fork && self.locked_streams == 0 &&
+         without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0 &&
+         !holds_loader_lock();
 }
 
 }  // namespace
 
 void prepare() noexcept {
   if (without_turn().header.configuration.slice_ps == 0) return;
+  find_loader_data();
   const std::uintptr_t program = getauxval(AT_PHDR) & ~(kCodePage - 1);
   const long area =
       raw_syscall(SYS_mmap, program - kBelowProgram, kAreaBytes, PROT_NONE,
@@ -290,6 +330,21 @@ void show_program(void* context) noexcept {
     if (site.place == 0 || at - site.place >= kStubMax) continue;
     const std::uintptr_t moved = at - site.place - site.moved;
     address = static_cast<greg_t>(site.address + (moved < site.bytes ? moved : 0));
+  }
+}
+
+void resume_program(void* context, std::uintptr_t place, std::uintptr_t shown) noexcept {
+  auto& address = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto chosen = static_cast<std::uintptr_t>(address);
+  for (const Site& site : sites) {
+    if (site.place == 0) continue;
+    if (chosen == shown && place - site.place < kStubMax) {
+      address = static_cast<greg_t>(place);
+      return;
+    }
+    const std::uintptr_t moved = chosen - site.address;
+    if (moved > 0 && moved < site.bytes)
+      address = static_cast<greg_t>(site.place + site.moved + moved);
   }
 }
 

@@ -10,8 +10,9 @@
 //
 // INVARIANT TICK-1  A point counts in a process from the first turn of it behind the point's
 //               admission, or from the loading of its object, whichever is later.
-// INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, or
-//               is between the handlers of fork.
+// INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, is
+//               between the handlers of fork, or holds a stream by flockfile or a lock
+//               of ld.so's (in a constructor of a library that dlopen loads).
 //
 // Threads: as said.  Bounds: dmt::kTickPointsMax.
 
@@ -48,5 +49,9 @@ bool handle_break(const siginfo_t* info, void* context) noexcept;
 
 // A signal that interrupted a stub: the program sees the place where the point is.
 void show_program(void* context) noexcept;
+
+// Its handler returns: it goes on at `place`, where it was before it was shown `shown`, or where
+// the handler chose.  Within a point that is the stub, since a jump covers the instructions.
+void resume_program(void* context, std::uintptr_t place, std::uintptr_t shown) noexcept;
 
 }  // namespace crane::ticks
