@@ -33,7 +33,7 @@ void look_for_points() noexcept;
 // How often the points had changed when this process looked last.
 extern std::uint32_t changes_seen;
 
-// The next slice begins: another thread, or nobody, has had the turn.
+// The next slice begins: another thread, or none, has had the turn.
 inline void begin_slice(const dmt::Layout& w) noexcept {
   self.slice_left_ps = static_cast<std::int64_t>(w.header.configuration.slice_ps);
 }
