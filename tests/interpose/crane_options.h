@@ -15,7 +15,7 @@
 //         the segment's directory
 // --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
 // it
-// --unannounced: .. and nobody is told
+// --unannounced: .. and no thread is told
 // --unhooked: at the end, the calls that bypassed the library, on standard output
 // --check-ins: .. and how often processes checked in
 // --slices: in serial mode, time slices of US at the tick points of FILE

@@ -327,7 +327,7 @@ class Node {
     StartBody body{};
     for (int i = 0; i < 4; ++i) body.seed[i] = 0x1234567890abcdefull * static_cast<unsigned>(i + 1);
     body.wall_offset_ns = kWallOffsetNs;
-    // Entries without a grant: the points count from the first turn.
+    // Entries without a grant: the points count from the first turn (TICK-1).
     const std::vector<TickPoint>& points = options_.tick_points;
     push(EntryType::kStart, kStartNs, points.empty() ? dmt::kStartGrant : 0, &body, sizeof body);
     for (std::size_t i = 0; i < points.size(); ++i) {
@@ -466,6 +466,7 @@ class Node {
     }
   }
 
+  // Of the schedule: the same in each run (SLICE-1).
   void show_slices() const {
     const dmt::SliceReport& report = w_->slice_report;
     std::size_t refused = 0;
