@@ -201,6 +201,7 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
     OutsideCrane outside;
     action.sa_sigaction(signo, info, given);
   }
+  ticks::resume(given);
   std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
   slot.blocked_signals = mask & ~kNeverBlocked;
   self.stacks.alternate = context.uc_stack;

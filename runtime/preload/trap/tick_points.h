@@ -46,7 +46,11 @@ inline void after_operation(const dmt::Layout& w) noexcept {
 // What SIGTRAP is when the slice of this thread ended at a point; false: it is something else.
 bool handle_break(const siginfo_t* info, void* context) noexcept;
 
-// A signal that interrupted a stub: the program sees the place where the point is.
+// A fault is about to be told: an instruction in a stub is at its own place, for the program.
 void show_program(void* context) noexcept;
+
+// The handler of a fault returns to an instruction within a point, whose bytes are the jump's now:
+// the thread goes on in the stub.
+void resume(void* context) noexcept;
 
 }  // namespace crane::ticks
