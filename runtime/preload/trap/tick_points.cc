@@ -36,8 +36,9 @@ struct Site {
   std::uintptr_t address = 0;  // 0: its object is not here
   std::uintptr_t place = 0;    // of its stub
   std::uint32_t weight_ps = 0;
-  std::uint32_t bytes = 0;
-  std::uint32_t weight = 0, stop = 0, moved = 0;  // in the stub (Stub)
+  std::uint32_t weight = 0, stop = 0;  // these four as Stub has them
+  std::uintptr_t shown = 0;
+  unsigned char begins[kReplacedMax] = {};
   bool refused = false;
 };
 constinit Site sites[dmt::kTickPointsMax];
@@ -136,7 +137,8 @@ const char* put_stub(const TickPoint& point, std::size_t number, Site& site) noe
     site.place = place;
     site.weight = static_cast<std::uint32_t>(stub.weight);
     site.stop = static_cast<std::uint32_t>(stub.stop);
-    site.moved = static_cast<std::uint32_t>(stub.moved);
+    site.shown = stub.shown;
+    std::memcpy(site.begins, stub.begins, sizeof site.begins);
     return nullptr;
   }
   return wrong;
@@ -159,7 +161,6 @@ const char* put_entry(const TickPoint& point, Site& site) noexcept {
     }
   });
   site.weight_ps = point.weight_ps;
-  site.bytes = point.bytes;
   return changed ? nullptr : "its code cannot be changed";
 }
 
@@ -314,7 +315,7 @@ bool handle_break(const siginfo_t* info, void* context) noexcept {
       return true;
     }
     const int saved = errno;
-    address = static_cast<greg_t>(site.address);  // for whoever unwinds the stack from here
+    address = static_cast<greg_t>(site.shown);
     end_slice(i);
     address = static_cast<greg_t>(behind);
     errno = saved;
@@ -328,8 +329,10 @@ void show_program(void* context) noexcept {
   const auto at = static_cast<std::uintptr_t>(address);
   for (const Site& site : sites) {
     if (site.place == 0 || at - site.place >= kStubMax) continue;
-    const std::uintptr_t moved = at - site.place - site.moved;
-    address = static_cast<greg_t>(site.address + (moved < site.bytes ? moved : 0));
+    for (std::size_t i = 0; i < kReplacedMax; ++i) {
+      if (site.begins[i] != 0 && at == site.place + site.begins[i])
+        address = static_cast<greg_t>(site.address + i);
+    }
   }
 }
 
@@ -342,9 +345,9 @@ void resume_program(void* context, std::uintptr_t place, std::uintptr_t shown) n
       address = static_cast<greg_t>(place);
       return;
     }
-    const std::uintptr_t moved = chosen - site.address;
-    if (moved > 0 && moved < site.bytes)
-      address = static_cast<greg_t>(site.place + site.moved + moved);
+    const std::uintptr_t within = chosen - site.address;
+    if (within > 0 && within < kReplacedMax && site.begins[within] != 0)
+      address = static_cast<greg_t>(site.place + site.begins[within]);
   }
 }
 

@@ -47,7 +47,7 @@ inline void after_operation(const dmt::Layout& w) noexcept {
 // What SIGTRAP is when the slice of this thread ended at a point; false: it is something else.
 bool handle_break(const siginfo_t* info, void* context) noexcept;
 
-// A signal that interrupted a stub: the program sees the place where the point is.
+// A fault is about to be told: an instruction in a stub is at its own place, for the program.
 void show_program(void* context) noexcept;
 
 // Its handler returns: it goes on at `place`, where it was before it was shown `shown`, or where

@@ -81,9 +81,10 @@ bool put_jump_of_call(Assembler& a, std::uintptr_t site, const unsigned char* co
 }
 
 const char* put_all_moved(Assembler& a, std::uintptr_t site, const unsigned char* code,
-                          std::size_t bytes) noexcept {
+                          std::size_t bytes, Stub& out) noexcept {
   std::size_t done = 0;
   while (done < bytes) {
+    out.begins[done] = static_cast<unsigned char>(a.size());
     const std::size_t length = put_moved(a, site + done, code + done);
     if (length == 0) return "it has an instruction that cannot be moved";
     done += length;
@@ -116,13 +117,17 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   const std::size_t over = a.put_forward(kJumpIfNegative);
   if (keeps_flags) restore();
   out.moved = a.size();
+  std::memset(out.begins, 0, sizeof out.begins);
+  out.begins[0] = static_cast<unsigned char>(out.moved);
+  out.shown = site;
   if (code[0] == kCall || (code[0] == kJump && point.bytes == kNearJump)) {
     const std::uintptr_t target = target_of(site + kNearJump, code + 1, 4);
     if (!reaches(place, target)) return "its stub would be too far away from where it leads";
     a.put_jump(target);
+    if (is_call) out.shown = target;
   } else if (is_call) {
     if (!put_jump_of_call(a, site, code)) return "what it calls is out of reach";
-  } else if (const char* wrong = put_all_moved(a, site, code, point.bytes); wrong != nullptr) {
+  } else if (const char* wrong = put_all_moved(a, site, code, point.bytes, out); wrong != nullptr) {
     return wrong;
   }
   a.bind(over);

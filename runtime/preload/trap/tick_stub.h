@@ -42,6 +42,11 @@ struct Stub {
   std::size_t weight;  // where its 32 bits are
   std::size_t stop;    // int3
   std::size_t moved;   // where the instructions of the site begin
+  // For each byte of the site: where the instruction that began there is now; 0: none began there.
+  unsigned char begins[kReplacedMax];
+  // Where the program is at the stop, for what unwinds its stack: at the site, or at the function
+  // that the site calls directly, whose return address is on the stack already.
+  std::uintptr_t shown;
 };
 
 // The stub at `place` for the instructions at `site`, which are at `code`.  Null, or why there can

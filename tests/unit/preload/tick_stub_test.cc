@@ -229,7 +229,7 @@ TEST_CASE("tick_stub: all flags of arithmetic are behind the point what they wer
   check_same(sum + nops + kFlags, {3, 6}, false);
 }
 
-TEST_CASE("tick_stub: flags that nobody reads need not be kept", "[runtime]") {
+TEST_CASE("tick_stub: flags that are not read need not be kept", "[runtime]") {
   const Bytes moves = kTakeSecond + kCompare;
   check_same(moves + Bytes{0x48, 0x0f, 0x4c, 0xc7} + kReturn, {0, 6}, true);
 }
@@ -295,6 +295,9 @@ TEST_CASE("tick_stub: a called function returns behind the call", "[runtime]") {
   CHECK(counted(3, 0) == counted.at(9) + 3);
   CHECK(left_ps == kPlenty - kWeight);
   CHECK(*counted.byte(4) == 0xe8);  // only its target is another one
+  // Its return address is there at the stop, as where the function begins.
+  CHECK(counted.stub.shown == counted.at(14));
+  CHECK(counted.stub.begins[0] == counted.stub.moved);
 
   Breaks breaks;
   left_ps = kWeight - 1;
@@ -356,6 +359,23 @@ TEST_CASE("tick_stub: a slice ends with the passage that takes more than is left
   seen = {};
   CHECK(counted(110, 1) == Function(kLoop)(110, 1));
   CHECK(seen.stops == 10);  // ten passages, and the one that stops
+}
+
+TEST_CASE("tick_stub: each moved instruction is found from the site, and the other way around",
+          "[runtime]") {
+  // A short jump, which is longer in the stub, and a load behind it.
+  const Bytes code = kCompare + Bytes{0x74, 0x00, 0x48, 0x8b, 0x07} + kReturn;
+  Function counted(code);
+  counted.add_point(kCompare.size(), 5, false);
+  const unsigned char* begins = counted.stub.begins;
+  CHECK(begins[0] == counted.stub.moved);
+  CHECK(begins[1] == 0);
+  CHECK(begins[2] == counted.stub.moved + 6);
+  CHECK(begins[3] == 0);
+  CHECK(begins[5] == 0);
+  CHECK(counted.stub.shown == counted.at(kCompare.size()));
+  // What the program sees there, and where it would go on after a fault: at the same load.
+  CHECK(std::memcmp(counted.stub.code + begins[2], code.data() + 5, 3) == 0);
 }
 
 TEST_CASE("tick_stub: another weight counts from then on", "[runtime]") {
