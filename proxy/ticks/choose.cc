@@ -107,6 +107,38 @@ bool is_jumped_to(const Code& code, std::uint64_t target) {
   return false;
 }
 
+// Whether a jump through a register or memory, as of a table, was executed near `address`, or stands
+// very near: where it leads cannot be seen.
+bool is_near_table(const Code& code, std::uint64_t address, std::span<const std::uint64_t> jumps) {
+  constexpr std::uint64_t kNear = 64 * 1024, kVeryNear = 1024;
+  const auto is_near = [address](std::uint64_t jump) { return jump - address + kNear < 2 * kNear; };
+  if (std::any_of(jumps.begin(), jumps.end(), is_near)) return true;
+  const std::uint64_t at = address - code.begin;
+  const std::uint64_t end = std::min<std::uint64_t>(at + kVeryNear, code.bytes.size() - 1);
+  for (std::uint64_t i = at > kVeryNear ? at - kVeryNear : 0; i < end; ++i) {
+    if (code.bytes[i] == 0xff && (code.bytes[i + 1] & 0xf8) == 0xe0) return true;
+  }
+  return false;
+}
+
+bool is_indirect_jump(const unsigned char* c) {
+  while (*c == 0x3e || (*c & 0xf0) == 0x40) ++c;
+  return *c == 0xff && ((c[1] >> 3u) & 7u) == 4;
+}
+
+std::vector<std::uint64_t> indirect_jumps(std::span<const std::uint64_t> steps,
+                                          const CodeAt& code_at) {
+  std::vector<std::uint64_t> jumps;
+  for (const std::uint64_t step : steps) {
+    const Code* code = code_at(step);
+    const unsigned char* c = code == nullptr ? nullptr : bytes_at(*code, step, kInstructionMax);
+    if (c != nullptr && is_indirect_jump(c)) jumps.push_back(step);
+  }
+  std::sort(jumps.begin(), jumps.end());
+  jumps.erase(std::unique(jumps.begin(), jumps.end()), jumps.end());
+  return jumps;
+}
+
 struct Candidate {
   std::uint64_t address = 0;
   std::size_t bytes = 0;
@@ -176,8 +208,10 @@ Choice choose(std::span<const std::uint64_t> steps, std::span<const TickPoint> k
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return a.cost != b.cost ? a.cost < b.cost : a.address < b.address;
   });
+  const std::vector<std::uint64_t> tables = indirect_jumps(steps, code_at);
   for (const Candidate& c : candidates) {
     const Code& code = *code_at(c.address);
+    if (!c.inner.empty() && is_near_table(code, c.address, tables)) continue;
     const auto jumped = [&code](std::uint64_t inner) { return is_jumped_to(code, inner); };
     if (std::any_of(c.inner.begin(), c.inner.end(), jumped)) continue;
     const std::uint64_t offset = c.address - code.base;

@@ -11,7 +11,8 @@
 //
 // Threads: any; pure functions.
 // INVARIANT CHOOSE-1  No executed step, and no direct jump of the object's code, leads to an
-//               instruction of the point but the first.
+//               instruction of the point but the first; where a table of jumps is near, there is
+//               only one.
 
 #include <cstddef>
 #include <cstdint>
