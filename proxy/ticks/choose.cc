@@ -107,6 +107,14 @@ bool is_jumped_to(const Code& code, std::uint64_t target) {
   return false;
 }
 
+// How compilers jump through a table: add %r1, %r2; jmp *%r2, or jmp *table(,%r,8).
+constexpr std::size_t kTableJump = 5;
+bool is_table_jump(const unsigned char* c) {
+  if (c[0] == 0xff && c[1] == 0x24) return (c[2] & 0xc7) == 0xc5;
+  const std::size_t prefix = c[2] == 0x3e ? 1 : 0;  // notrack
+  return c[0] == 0x01 && c[2 + prefix] == 0xff && (c[3 + prefix] & 0xf8) == 0xe0;
+}
+
 // Whether a jump through a register or memory, as of a table, was executed near `address`, or stands
 // very near: where it leads cannot be seen.
 bool is_near_table(const Code& code, std::uint64_t address, std::span<const std::uint64_t> jumps) {
@@ -114,9 +122,11 @@ bool is_near_table(const Code& code, std::uint64_t address, std::span<const std:
   const auto is_near = [address](std::uint64_t jump) { return jump - address + kNear < 2 * kNear; };
   if (std::any_of(jumps.begin(), jumps.end(), is_near)) return true;
   const std::uint64_t at = address - code.begin;
-  const std::uint64_t end = std::min<std::uint64_t>(at + kVeryNear, code.bytes.size() - 1);
-  for (std::uint64_t i = at > kVeryNear ? at - kVeryNear : 0; i < end; ++i) {
-    if (code.bytes[i] == 0xff && (code.bytes[i + 1] & 0xf8) == 0xe0) return true;
+  const std::uint64_t first = at > kVeryNear ? at - kVeryNear : 0;
+  const std::uint64_t end = std::min<std::uint64_t>(at + kVeryNear, code.bytes.size());
+  const auto near = code.bytes.subspan(first, end - first);
+  for (std::size_t i = 0; i + kTableJump <= near.size(); ++i) {
+    if (is_table_jump(near.data() + i)) return true;
   }
   return false;
 }
