@@ -51,15 +51,14 @@ Form form_of(unsigned char code, bool wide, bool half, unsigned group) noexcept 
 // Behind 0f: moves and arithmetic of vectors, conditional moves, extensions, bits, nops.
 Form form_of_two(unsigned char code) noexcept {
   const bool plain = within(code, 0xc8, 0xcf);  // bswap
-  const bool with_byte = within(code, 0x70, 0x73) || code == 0xa4 || code == 0xac ||
-                         code == 0xba || code == 0xc2 || within(code, 0xc4, 0xc6);
-  const bool operands = code == 0x0d || within(code, 0x10, 0x18) || within(code, 0x1e, 0x1f) ||
-                        within(code, 0x28, 0x2f) || within(code, 0x40, 0x6f) ||
-                        within(code, 0x74, 0x76) || within(code, 0x7c, 0x7f) ||
-                        within(code, 0x90, 0x9f) || code == 0xa3 || code == 0xa5 ||
-                        code == 0xab || code == 0xad || within(code, 0xaf, 0xb1) || code == 0xb3 ||
-                        within(code, 0xb6, 0xb8) || within(code, 0xbb, 0xc1) ||
-                        within(code, 0xd0, 0xfe);
+  const bool with_byte = within(code, 0x70, 0x73) || code == 0xa4 || code == 0xac || code == 0xba ||
+                         code == 0xc2 || within(code, 0xc4, 0xc6);
+  const bool operands =
+      code == 0x0d || within(code, 0x10, 0x18) || within(code, 0x1e, 0x1f) ||
+      within(code, 0x28, 0x2f) || within(code, 0x40, 0x6f) || within(code, 0x74, 0x76) ||
+      within(code, 0x7c, 0x7f) || within(code, 0x90, 0x9f) || code == 0xa3 || code == 0xa5 ||
+      code == 0xab || code == 0xad || within(code, 0xaf, 0xb1) || code == 0xb3 ||
+      within(code, 0xb6, 0xb8) || within(code, 0xbb, 0xc1) || within(code, 0xd0, 0xfe);
   return plain ? kPlain : with_byte ? kOperandsAndByte : operands ? kOperands : Form{};
 }
 
@@ -130,7 +129,8 @@ Move jump_of_call(const unsigned char* code, unsigned char (&jump)[kInstructionM
   const std::size_t at = within(code[0], 0x40, 0x4f) ? 1 : 0;
   const unsigned operands = code[at + 1];
   const bool by_stack = (operands & 7u) == 4 && (code[at + 2] & 7u) == 4;  // which the call moves
-  if (code[at] != 0xff || (operands & kGroup) != kCall || operands >> 6u == 3 || by_stack) return {};
+  if (code[at] != 0xff || (operands & kGroup) != kCall || operands >> 6u == 3 || by_stack)
+    return {};
   std::memcpy(jump, code, at + 2);
   jump[at + 1] = static_cast<unsigned char>((operands & ~kGroup) | kJump);
   std::memcpy(jump + at + 2, code + at + 2, operand_bytes(code + at + 1) - 1);

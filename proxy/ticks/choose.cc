@@ -79,7 +79,8 @@ std::unordered_map<std::uint64_t, Seen> count_all(std::span<const std::uint64_t>
     if (s.from_all && *s.from_all != before) s.from_others = true;
     s.from_all = before;
     const Code* code = code_at(before);
-    const bool called = code != nullptr && decode(*code, before).is_call && steps[i] != before + decode(*code, before).length;
+    const bool called = code != nullptr && decode(*code, before).is_call &&
+                        steps[i] != before + decode(*code, before).length;
     s.is_called = called && (s.count == 1 || s.is_called);
   }
   for (auto& [address, s] : all) s.gap = std::max(s.gap, steps.size() - s.last);
@@ -115,8 +116,8 @@ bool is_table_jump(const unsigned char* c) {
   return c[0] == 0x01 && c[2 + prefix] == 0xff && (c[3 + prefix] & 0xf8) == 0xe0;
 }
 
-// Whether a jump through a register or memory, as of a table, was executed near `address`, or stands
-// very near: where it leads cannot be seen.
+// Whether a jump through a register or memory, as of a table, was executed near `address`, or
+// stands very near: where it leads cannot be seen.
 bool is_near_table(const Code& code, std::uint64_t address, std::span<const std::uint64_t> jumps) {
   constexpr std::uint64_t kNear = 64 * 1024, kVeryNear = 1024;
   const auto is_near = [address](std::uint64_t jump) { return jump - address + kNear < 2 * kNear; };

@@ -154,10 +154,11 @@ void Slices::on(const Found& found) {
   if (!found.point) {
     unsliced_ = {found.where, now_ns_ - found_since_ns_};
     actions_.emplace_back(
-        Say{unsliced_.lasted_ns >= kWarnNs, fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
-                              "be had there: the others wait; it is in {}",
-                              found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000,
-                              found_for_.clock, found.where)});
+        Say{unsliced_.lasted_ns >= kWarnNs,
+            fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
+                        "be had there: the others wait; it is in {}",
+                        found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000, found_for_.clock,
+                        found.where)});
     return;
   }
   if (is_known(*found.point)) return;

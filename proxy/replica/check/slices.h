@@ -4,19 +4,19 @@
 // tick point, when a point that is known is proposed, and how much a passage of it is worth.
 //
 // Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
-// for kComputesNs at one clock (longer while the server starts) computes without a tick point, or its points come too rarely; it is
-// looked at, which makes it slow for a while: so much later, as SLICES-3 says, the next one may be.
-// What is found serves from the thread's next turn on.
+// for kComputesNs at one clock (longer while the server starts) computes without a tick point, or
+// its points come too rarely; it is looked at, which makes it slow for a while: so much later, as
+// SLICES-3 says, the next one may be. What is found serves from the thread's next turn on.
 //
 // Contract with the shell (proxy/host/slice_watch.h): as consensus/core/step.h.  Each Find is
 // answered by Found.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT SLICES-1  One thread at a time is looked at.
-// INVARIANT SLICES-3  Between two looks there is kApart times as much time as the last one took, and
-//               twice as much for each in a row that found nothing, at most kApartMaxNs.
 // INVARIANT SLICES-2  A weight is proposed again only when the last one that was proposed for the
 //               point has been admitted.
+// INVARIANT SLICES-3  Between two looks lies kApart times as long as the last one took, twice as
+//               long for each in a row that found nothing, at most kApartMaxNs.
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,8 @@
 //         be, and an idle replica costs nothing.
 // METHOD  The machine with a server of the test, whose looks are given and whose finder answers
 //         when the test says so.
-// CHECKS  SLICES-1, SLICES-2, SLICES-3; patience, known points, weights, refusals, bounds, warnings.
+// CHECKS  SLICES-1, SLICES-2, SLICES-3; patience, known points, weights, refusals, bounds,
+// warnings.
 #include "proxy/replica/check/slices.h"
 
 #include <catch2/catch.hpp>
