@@ -10,7 +10,21 @@ here, at the same place on all replicas: their outputs and schedules are equal.
 import _computing as c
 import _harness as h
 
-LIGHT = 3   # answers while one computes: natively hundreds, in one piece none
+LIGHT = 3   # answers while one computes: natively hundreds, in one piece one at most
+TRIES = 10  # computations, on a machine on which the light requests get little of a processor
+
+
+def answers_beside(server, first):
+    """The most answers beside one computation; raises h.Failure where that gave something else."""
+    most = 0
+    for _ in range(TRIES):
+        computed, answers = c.run_beside(server.compute, server.light)
+        if computed != first:
+            raise h.Failure(f"computed {first!r} first, then {computed!r}")
+        most = max(most, answers)
+        if most >= LIGHT:
+            break
+    return most
 
 
 def prove(scenario, kind):
@@ -24,13 +38,11 @@ def prove(scenario, kind):
                  options=server.options) as group:
         h.wait_until(server.ready, 60, f"{name} answers")
         first = server.compute()
-        again, answers = c.run_beside(server.compute, server.light)
-        scenario.check(again == first, f"{name}: a computation gives the same in slices",
-                       f"{first!r} {again!r}")
+        answers = answers_beside(server, first)
         scenario.check(answers >= LIGHT, f"{name}: others are answered while one computes",
                        f"{answers} answers")
         for how in server.stops:
-            scenario.check(server.stopped(how), f"{name}: {how} ends a computation")
+            scenario.check(c.stops(server, how), f"{name}: {how} ends a computation")
         group.settle(120)
     scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
     scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Only instructions that do the same elsewhere are moved, and whole ones.
 // METHOD  Machine code as compilers begin functions, with its length; what is relative or unknown.
-// CHECKS  movable_length() and move_of() of each.
+// CHECKS  movable_length(), move_of() and jump_of_call() of each.
 #include "dmt/base/instruction.h"
 
 #include <catch2/catch.hpp>
@@ -58,6 +58,26 @@ TEST_CASE("instruction: what functions begin with is moved whole", "[runtime]") 
       {"movapd %xmm0,%xmm8", {0x66, 0x44, 0x0f, 0x28, 0xc0}},
       {"cvtsi2sd %rdi,%xmm0", {0xf2, 0x48, 0x0f, 0x2a, 0xc7}},
       {"pxor %xmm1,%xmm1", {0x66, 0x0f, 0xef, 0xc9}},
+      {"add $0x1,%al", {0x04, 0x01}},
+      {"add $0x100,%rax", {0x48, 0x05, 0x00, 0x01, 0x00, 0x00}},
+      {"leave", {0xc9}},
+      {"cltq", {0x48, 0x98}},
+      {"rep movsq %ds:(%rsi),%es:(%rdi)", {0xf3, 0x48, 0xa5}},
+      {"test $0x1,%al", {0xa8, 0x01}},
+      {"testb $0x1,0x10(%rdi)", {0xf6, 0x47, 0x10, 0x01}},
+      {"testl $0x100,(%rdi)", {0xf7, 0x07, 0x00, 0x01, 0x00, 0x00}},
+      {"neg %rax", {0x48, 0xf7, 0xd8}},
+      {"incl 0x8(%rdi)", {0xff, 0x47, 0x08}},
+      {"jmp *0x10(%rax)", {0xff, 0x60, 0x10}},
+      {"push $0x100", {0x68, 0x00, 0x01, 0x00, 0x00}},
+      {"lock cmpxchg %rdx,(%rdi)", {0xf0, 0x48, 0x0f, 0xb1, 0x17}},
+      {"sete %al", {0x0f, 0x94, 0xc0}},
+      {"bswap %eax", {0x0f, 0xc8}},
+      {"pshufd $0x1,%xmm0,%xmm1", {0x66, 0x0f, 0x70, 0xc8, 0x01}},
+      {"pshufb %xmm1,%xmm0", {0x66, 0x0f, 0x38, 0x00, 0xc1}},
+      {"palignr $0x8,%xmm1,%xmm0", {0x66, 0x0f, 0x3a, 0x0f, 0xc1, 0x08}},
+      {"vmovdqu (%rsi),%ymm0", {0xc5, 0xfe, 0x6f, 0x06}},
+      {"vpblendd $0x1,%ymm1,%ymm0,%ymm0", {0xc4, 0xe3, 0x7d, 0x02, 0xc1, 0x01}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -79,7 +99,7 @@ TEST_CASE("instruction: what depends on its place, or is not known, is refused",
       {"jmp *0x100(%rip)", {0xff, 0x25, 0x00, 0x01, 0x00, 0x00}},
       {"syscall", {0x0f, 0x05}},
       {"int3", {0xcc}},
-      {"vmovaps", {0xc5, 0xf8, 0x28, 0xc1}},
+      {"vpternlogq", {0x62, 0xf3, 0xf5, 0x48, 0x25, 0xc2, 0x96}},
       {"prefixes without end", {0x66, 0x66, 0x66, 0x66, 0x66, 0x90}},
   };
   for (const Row& row : rows) {
@@ -113,4 +133,21 @@ TEST_CASE("instruction: where an address relative to the instruction stands is t
     CHECK(move.displacement == row.displacement);
   }
   CHECK(move_of(std::vector<unsigned char>(16, 0xe9).data()).length == 0);
+}
+
+TEST_CASE("instruction: a call through memory is the jump through the same memory", "[runtime]") {
+  const auto jump_of = [](std::vector<unsigned char> call) {
+    call.resize(call.size() + 16, 0x06);
+    unsigned char jump[crane::kInstructionMax];
+    const std::size_t length = crane::jump_of_call(call.data(), jump).length;
+    return std::vector<unsigned char>(jump, jump + length);
+  };
+  using Code = std::vector<unsigned char>;
+  CHECK(jump_of({0xff, 0x90, 0x28, 0x01, 0, 0}) == Code{0xff, 0xa0, 0x28, 0x01, 0, 0});
+  CHECK(jump_of({0x41, 0xff, 0x54, 0xc5, 0x08}) == Code{0x41, 0xff, 0x64, 0xc5, 0x08});
+  CHECK(jump_of({0xff, 0x15, 0x10, 0, 0, 0}) == Code{0xff, 0x25, 0x10, 0, 0, 0});
+  CHECK(jump_of({0xff, 0xd0}).empty());              // call *%rax
+  CHECK(jump_of({0xff, 0x54, 0x24, 0x08}).empty());  // call *0x8(%rsp)
+  CHECK(jump_of({0xff, 0x60, 0x10}).empty());        // jmp *0x10(%rax)
+  CHECK(jump_of({0xe8, 0, 0, 0, 0}).empty());
 }

@@ -308,6 +308,23 @@ TEST_CASE("tick_stub: a called function returns behind the call", "[runtime]") {
   CHECK(left_ps == kPlenty);
 }
 
+TEST_CASE("tick_stub: a call through memory goes on through the same memory", "[runtime]") {
+  const Bytes calls{0x48, 0x83, 0xec, 0x08,                    // sub $8, %rsp
+                    0xff, 0x15, 0x06, 0,    0,    0,           // 4: call *16(%rip)
+                    0x48, 0x83, 0xc4, 0x08, 0xc3, 0x90,        // add $8, %rsp; ret; nop
+                    0,    0,    0,    0,    0,    0,    0, 0,  // 16: where it leads
+                    0x48, 0x8b, 0x04, 0x24,                    // 24: mov (%rsp), %rax
+                    0x48, 0x01, 0xf8, 0xc3};                   // add %rdi, %rax; ret
+  Function counted(calls);
+  const std::uintptr_t function = counted.at(24);
+  std::memcpy(counted.byte(16), &function, sizeof function);
+  CHECK(counted(3, 0) == counted.at(10) + 3);
+  counted.add_point(4, 6, true);
+  left_ps = kPlenty;
+  CHECK(counted(3, 0) == counted.at(9) + 3);  // a nop stands behind the shorter call
+  CHECK(left_ps == kPlenty - kWeight);
+}
+
 TEST_CASE("tick_stub: a thread stops with all as it was at the point, and goes on", "[runtime]") {
   for (const bool dead_flags : {false, true}) {
     for (const std::uint64_t a : kValues) {
