@@ -19,6 +19,7 @@
 #include "dmt/slices.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/turn.h"
+#include "runtime/preload/processes/judged.h"
 #include "runtime/preload/trap/code.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_stub.h"
@@ -299,7 +300,8 @@ void prepare() noexcept {
 
 void look_for_points() noexcept {
   changes_seen = without_turn().tick_points.changes;
-  if (without_turn().tick_points.used == 0) return;
+  // The program's own filter may end it for a page of code that can be written.
+  if (without_turn().tick_points.used == 0 || sandbox::is_filtered()) return;
   dl_iterate_phdr(look_at, nullptr);
 }
 
