@@ -21,6 +21,11 @@ namespace slices = replica::slices;
 
 namespace {
 
+// Of a group whose data last; of another one nothing is to be left.
+std::string path_of(const Config& config) {
+  return config.base.empty() ? "" : config.dir + "/tick_points";
+}
+
 slices::Options options_of(const std::string& path, const Config& config, const dmt::Layout& w) {
   slices::Options options;
   options.slice_ns = static_cast<std::int64_t>(w.header.configuration.slice_ps / 1000);
@@ -39,7 +44,7 @@ slices::Options options_of(const std::string& path, const Config& config, const 
 
 SliceWatch::SliceWatch(event_base* base, const Config& config, ReplicaServer& server,
                        Proposals& proposals)
-    : path_(config.dir + "/tick_points"),
+    : path_(path_of(config)),
       w_(server.layout()),
       server_(server),
       proposals_(proposals),
@@ -81,6 +86,7 @@ void SliceWatch::step(const slices::Event& event) {
 
 // The leader's: the others of this host have the same file.
 void SliceWatch::keep_points(std::uint32_t changes) {
+  if (path_.empty()) return;
   if (changes == std::exchange(changes_kept_, changes)) return;
   if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
     spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());

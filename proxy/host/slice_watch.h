@@ -2,7 +2,7 @@
 #pragma once
 // Time slices as they are carried out: what a node decides of them is a machine's
 // (proxy/replica/check/slices.h), for which this reads the server's segment, follows a thread that
-// computes (proxy/ticks), and keeps the points in the group's directory.
+// computes (proxy/ticks), and keeps the points in the directory of a group whose data last.
 //
 // Threads: the node's one thread.
 

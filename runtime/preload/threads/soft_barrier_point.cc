@@ -15,6 +15,7 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/threads/soft_barrier.h"
 #include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/code.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_points.h"
 
@@ -184,12 +185,33 @@ int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
 // ld.so has put libraries into its list, or taken some out.  It holds its locks, which are
 // recursive; the new ones' constructors have not run.
 void look_again() noexcept {
+  const int saved = errno;
   if (loader->r_state != r_debug::RT_CONSISTENT) return;
   const bool outside = is_outside();
   if (outside) InsideCrane::set_inside();
   dl_iterate_phdr(look_at, nullptr);
   if (has_slices()) ticks::look_for_points();
   if (outside) InsideCrane::set_outside();
+  errno = saved;
+}
+
+// The function that ld.so calls then, which only returns, begins with a jump to ours: a breakpoint
+// of ours there would be a debugger's, which has its own at the same place.  False: there is no
+// room for the jump, or it has other code.
+bool put_jump_at(std::uintptr_t told) noexcept {
+  constexpr unsigned char kLandingPad[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
+  constexpr std::uintptr_t kAligned = 16;  // the rest, up to the next function, is filled with nops
+  const auto* code = reinterpret_cast<const unsigned char*>(told);
+  if (std::memcmp(code, kLandingPad, sizeof kLandingPad) == 0) code += sizeof kLandingPad;
+  constexpr unsigned char kReturn = 0xc3, kFillers[] = {0x66, 0x90, 0x0f, 0x2e, 0xcc};
+  if (told % kAligned != 0 || code[0] != kReturn ||
+      std::memchr(kFillers, code[1], sizeof kFillers) == nullptr) {
+    return false;
+  }
+  static_assert(kJumpBytes <= kAligned);
+  return change_code(told, kJumpBytes, [](unsigned char* out) {
+    write_jump(word_of(out), address_of(look_again));
+  });
 }
 
 void come_to(std::uint32_t number, void* caller) noexcept {
@@ -210,7 +232,7 @@ void prepare_soft_barrier_points() noexcept {
   if (!some && !has_slices()) return;
   dl_iterate_phdr(look_at, nullptr);
   const std::uintptr_t told = loader == nullptr ? 0 : loader->r_brk;
-  if (told == 0 || set_breakpoint(told, kLoading) != nullptr) {
+  if (told == 0 || (!put_jump_at(told) && set_breakpoint(told, kLoading) != nullptr)) {
     Message() << "soft barrier and tick points are not looked for in libraries that are loaded "
                  "later";
   }

@@ -7,8 +7,9 @@
 // A breakpoint stands on the function's first instruction, in this process' copy of its page, so
 // that it does not matter how the function is called: within its object, through a table, by a
 // pointer.  The kernel keeps every register over the soft barrier (arguments are whatever they
-// are), and the instruction is run at another place.  Another breakpoint, on the place where ld.so
-// tells debuggers that libraries came or went, finds functions of libraries that are loaded later.
+// are), and the instruction is run at another place.  A jump at the function by which ld.so
+// reports to debuggers that libraries came or went finds functions of libraries that are loaded
+// later.
 //
 // fork keeps the breakpoints; a new program sets its own.  A name that no object of a process
 // exports is nothing wrong there: the segment says whether any process has it (SoftBarrierPoint).
