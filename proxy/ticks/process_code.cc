@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "dmt/base/build_id.h"
+
 namespace crane::ticks {
 namespace {
 
@@ -59,23 +61,9 @@ bool ProcessCode::read(std::uint64_t address, void* out, std::size_t bytes) cons
   return ::pread(memory_, out, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
 }
 
-std::uint64_t ProcessCode::build_id(std::uint64_t notes, std::size_t bytes) const {
+std::uint64_t ProcessCode::build_of(std::uint64_t notes, std::size_t bytes) const {
   std::vector<unsigned char> text(std::min<std::size_t>(bytes, 4096));
-  if (!read(notes, text.data(), text.size())) return 0;
-  for (std::size_t at = 0; at + sizeof(Elf64_Nhdr) <= text.size();) {
-    Elf64_Nhdr note;
-    std::memcpy(&note, text.data() + at, sizeof note);
-    const std::size_t name = at + sizeof note;
-    const std::size_t id = name + ((note.n_namesz + 3u) & ~3u);
-    std::uint64_t build = 0;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= sizeof build &&
-        id + sizeof build <= text.size() && std::memcmp(text.data() + name, "GNU", 4) == 0) {
-      std::memcpy(&build, text.data() + id, sizeof build);
-      return build;
-    }
-    at = id + ((note.n_descsz + 3u) & ~3u);
-  }
-  return 0;
+  return read(notes, text.data(), text.size()) ? build_id(text.data(), text.size()) : 0;
 }
 
 void ProcessCode::read_object(Part& part) const {
@@ -92,7 +80,7 @@ void ProcessCode::read_object(Part& part) const {
   code.base = part.object - (first->p_vaddr & ~std::uint64_t{4095});
   for (const Elf64_Phdr& p : table) {
     if (p.p_type == PT_NOTE && code.build == 0)
-      code.build = build_id(code.base + p.p_vaddr, p.p_memsz);
+      code.build = build_of(code.base + p.p_vaddr, p.p_memsz);
   }
   part.bytes.resize(part.end - part.begin);
   if (!read(part.begin, part.bytes.data(), part.bytes.size())) part.bytes.clear();

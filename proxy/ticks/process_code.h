@@ -37,7 +37,7 @@ class ProcessCode {
 
   bool read(std::uint64_t address, void* out, std::size_t bytes) const;
   void read_object(Part& part) const;
-  std::uint64_t build_id(std::uint64_t notes, std::size_t bytes) const;
+  std::uint64_t build_of(std::uint64_t notes, std::size_t bytes) const;
 
   int memory_ = -1;
   std::deque<Part> parts_;

@@ -209,9 +209,8 @@ bool put_jump_at(std::uintptr_t told) noexcept {
     return false;
   }
   static_assert(kJumpBytes <= kAligned);
-  return change_code(told, kJumpBytes, [](unsigned char* out) {
-    write_jump(word_of(out), address_of(look_again));
-  });
+  return change_code(told, kJumpBytes,
+                     [](unsigned char* out) { write_jump(word_of(out), address_of(look_again)); });
 }
 
 void come_to(std::uint32_t number, void* caller) noexcept {

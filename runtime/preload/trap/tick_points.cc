@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "dmt/base/build_id.h"
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
@@ -76,23 +77,6 @@ struct Object {
   unsigned part_count = 0;
   std::uint64_t build = 0;  // 0: it has no build id
 };
-
-std::uint64_t build_id(const unsigned char* notes, std::size_t bytes) noexcept {
-  for (std::size_t at = 0; at + sizeof(ElfW(Nhdr)) <= bytes;) {
-    ElfW(Nhdr) note;
-    std::memcpy(&note, notes + at, sizeof note);
-    const std::size_t name = at + sizeof note;
-    const std::size_t text = name + ((note.n_namesz + 3u) & ~3u);
-    std::uint64_t id = 0;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= sizeof id && text + sizeof id <= bytes &&
-        std::memcmp(notes + name, "GNU", 4) == 0) {
-      std::memcpy(&id, notes + text, sizeof id);
-      return id;
-    }
-    at = text + ((note.n_descsz + 3u) & ~3u);
-  }
-  return 0;
-}
 
 Object object_of(const dl_phdr_info& info) noexcept {
   Object object{info.dlpi_addr, info.dlpi_phdr, info.dlpi_phnum, 0};
