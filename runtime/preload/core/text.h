@@ -42,7 +42,7 @@ inline bool begins_with(const char* text, const char* beginning) noexcept {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
 }
 
-// What the kernel calls `file` of a process, which begins with a slash and is short.
+// The path of a process' `file` below /proc; `file` begins with a slash and is short.
 struct ProcessFile {
   ProcessFile(std::uint32_t pid, const char* file) noexcept {
     print_number("/proc/", pid, path);

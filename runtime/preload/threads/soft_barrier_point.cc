@@ -22,7 +22,6 @@
 namespace crane {
 namespace {
 
-constexpr std::uintptr_t kPage = 4096;
 constexpr unsigned char kBreak = 0xcc;                          // int3
 constexpr std::uint64_t kPointSpace = ~0ull;                    // no process' own
 constexpr std::uint32_t kLoading = dmt::kSoftBarrierPointsMax;  // instead of a point
@@ -38,31 +37,12 @@ constinit Breakpoint breakpoints[kBreakpointsMax];
 constexpr unsigned char kJump[] = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
 constexpr std::size_t kMovedBytes = 32;
 static_assert(kInstructionMax + sizeof kJump + sizeof(std::uintptr_t) <= kMovedBytes);
-alignas(kPage) unsigned char moved[kPage];
+alignas(kCodePage) unsigned char moved[kCodePage];
 static_assert(kBreakpointsMax * kMovedBytes <= sizeof moved);
 
 const r_debug* loader = nullptr;
 
-std::uintptr_t word_of(const void* address) noexcept {
-  return reinterpret_cast<std::uintptr_t>(address);
-}
-
 // --- breakpoints  --------------------------------------------------------------------------------
-
-// The pages that hold `size` bytes at `address`.
-bool protect(std::uintptr_t address, std::size_t size, int protection) noexcept {
-  const std::uintptr_t begin = address & ~(kPage - 1);
-  const std::uintptr_t end = (address + size + kPage - 1) & ~(kPage - 1);
-  return raw_syscall(SYS_mprotect, begin, end - begin, protection) == 0;
-}
-
-template <typename Write>
-bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
-  // Others may run there meanwhile.
-  if (!protect(address, size, PROT_READ | PROT_WRITE | PROT_EXEC)) return false;
-  write(reinterpret_cast<unsigned char*>(address));
-  return protect(address, size, PROT_READ | PROT_EXEC);
-}
 
 Breakpoint* find_breakpoint(std::uintptr_t address) noexcept {
   for (Breakpoint& b : breakpoints) {
@@ -84,7 +64,7 @@ const char* set_breakpoint(std::uintptr_t address, std::uint32_t point) noexcept
   if (length == 0) return "it begins with an instruction that cannot be moved";
   if (b == nullptr) b = find_breakpoint(0);
   if (b == nullptr) return "there are too many of them in one process";
-  const bool wrote = change_code(word_of(moved_of(*b)), kMovedBytes, [&](unsigned char* out) {
+  const bool wrote = change_code(address_of(moved_of(*b)), kMovedBytes, [&](unsigned char* out) {
     const std::uintptr_t behind = address + length;
     std::memcpy(out, code, length);
     std::memcpy(out + length, kJump, sizeof kJump);
@@ -209,8 +189,9 @@ bool put_jump_at(std::uintptr_t told) noexcept {
     return false;
   }
   static_assert(kJumpBytes <= kAligned);
-  return change_code(told, kJumpBytes,
-                     [](unsigned char* out) { write_jump(word_of(out), address_of(look_again)); });
+  return change_code(told, kJumpBytes, [](unsigned char* out) {
+    write_jump(address_of(out), address_of(look_again));
+  });
 }
 
 void come_to(std::uint32_t number, void* caller) noexcept {
@@ -251,7 +232,7 @@ bool handle_breakpoint(const siginfo_t* info, void* context) noexcept {
     come_to(b->point, *reinterpret_cast<void**>(registers[REG_RSP]));
   }
   errno = saved;
-  registers[REG_RIP] = static_cast<greg_t>(word_of(moved_of(*b)));
+  registers[REG_RIP] = static_cast<greg_t>(address_of(moved_of(*b)));
   return true;
 }
 

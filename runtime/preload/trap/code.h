@@ -39,4 +39,27 @@ inline long protect_code(std::uintptr_t at, std::size_t size, int protection) no
   return raw_syscall(SYS_mprotect, begin, end - begin, protection);
 }
 
+inline constexpr int kWritableCode = PROT_READ | PROT_WRITE | PROT_EXEC;
+
+inline unsigned char* code_at(std::uintptr_t address) noexcept {
+  return reinterpret_cast<unsigned char*>(address);
+}
+
+// Gives the bytes at `address` to `write`, while other threads may run in the same page.  False:
+// the kernel does not let them be written.
+template <typename Write>
+bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
+  if (protect_code(address, size, kWritableCode) != 0) return false;
+  write(code_at(address));
+  const bool restored = protect_code(address, size, PROT_READ | PROT_EXEC) == 0;
+  forget_translation(address, size);
+  return restored;
+}
+
+// Where the calling thread's own variable lies relative to %fs, as in all threads.
+inline std::int32_t thread_word(const void* variable) noexcept {
+  return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(variable) -
+                                   reinterpret_cast<std::intptr_t>(__builtin_thread_pointer()));
+}
+
 }  // namespace crane

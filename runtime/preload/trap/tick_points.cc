@@ -31,8 +31,6 @@ std::uint32_t changes_seen = 0;
 
 namespace {
 
-constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
-
 // A point as this process has it.
 struct Site {
   std::uintptr_t address = 0;  // 0: its object is not here
@@ -50,24 +48,6 @@ constexpr std::size_t kAreaBytes = dmt::kTickPointsMax * kStubMax;
 alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
 std::uintptr_t beside_program = 0;                 // 0: none
 constexpr std::size_t kBelowProgram = 512 * 1024;  // tsc_site.cc has what is between
-
-unsigned char* code_at(std::uintptr_t address) noexcept {
-  return reinterpret_cast<unsigned char*>(address);
-}
-
-std::int32_t word_of(const void* address) noexcept {
-  return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(address) -
-                                   reinterpret_cast<std::intptr_t>(__builtin_thread_pointer()));
-}
-
-template <typename Write>
-bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
-  if (protect_code(address, size, kAll) != 0) return false;
-  write(code_at(address));
-  protect_code(address, size, PROT_READ | PROT_EXEC);
-  forget_translation(address, size);
-  return true;
-}
 
 // --- objects  ------------------------------------------------------------------------------------
 
@@ -107,7 +87,7 @@ bool some_run_beside_turn(const dmt::Layout& w) noexcept {
 }
 
 const char* put_stub(const TickPoint& point, std::size_t number, Site& site) noexcept {
-  const ThreadWords words{word_of(&self.slice_left_ps), word_of(&self.tick_saved)};
+  const ThreadWords words{thread_word(&self.slice_left_ps), thread_word(&self.tick_saved)};
   const unsigned char* code = code_at(site.address);
   const char* wrong = nullptr;
   for (const std::uintptr_t area :

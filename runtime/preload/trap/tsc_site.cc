@@ -43,12 +43,6 @@ constexpr std::size_t kAreaBytes = 256 * 1024;
 alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
 std::uintptr_t beside_program = 0;  // 0: none
 
-constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
-
-unsigned char* code_at(std::uintptr_t address) noexcept {
-  return reinterpret_cast<unsigned char*>(address);
-}
-
 Site* find(std::uintptr_t address) noexcept {
   const std::size_t used = sites_used.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < used; ++i) {
@@ -89,7 +83,7 @@ bool put_stub(Site& site, std::uintptr_t area, const ThreadWords& words) noexcep
   Stub stub;
   if (place > end || !build(address, code_at(address), place, words, stub)) return false;
   // Others may run in the area meanwhile.
-  if (protect_code(area, kAreaBytes, kAll) != 0) return false;
+  if (protect_code(area, kAreaBytes, kWritableCode) != 0) return false;
   std::memcpy(code_at(place), stub.code, stub.size);
   protect_code(area, kAreaBytes, PROT_READ | PROT_EXEC);
   site.after.store(stub.after, std::memory_order_relaxed);
@@ -97,14 +91,9 @@ bool put_stub(Site& site, std::uintptr_t area, const ThreadWords& words) noexcep
   return true;
 }
 
-std::int32_t word_of(const void* address) noexcept {
-  return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(address) -
-                                   reinterpret_cast<std::intptr_t>(__builtin_thread_pointer()));
-}
-
 bool put_stub(Site& site) noexcept {
-  const ThreadWords words{word_of(InsideCrane::selector()), word_of(&self.clock_reads),
-                          word_of(&self.clock_ns)};
+  const ThreadWords words{thread_word(InsideCrane::selector()), thread_word(&self.clock_reads),
+                          thread_word(&self.clock_ns)};
   site.place.store(0, std::memory_order_relaxed);
   if (put_stub(site, reinterpret_cast<std::uintptr_t>(beside_libraries), words)) return true;
   return beside_program != 0 && put_stub(site, beside_program, words);
@@ -160,7 +149,7 @@ void write_code(std::uintptr_t address, const unsigned char (&jump)[kJump]) noex
 bool change(Site& site) noexcept {
   const std::uintptr_t address = site.address.load(std::memory_order_relaxed);
   if (!can_change(address) || !put_stub(site)) return false;
-  if (protect_code(address, kJump, kAll) != 0) return false;
+  if (protect_code(address, kJump, kWritableCode) != 0) return false;
   unsigned char jump[kJump];
   build_jump(address, site.place.load(std::memory_order_relaxed), jump);
   site.state.store(State::kChanging, std::memory_order_release);  // TSC-1
