@@ -63,13 +63,20 @@ Agreed digests_of(const Config& c) {
   }
   std::vector<std::string> soft_barriers;
   for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
+  // Builds before time slices have the quantum alone, which must be the same number.
+  const std::uint64_t slice = c.slice_us ^ dmt::kSliceDefaultUs;
   Agreed all{setup::file_digest(c.program_file.empty() ? c.program : c.program_file),
-             digest(command), digest(c.env), static_cast<std::uint64_t>(c.mode),
+             digest(command),
+             digest(c.env),
+             static_cast<std::uint64_t>(c.mode),
              static_cast<std::uint64_t>(c.admission),
-             // Builds before time slices have the quantum alone, which must be the same number.
-             c.quantum + (std::uint64_t{c.slice_us ^ dmt::kSliceDefaultUs} << 32), c.send_buffer,
-             digest(replicas), static_cast<std::uint64_t>(c.spins), c.detached_calls(),
-             digest(soft_barriers), c.base_digest};
+             c.quantum + (slice << 32),
+             c.send_buffer,
+             digest(replicas),
+             static_cast<std::uint64_t>(c.spins),
+             c.detached_calls(),
+             digest(soft_barriers),
+             c.base_digest};
   for (std::size_t i = 0; i < std::size(kAgreedVersions); ++i) {
     all[kServerItems + i] = kAgreedVersions[i].number;
   }

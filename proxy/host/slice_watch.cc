@@ -56,41 +56,40 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
   slices::Look look;
   look.leads = leads;
-  // Before the points: what changes in between is kept at the next look.
-  const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
-  if (leads) {
-    // Written at admissions only, in the node's thread or in one that then computes or waits: a
-    // look in between sees one point too few, and the next one sees it.
-    const std::uint32_t used = __atomic_load_n(&w_.tick_points.used, __ATOMIC_ACQUIRE);
-    points_.assign(w_.tick_points.points, w_.tick_points.points + used);
-    look.points = points_;
-    look.serves = __atomic_load_n(&w_.scheduler.served, __ATOMIC_RELAXED);
-    look.slices = w_.slice_report.slices.load(std::memory_order_acquire);
-    look.point = w_.slice_report.point.load(std::memory_order_relaxed);
-    look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);
-    look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
-    const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
-    const bool computes = now.slot != dmt::kNone && !now.in_operation &&
-                          server_.monitor().host_pid(w_.slots[now.slot].process) > 0;
-    if (computes) look.thread = {now.slot, now.clock};
-  }
+  if (leads) look_at_server(look);
   step(look);
-  if (leads) keep_points(changes);
   return machine_.deadline_ns();
+}
+
+void SliceWatch::look_at_server(slices::Look& look) {
+  copy_points();
+  look.points = points_;
+  look.serves = __atomic_load_n(&w_.scheduler.served, __ATOMIC_RELAXED);
+  look.slices = w_.slice_report.slices.load(std::memory_order_acquire);
+  look.point = w_.slice_report.point.load(std::memory_order_relaxed);
+  look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);
+  look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
+  const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
+  if (now.slot != dmt::kNone && !now.in_operation) look.thread = {now.slot, now.clock};
+}
+
+// They are written at admissions, in the node's thread or in one that then computes or waits.  The
+// number of changes comes first: what changes in between is copied at the next look.
+void SliceWatch::copy_points() {
+  const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
+  if (changes == std::exchange(changes_seen_, changes)) return;
+  const std::uint32_t used = __atomic_load_n(&w_.tick_points.used, __ATOMIC_ACQUIRE);
+  points_.assign(w_.tick_points.points, w_.tick_points.points + used);
+  if (path_.empty()) return;
+  // The leader's file is that of all replicas of this host.
+  if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
+    spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());
+  }
 }
 
 void SliceWatch::step(const slices::Event& event) {
   machine_.step(event, now_ns_);
   loop_.run(machine_, [this](auto& action) { carry_out(action); });
-}
-
-// The leader's: the others of this host have the same file.
-void SliceWatch::keep_points(std::uint32_t changes) {
-  if (path_.empty()) return;
-  if (changes == std::exchange(changes_kept_, changes)) return;
-  if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
-    spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());
-  }
 }
 
 void SliceWatch::found(const ticks::Choice& choice) {
@@ -100,9 +99,11 @@ void SliceWatch::found(const ticks::Choice& choice) {
 
 void SliceWatch::carry_out(const slices::Find& find) {
   const dmt::SlotRecord& slot = w_.slots[find.slot];
+  const pid_t process = server_.monitor().host_pid(slot.process);
+  if (process <= 0) return step(slices::Found{{}, "a process that has not checked in"});
   std::vector<TickPoint> known = points_;
   known.insert(known.end(), find.proposed.begin(), find.proposed.end());
-  finder_.find(server_.monitor().host_pid(slot.process), slot.thread_id, known);
+  finder_.find(process, slot.thread_id, known);
 }
 
 void SliceWatch::carry_out(const slices::Propose& proposal) {

@@ -36,7 +36,8 @@ class SliceWatch final : private ticks::Finder::Owner {
  private:
   void found(const ticks::Choice& choice) override;
   void step(const replica::slices::Event& event);
-  void keep_points(std::uint32_t changes);
+  void look_at_server(replica::slices::Look& look);
+  void copy_points();
   void carry_out(const replica::slices::Find& find);
   void carry_out(const replica::slices::Propose& proposal);
   void carry_out(const replica::slices::Say& say);
@@ -50,7 +51,7 @@ class SliceWatch final : private ticks::Finder::Owner {
   replica::ActionLoop<replica::slices::ActionList> loop_;
   std::int64_t now_ns_ = 0;
   std::vector<TickPoint> points_;  // that were admitted, copied
-  std::uint32_t changes_kept_ = 0;
+  std::uint32_t changes_seen_ = 0;
 };
 
 }  // namespace crane::node

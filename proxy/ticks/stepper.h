@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a thread executes, instruction by instruction, for a short while (ptrace).  The thread does
-// not notice: it is only slower meanwhile.
+// Follows a thread for a short while, instruction by instruction (ptrace).  That changes nothing
+// for the thread but its speed.
 //
 // Threads: plain functions, which block; for a process of their own.
 

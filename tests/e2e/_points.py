@@ -3,13 +3,13 @@
 
 Every direct call of the program's own text may be one, and every stretch of instructions of a loop
 that is long enough for the jump to a stub and that no jump leads into: a single instruction where a
-function has a table of jumps. What cannot be moved is refused by the runtime.
+function has a table of jumps. The runtime refuses what it cannot move.
 """
 import re
 import subprocess
 
 POINTS_MAX = 64     # dmt::kTickPointsMax
-ENTRY_BYTES, BYTES_MAX = 5, 24
+ENTRY_BYTES, BYTES_MAX = 5, 19   # the last one: ticks::kReplacedMax
 # One line of objdump -d -w: address, bytes, instruction.
 LINE = re.compile(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t(.*)$")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")

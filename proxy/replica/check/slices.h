@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What time slices (dmt/slices.h) have the leader's node decide: which thread is looked at for a
-// tick point, when a point that is known is proposed, and how much a passage of it is worth.
+// The leader's node decides about time slices (dmt/slices.h): which thread it looks at for a tick
+// point, when it proposes a point that is known, and how much a passage of a point is worth.
 //
 // Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
 // for kComputesNs at one clock (longer while the server starts) computes without a tick point, or
