@@ -51,6 +51,12 @@ void admit_data(Layout& w, std::span<const std::byte> body) noexcept {
              is_urgent(data));
 }
 
+void admit_hash(Layout& w, std::span<const std::byte> body) noexcept {
+  if (body.empty()) return;
+  const auto head = body_as<HashEntryHead>(w, body);
+  if ((head.flags & HashEntryHead::kRestarts) != 0) w.scheduler.hash = 0;
+}
+
 void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> body) noexcept {
   switch (header.type) {
     case EntryType::kStart:
@@ -84,14 +90,11 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kTime:
     case EntryType::kPreempt:  // the node has seen to it (stall.h)
     case EntryType::kPassed:
+    case EntryType::kEarlyPoint:  // the node has put it where it is needed (slices.h)
     case EntryType::kCheckpoint:  // the node holds back what follows
       return;                     // they carry time and grants only
     case EntryType::kHash:
-      if (!body.empty() &&
-          (body_as<HashEntryHead>(w, body).flags & HashEntryHead::kRestarts) != 0) {
-        w.scheduler.hash = 0;
-      }
-      return;
+      return admit_hash(w, body);
     case EntryType::kAttach: {
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);

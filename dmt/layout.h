@@ -30,7 +30,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 25;
+inline constexpr std::uint32_t kLayoutVersion = 26;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -580,6 +580,7 @@ struct Layout {
   TerminalRecord terminals[kTerminalsMax];  // entry 0 is unused
   NameRecord names[kNamesMax];
   alignas(64) TickPoints tick_points;
+  EarlyPoints early_points;
   alignas(64) SliceReport slice_report;
   // Constant after creation: directories of the server that are the host's (socket_directories.h),
   // each ended by a 0, the last one by two.

@@ -19,6 +19,14 @@ struct TickPoints {
   TickPoint points[kTickPointsMax];
 };
 
+// Points that count from a turn on that is older than the entry with them: node, before its server
+// starts; `waiting` the turn holder.
+struct EarlyPoints {
+  std::uint32_t used;
+  std::uint32_t waiting;  // by bit: not yet admitted
+  EarlyPoint points[kEarlyPointsMax];
+};
+
 // Of the slices that ended on this replica, for its node: no part of the schedule.
 struct SliceReport {
   std::atomic<std::uint64_t> slices;     // any: how many; raised after the others were written

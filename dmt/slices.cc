@@ -21,6 +21,37 @@ void admit_tick_point(Layout& w, const TickPoint& point) noexcept {
   __atomic_store_n(&t.changes, t.changes + 1, __ATOMIC_RELEASE);
 }
 
+bool add_early_point(Layout& w, const EarlyPoint& point, bool passed) noexcept {
+  EarlyPoints& early = w.early_points;
+  if (has_early_point(w, point)) return true;
+  if (early.used == kEarlyPointsMax) return false;
+  if (!passed) early.waiting |= 1U << early.used;
+  early.points[early.used++] = point;
+  return true;
+}
+
+bool has_early_point(const Layout& w, const EarlyPoint& point) noexcept {
+  const EarlyPoints& early = w.early_points;
+  for (std::uint32_t i = 0; i < early.used; ++i) {
+    const EarlyPoint& one = early.points[i];
+    if (one.clock == point.clock && one.point.build == point.point.build &&
+        one.point.offset == point.point.offset) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void admit_early_points(Layout& w) noexcept {
+  EarlyPoints& early = w.early_points;
+  for (std::uint32_t i = 0; i < early.used; ++i) {
+    const std::uint32_t bit = 1U << i;
+    if ((early.waiting & bit) == 0 || w.scheduler.clock < early.points[i].clock) continue;
+    admit_tick_point(w, early.points[i].point);
+    early.waiting &= ~bit;
+  }
+}
+
 void ask_for_next_entry(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.leading.load(std::memory_order_relaxed) == 0) return;

@@ -18,6 +18,7 @@
 // INVARIANT SLICE-1  What is left of a slice, and the points that count, change at turns and at
 //               ticks only: never by a clock of the machine.
 // INVARIANT SLICE-2  A point stays one for the life of the group: only its weight changes.
+// INVARIANT SLICE-3  A server that runs behind the clock of an early point had it at that clock.
 
 #include <cstdint>
 
@@ -28,6 +29,16 @@ namespace crane::dmt {
 // Adds the point, or gives it another weight.  Called by admission only.  One more than
 // kTickPointsMax has no effect.
 void admit_tick_point(Layout& w, const TickPoint& point) noexcept;
+
+// Of a computation without end the thread takes no turn at which it could get a point.  Then the
+// point is to count from the turn on that the computation began with, so each replica begins again
+// before it (proxy/host/early_points.h).  Called by a node before its server starts.
+// `passed`: the server that goes on here had the point at that turn.  False: there are too many.
+bool add_early_point(Layout& w, const EarlyPoint& point, bool passed) noexcept;
+// This replica's server has it, or had it at its clock.  Any thread.
+bool has_early_point(const Layout& w, const EarlyPoint& point) noexcept;
+// Those whose clock has come are admitted.
+void admit_early_points(Layout& w) noexcept;
 
 // A slice of the turn's holder ended and it goes on with the next: the leader's node proposes the
 // entry that will be admitted at the end of that one, so that no thread waits for it then.

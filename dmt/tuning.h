@@ -87,6 +87,7 @@ inline constexpr std::int64_t kComputationNs = 1'000'000;
 
 // Time slices (slices.h): how long one is, and what is an entry more or less worth.
 inline constexpr std::uint32_t kTickPointsMax = 64;
+inline constexpr std::uint32_t kEarlyPointsMax = 16;
 inline constexpr std::uint32_t kSliceDefaultUs = 5000;
 
 // Every so many clock reads without a turn one is a turn (D17).

@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 7;
+inline constexpr std::uint32_t kEntryFormatVersion = 8;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -240,6 +240,14 @@ struct TickPoint {
   std::uint32_t dead_flags;  // 1 = the processor's flags mean nothing there
 };
 static_assert(sizeof(TickPoint) == 24);
+
+// A point that counts from the turn at this clock on, which began a computation without end: the
+// entry comes too late for the turn, so a node reads it before its server starts (dmt/slices.h).
+struct EarlyPoint {
+  TickPoint point;
+  std::uint64_t clock;
+};
+static_assert(sizeof(EarlyPoint) == 32);
 
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {

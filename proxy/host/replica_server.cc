@@ -103,6 +103,7 @@ std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,
 
 std::optional<proxy::SchedulePoint> ReplicaServer::rest_point() {
   drain();
+  if (slot0_->held()) return std::nullopt;
   const dmt::SchedulerState& s = layout().scheduler;
   if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
   const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};

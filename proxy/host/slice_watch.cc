@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dmt/base/clock.h"
+#include "dmt/processes.h"
 #include "dmt/stall.h"
 #include "dmt/tuning.h"
 #include "proxy/clients/encode.h"
@@ -51,9 +52,12 @@ SliceWatch::SliceWatch(event_base* base, const Config& config, ReplicaServer& se
       finder_(base, *this),
       machine_(options_of(path_, config, w_)) {}
 
-std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads) {
+std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads, bool supervised) {
   now_ns_ = now_ns;
+  supervised_ = supervised;
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
+  // What this replica proposed is another leader's to commit, and its output no client's to see.
+  if (!leads) server_.slot0().hold(false);
   slices::Look look;
   look.leads = leads;
   if (leads) look_at_server(look);
@@ -70,7 +74,21 @@ void SliceWatch::look_at_server(slices::Look& look) {
   look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);
   look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
   const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
-  if (now.slot != dmt::kNone && !now.in_operation) look.thread = {now.slot, now.clock};
+  if (now.slot == dmt::kNone || now.in_operation) return;
+  look.thread = {now.slot, now.clock};
+  look.early_points = w_.early_points.used;
+  look.may_begin_again = supervised_ && look.early_points < dmt::kEarlyPointsMax &&
+                         !server_.slot0().held() && others_wait(*look.thread);
+}
+
+// Another thread could run, now or by an input, or there is a timer, whose signal could end it.
+bool SliceWatch::others_wait(const slices::Computing& thread) const {
+  if (__atomic_load_n(&w_.scheduler.timers_armed, __ATOMIC_RELAXED) != 0) return true;
+  const std::uint32_t used = __atomic_load_n(&w_.scheduler.slots_used, __ATOMIC_RELAXED);
+  for (std::uint32_t i = 1; i < used; ++i) {
+    if (i != thread.slot && dmt::is_alive(w_.slots[i])) return true;
+  }
+  return false;
 }
 
 // They are written at admissions, in the node's thread or in one that then computes or waits.  The
@@ -112,6 +130,21 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
                                proxy::bytes_of(proposal.point), now_ns_)
                       .ok();
   if (!ok) step(slices::NotProposed{proposal.point});
+}
+
+// No client has seen anything that the server put out behind the clock, and none will before it is
+// decided whether that clock is passed another time (SLICE-3).
+void SliceWatch::carry_out(const slices::BeginAgain& begin) {
+  server_.slot0().hold(true);
+  const bool computes = !dmt::glimpse(const_cast<dmt::Layout&>(w_)).in_operation;
+  const bool there = computes && dmt::clock_now(w_) == begin.early.clock;
+  if (there && proposals_
+                   .propose(EntryType::kEarlyPoint, proposals_.input_grant(),
+                            proxy::bytes_of(begin.early), now_ns_)
+                   .ok()) {
+    return;
+  }
+  server_.slot0().hold(false);
 }
 
 void SliceWatch::carry_out(const slices::Say& say) {

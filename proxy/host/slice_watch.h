@@ -29,7 +29,8 @@ class SliceWatch final : private ticks::Finder::Owner {
   SliceWatch(event_base* base, const Config& config, ReplicaServer& server, Proposals& proposals);
 
   // A look at the server; returns when the next is due, kNever: after the next event.
-  std::int64_t step(std::int64_t now_ns, bool leads);
+  // `supervised`: a node that ends is started again.
+  std::int64_t step(std::int64_t now_ns, bool leads, bool supervised);
 
   const replica::Unsliced& unsliced() const noexcept { return machine_.unsliced(); }
 
@@ -40,7 +41,9 @@ class SliceWatch final : private ticks::Finder::Owner {
   void copy_points();
   void carry_out(const replica::slices::Find& find);
   void carry_out(const replica::slices::Propose& proposal);
+  void carry_out(const replica::slices::BeginAgain& begin);
   void carry_out(const replica::slices::Say& say);
+  bool others_wait(const replica::slices::Computing& thread) const;
 
   const std::string path_;
   const dmt::Layout& w_;
@@ -52,6 +55,7 @@ class SliceWatch final : private ticks::Finder::Owner {
   std::int64_t now_ns_ = 0;
   std::vector<TickPoint> points_;  // that were admitted, copied
   std::uint32_t changes_seen_ = 0;
+  bool supervised_ = false;
 };
 
 }  // namespace crane::node

@@ -49,7 +49,7 @@ bool Slot0::pump() {
 bool Slot0::admit() {
   // Nobody writes to the ring while the turn is unowned; a server thread that has it makes this a
   // no-op.
-  if (outputs_waiting()) return false;  // SLOT0-2
+  if (held_ || outputs_waiting()) return false;  // SLOT0-2
   return dmt::admit_from_node(layout_);
 }
 

@@ -58,11 +58,15 @@ class Slot0 {
   }
   // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True when it did.
   bool admit();
+  // While on: nothing that the server puts out leaves the ring, and nothing is admitted here.
+  void hold(bool on) noexcept { held_ = on; }
+  bool held() const noexcept { return held_; }
 
   // Hands out every record that is there, in order; returns how many.  `handler` returns whether
   // it is done with the bytes of all records so far: they stay until it is, or until `finish`.
   template <typename Handler, typename Finish>
   std::size_t drain(Handler&& handler, Finish&& finish) {
+    if (held_) return 0;
     std::size_t count = 0;
     std::uint64_t position = output_.read_position();
     for (auto record = output_.next(position); !record.empty(); record = output_.next(position)) {
@@ -82,7 +86,7 @@ class Slot0 {
   // that no thread is about to write.
   std::vector<checkpoint::FileRange> read_bytes() const;
 
-  bool outputs_waiting() const noexcept { return !output_.empty(); }
+  bool outputs_waiting() const noexcept { return !held_ && !output_.empty(); }
   bool spooling() const noexcept { return !spool_.empty(); }
   std::uint64_t spooled_bytes() const noexcept { return spooled_bytes_; }
   // Bytes committed and not yet admitted.
@@ -97,6 +101,7 @@ class Slot0 {
   Ring output_;
   std::deque<std::vector<std::byte>> spool_;
   std::uint64_t spooled_bytes_ = 0;
+  bool held_ = false;
 };
 
 }  // namespace crane::node

@@ -220,8 +220,9 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim
     ::poll(nullptr, 0, kRoomLookMs);
     begin_again(path, replica, descriptors);
   }
-  const bool behind = status == ExitStatus::kTooFarBehind;  // a checkpoint is here
-  if (behind || crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
+  // A checkpoint is here, or before where the server was.
+  const bool again = status == ExitStatus::kTooFarBehind || status == ExitStatus::kBeginsAgain;
+  if (again || crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);
 }
 

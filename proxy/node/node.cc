@@ -133,7 +133,7 @@ bool Node::round() {
   propose_inputs();
   if (life().may_propose()) proposals_->propose_grants(server_->applied(), now_ns_);
   if (mode_.watches_stalls()) look_for_stalls();
-  due_.slices = slices_->step(now_ns_, life().may_propose());
+  due_.slices = slices_->step(now_ns_, life().may_propose(), service_->supervised());
   const bool admitted = leadership_.admitted(server_->applied());
   listeners_->step(admitted && !exit.exited(), now_ns_);
   const ServerProgress progress{server_->applied(), exit.exited(), exit.reported(),

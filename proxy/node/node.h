@@ -154,6 +154,7 @@ class Node final : public EventLoop::Owner,
   bool holds_log() const override { return recovery_->holds_log(); }
   void entry_held(const consensus::EntryView& entry) override;
   void deliver(const consensus::EntryView& entry, bool was_held) override;
+  bool has_early_point(const consensus::EntryView& entry);
   bool server_has_room() const override { return !server_->slot0().spooling(); }
   bool group_began() const override { return value(intake_->first_start()) != 0; }
   Result<Index> propose(EntryType type, GrantTurns grant,

@@ -9,9 +9,11 @@
 #include "dmt/base/clock.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
+#include "dmt/slices.h"
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/host/out_of_band.h"
+#include "proxy/host/recovery/early_points.h"
 #include "proxy/host/soft_barriers.h"
 #include "proxy/node/node.h"
 
@@ -87,6 +89,9 @@ void Node::on_committed(const consensus::EntryView& entry) {
                             "replica missed while it was away is gone",
                             value(entry.at.index), value(intake_->last()) + 1));
   }
+  // Also while the log is held: what it waits for would not come.
+  const bool early = static_cast<EntryType>(entry.type) == EntryType::kEarlyPoint;
+  if (early && !has_early_point(entry)) return;
   server_->outputs().committed(entry);
   if (!LogIntake::is_of_consensus(entry)) {
     leadership_.committed(entry.at, static_cast<std::int64_t>(entry.stamp_ns), monotonic_ns());
@@ -126,6 +131,24 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   recovery_->before_server(entry);
   server_->slot0().committed(given);
   recovery_->after_server(entry);
+}
+
+// False: the server began the computation without it, so this replica begins again (SLICE-3).  What
+// a leader's put out since is held (SliceWatch), and what a follower's did no client has seen.
+bool Node::has_early_point(const consensus::EntryView& entry) {
+  EarlyPoint early;
+  if (!proxy::read_body(entry.payload, early)) return true;  // of no use to admission, either
+  if (dmt::has_early_point(server_->layout(), early)) return true;
+  server_->slot0().hold(true);
+  if (const Outcome noted = note_early_point(config_, early); !noted.ok()) {
+    fail(ExitStatus::kNoRoom, "a tick point cannot be noted: " + noted.error().message());
+    return false;
+  }
+  fail(ExitStatus::kBeginsAgain,
+       fmt::format("the computation that began at clock {} has no end, or none soon: it begins "
+                   "again, in time slices",
+                   early.clock));
+  return false;
 }
 
 std::optional<control::Readiness> Node::readiness_of(ReplicaId who) const {

@@ -19,6 +19,7 @@
 #include "proxy/host/consensus_options.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/recovered_clients.h"
+#include "proxy/host/recovery/early_points.h"
 #include "proxy/node/node.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/preflight.h"
@@ -146,6 +147,7 @@ void Node::open_checks() {
   live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 
   const StartingPoint& start = recovery_->start();
+  put_early_points(layout, start.state(), noted_early_points(config_));
   if (start.at_checkpoint()) {
     const NodeState& s = start.state();
     if (start.revives()) {

@@ -93,6 +93,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   }
   bool at_rest(const dmt::Layout& layout, const ServerProgress& server) const;
   void compare_turns(const dmt::Layout& layout);
+  void foretell_points(dmt::Layout& layout) const;
   // The comparison is done: the tool is told.  True when it does not look at the server any more.
   bool over();
 

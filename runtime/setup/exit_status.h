@@ -32,6 +32,7 @@ enum class ExitStatus : int {
   kHandedOver = 82,        // another build of Crane goes on from here; it restarts with that one
   kNoRoom = 83,            // a disk or the shared memory was full; it restarts when there is room
   kLogFailed = 84,         // consensus gave up this replica (memory lost, log damaged, disk failed)
+  kBeginsAgain = 85,       // its server began a computation without a tick point (dmt/slices.h)
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

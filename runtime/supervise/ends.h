@@ -25,6 +25,8 @@ struct End {
   bool asks_checkpoint = false;
   // The next start goes by what was kept, whatever failed before.
   bool hands_over = false;
+  // All replicas end so, and go on from there; also where the group has not served yet.
+  bool begins_again = false;
   bool never_returns = false;  // every start would come to the same end
 };
 // 0 and codes without a row: killed, or ended in a way that says nothing of the next time.

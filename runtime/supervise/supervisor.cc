@@ -314,7 +314,8 @@ void Supervisor::on(const NodeEnded& e) {
     r.code = WIFEXITED(e.wait) ? WEXITSTATUS(e.wait) : node::code(ExitStatus::kServerDied);
   }
   const End end = end_of(r.code);
-  if (analyses(r) && !r.problem.ok()) return let_analysis_go(r, r.problem.error().text);
+  if (analyses(r) && !r.problem.ok() && !end.begins_again)
+    return let_analysis_go(r, r.problem.error().text);
   if (r.problem.ok()) r.problem = why_lost(r, e);
   if (analyses(r)) return plan_return(r);
   handed_over_ = handed_over_ || end.hands_over;
@@ -408,6 +409,7 @@ void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
 // A single replica's end is the group's, unless another build of Crane goes on.  One that restarts
 // at a checkpoint had a node that voted, also where the group has not served yet.
 bool Supervisor::returns(const Replica& r, const End& end) const {
+  if (end.begins_again) return true;
   if (settings_.host) return end.passes && r.served;
   const bool together = settings_.places > 1 && voters() > 1;
   const bool begun = phase_ == Phase::kServing || end.status == Status::kTooFarBehind;

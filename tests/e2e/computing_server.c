@@ -7,9 +7,10 @@
 //   calls N               a loop of N rounds that calls a function of the program
 //   real MS N, prof MS N  the first loop until a timer of MS ms, of time or of processor time, has
 //                         sent its signal; "stopped ROUNDS", or "ran N" when it did not come
+//   wait                  until another connection has said "free"; "freed"
 //   limit N               the same with RLIMIT_CPU of one second more than was used, and SIGXCPU
 //
-//   computing_server PORT
+//   computing_server PORT [spins]    "spins": waits like that for a thread before it serves
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t told;
+static volatile int freed;
 
 static void tell(int number) { told = number; }
 
@@ -81,6 +83,9 @@ static void answer(char* line, char* out, size_t room) {
     if (setitimer(which, &t, NULL) != 0) fail("setitimer");
     answer_told(out, room, rounds);
     setitimer(which, &none, NULL);
+  } else if (strcmp(line, "wait\n") == 0) {
+    while (!freed) continue;
+    snprintf(out, room, "freed\n");
   } else if (sscanf(line, "limit %llu", &rounds) == 1) {
     struct timespec used;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -90,6 +95,7 @@ static void answer(char* line, char* out, size_t room) {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_CPU, &none);
   } else {
+    freed = freed || strcmp(line, "free\n") == 0;
     snprintf(out, room, "pong\n");
   }
 }
@@ -113,12 +119,27 @@ static void* serve(void* argument) {
   return NULL;
 }
 
+static void* set_free(void* unused) {
+  (void)unused;
+  freed = 1;
+  return NULL;
+}
+
+static void wait_for_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, set_free, NULL) != 0) fail("pthread_create");
+  while (!freed) continue;
+  pthread_join(thread, NULL);
+  freed = 0;
+}
+
 int main(int count, char** words) {
-  if (count != 2) return 2;
+  if (count < 2) return 2;
   const struct sigaction action = {.sa_handler = tell, .sa_flags = SA_RESTART};
   sigaction(SIGALRM, &action, NULL);
   sigaction(SIGPROF, &action, NULL);
   sigaction(SIGXCPU, &action, NULL);
+  if (count > 2) wait_for_thread();
   const int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   struct sockaddr_in address = {.sin_family = AF_INET,

@@ -29,6 +29,12 @@ proxy::OutputStream stream_of(const Json& json) {
           json.at(4).get<std::uint64_t>()};
 }
 
+Json early_json(const std::vector<EarlyPoint>& points) {
+  Json all = Json::array();
+  for (const EarlyPoint& p : points) all.push_back(to_json(p));
+  return all;
+}
+
 NodeState parse(const Json& json) {
   NodeState s;
   s.at.view = View{json.at("view").get<std::uint64_t>()};
@@ -52,6 +58,9 @@ NodeState parse(const Json& json) {
   if (json.contains("command")) json.at("command").get_to(s.server.command);
   s.server.files = json.value("machine_files", 0U);
   s.handed_over = json.value("handed_over", false);
+  if (json.contains("early")) {  // one of an earlier version knows none
+    for (const Json& one : json.at("early")) s.early.push_back(early_point(one));
+  }
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
   s.outputs.hash.closed_sum = outputs.at("closed_sum");
@@ -60,6 +69,18 @@ NodeState parse(const Json& json) {
 }
 
 }  // namespace
+
+Json to_json(const EarlyPoint& early) {
+  const TickPoint& p = early.point;
+  return {early.clock, p.build, p.offset, p.weight_ps, p.bytes, p.dead_flags};
+}
+
+EarlyPoint early_point(const Json& json) {
+  EarlyPoint early{};
+  early.clock = json.at(0);
+  early.point = {json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
+  return early;
+}
 
 Json to_json(const NodeState& s) {
   return {{"view", value(s.at.view)},
@@ -79,6 +100,7 @@ Json to_json(const NodeState& s) {
           {"command", s.server.command},
           {"machine_files", s.server.files},
           {"handed_over", s.handed_over},
+          {"early", early_json(s.early)},
           {"outputs",
            {{"bytes", s.outputs.bytes},
             {"closed_sum", s.outputs.hash.closed_sum},

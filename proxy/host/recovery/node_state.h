@@ -14,6 +14,7 @@
 
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
 #include "proxy/host/entry_counts.h"
 #include "proxy/host/outputs.h"
 #include "proxy/replica/recovery/upgrade.h"
@@ -36,8 +37,13 @@ struct NodeState {
   EntryCounts entries{};             // committed
   replica::Upgrade::Server server;   // without a command line: as configured
   bool handed_over = false;          // any build of Crane may go on from here (start_check.h)
+  std::vector<EarlyPoint> early;     // that its server has, or had at their clocks (dmt/slices.h)
   Outputs::State outputs;
 };
+
+nlohmann::json to_json(const EarlyPoint& point);
+// Throws nlohmann::json::exception.
+EarlyPoint early_point(const nlohmann::json& json);
 
 nlohmann::json to_json(const NodeState& state);
 // kDamaged: not what to_json() makes.

@@ -23,6 +23,8 @@ void note_parts(NodeState& state, const ServerParts& parts, std::uint64_t clock,
   state.entries = parts.intake.counts();
   state.outputs = parts.outputs.state();
   state.server = parts.monitor.started_as();
+  const dmt::EarlyPoints& early = parts.layout.early_points;
+  state.early.assign(early.points, early.points + early.used);
 }
 
 std::uint64_t server_log_bytes(const Config& config) {

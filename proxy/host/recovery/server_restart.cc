@@ -366,11 +366,13 @@ Outcome ServerRestart::renew_segment() {
   const auto turns = std::make_unique<std::array<TurnRecord, dmt::kTurnHistory>>();
   std::copy(std::begin(w.turns), std::end(w.turns), turns->begin());
   const auto leading = w.scheduler.leading.load();
+  const dmt::EarlyPoints early = w.early_points;
   if (Outcome renewed = parts_.segment.renew(parts_.config, packer_.idle()); !renewed.ok()) {
     return renewed;
   }
   std::copy(turns->begin(), turns->end(), std::begin(w.turns));
   w.scheduler.leading.store(leading);
+  w.early_points = early;
   dmt::go_on_from(w, carried_);
   return Done{};
 }

@@ -16,6 +16,7 @@
 #include "checkpoint/descriptor.h"
 #include "checkpoint/fault_points.h"
 #include "checkpoint/image.h"
+#include "proxy/host/recovery/early_points.h"
 #include "proxy/host/recovery/file_names.h"
 #include "proxy/host/recovery/shipping.h"
 #include "proxy/host/server_pids.h"
@@ -188,6 +189,13 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
   if (const auto changed = changed_since(one.path)) {
     changed_ = *changed;
     return Attempt::kOtherConfiguration;
+  }
+  const std::vector<EarlyPoint> noted = noted_early_points(config_);
+  if (const EarlyPoint* const lacked = lacked_by(state_, noted); lacked != nullptr) {
+    return unusable(
+        fmt::format("its server has passed clock {} without a tick point that counts "
+                    "from there on",
+                    lacked->clock));
   }
   if (manifest.value().tier == checkpoint::Tier::kRestart) {
     const auto carried = carried_of(parsed);

@@ -19,12 +19,18 @@ constexpr std::int64_t kComputesNs = 25'000'000;
 constexpr std::int64_t kStartsNs = 1'000'000'000;
 // An operator hears of one that cannot be sliced when it has lasted so long.
 constexpr std::int64_t kWarnNs = 1'000'000'000;
+// What has lasted so long, and twice as long each time, is taken for endless (SLICES-4).
+constexpr std::int64_t kEndlessNs = 10'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
 constexpr std::int64_t kApart = 4, kApartMaxNs = 30'000'000'000;
 constexpr unsigned kDoublingsMax = 8;
 constexpr double kWeightMax = 2e9;
+
+bool is_same(const Computing& a, const Computing& b) noexcept {
+  return a.slot == b.slot && a.clock == b.clock;
+}
 
 bool is_same(const TickPoint& a, const TickPoint& b) noexcept {
   return a.build == b.build && a.offset == b.offset;
@@ -55,6 +61,7 @@ void Slices::on(const Look& look) {
   if (!look.leads) {
     led_ = known_proposed_ = false;
     proposed_.clear();
+    early_.reset();
     return;
   }
   note_admitted(look.points);
@@ -110,15 +117,14 @@ void Slices::correct_weight(const Look& look) {
 }
 
 void Slices::look_for_computation(const Look& look) {
-  if (!look.thread) {
-    computing_ = {};
-    return;
-  }
-  if (look.thread->slot != computing_.slot || look.thread->clock != computing_.clock) {
-    computing_ = *look.thread;
+  if (!look.thread || !is_same(*look.thread, computing_)) {
+    computing_ = look.thread.value_or(Computing{});
     since_ns_ = now_ns_;
+    early_.reset();
   }
+  if (!look.thread) return;
   due_ns_ = now_ns_ + kLookNs;
+  begin_again(look);
   const std::int64_t patience =
       look.serves ? std::max(kComputesNs, 4 * options_.slice_ns) : kStartsNs;
   const bool computes = now_ns_ - since_ns_ >= patience;
@@ -128,6 +134,13 @@ void Slices::look_for_computation(const Look& look) {
   found_for_ = computing_;
   found_since_ns_ = since_ns_;
   actions_.emplace_back(Find{computing_.slot, proposed_});
+}
+
+void Slices::begin_again(const Look& look) {
+  if (!early_ || !look.may_begin_again) return;
+  const std::int64_t endless = kEndlessNs << std::min(look.early_points, kDoublingsMax);
+  if (now_ns_ - since_ns_ < endless) return;  // SLICES-4
+  actions_.emplace_back(BeginAgain{{*early_, computing_.clock}});
 }
 
 bool Slices::is_known(const TickPoint& point) const noexcept {
@@ -161,6 +174,8 @@ void Slices::on(const Found& found) {
                         found.where)});
     return;
   }
+  const bool counts = find(admitted_, *found.point) != nullptr;
+  if (!counts && is_same(found_for_, computing_)) early_ = found.point;
   if (is_known(*found.point)) return;
   if (points_to_be() >= options_.points_max) {
     actions_.emplace_back(Say{true, fmt::format("{} would be a tick point, but there are {} "

@@ -6,7 +6,8 @@
 // Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
 // for kComputesNs at one clock (longer while the server starts) computes without a tick point, or
 // its points come too rarely; it is looked at, which makes it slow for a while: so much later, as
-// SLICES-3 says, the next one may be. What is found serves from the thread's next turn on.
+// SLICES-3 says, the next one may be. What is found serves from the thread's next turn on; for a
+// computation that has none for long, all replicas begin again.
 //
 // Contract with the shell (proxy/host/slice_watch.h): as consensus/core/step.h.  Each Find is
 // answered by Found.
@@ -17,6 +18,9 @@
 //               point has been admitted.
 // INVARIANT SLICES-3  Between two looks lies kApart times as long as the last one took, twice as
 //               long for each in a row that found nothing, at most kApartMaxNs.
+// INVARIANT SLICES-4  All begin again only for a thread that has computed at one clock for
+//               kEndlessNs, twice as long for each time before, for which a point was found that
+//               does not count yet, and for which others wait.
 
 #include <cstdint>
 #include <optional>
@@ -49,6 +53,9 @@ struct Look {
   std::uint32_t point = 0;
   std::uint32_t weight_ps = 0;
   std::int64_t cpu_ns = 0;  // 0: not known
+  // Somebody waits for the thread, and a replica that ends is started again.
+  bool may_begin_again = false;
+  std::uint32_t early_points = 0;  // of this group so far
 };
 struct Found {
   std::optional<TickPoint> point;
@@ -69,12 +76,18 @@ struct Find {
 struct Propose {
   TickPoint point{};
 };
+// The thread has no turn at which it could get the point that was found for it, so all replicas
+// begin again, where it gets it before it computes.  When that cannot be proposed it is asked for
+// again.
+struct BeginAgain {
+  EarlyPoint early{};
+};
 struct Say {
   bool warns = false;
   std::string text;
 };
 
-using Action = std::variant<Find, Propose, Say>;
+using Action = std::variant<Find, Propose, BeginAgain, Say>;
 using ActionList = std::vector<Action>;
 
 struct Options {
@@ -111,6 +124,7 @@ class Slices {
   void propose_known(const slices::Look& look);
   void correct_weight(const slices::Look& look);
   void look_for_computation(const slices::Look& look);
+  void begin_again(const slices::Look& look);
   void propose(const TickPoint& point);
   void note_look(bool found);
   bool is_known(const TickPoint& point) const noexcept;
@@ -134,6 +148,7 @@ class Slices {
   bool finding_ = false;
   bool followed_ = false;  // in the slice that is under way
   slices::Computing found_for_;
+  std::optional<TickPoint> early_;  // for the computation that is under way
   std::int64_t found_since_ns_ = 0;
   Unsliced unsliced_;
 };

@@ -126,7 +126,7 @@ std::int64_t Stalls::look(const Tick& tick) {
     reported_ = true;
     actions_.emplace_back(Warn{fmt::format(
         "slot {} has had the turn at clock {} for {} s without an operation: a long computation, "
-        "or a loop that waits for another thread (then the group needs --spins)",
+        "or a loop that waits for another thread (where no time slice ends, it needs --spins)",
         now.slot, now.clock, lasts / 1'000'000'000)});
   }
   if (!options_.on) return kNever;

@@ -19,6 +19,7 @@
 #include <csignal>
 
 #include "dmt/layout.h"
+#include "dmt/slices.h"
 #include "runtime/preload/threads/thread.h"
 
 namespace crane::ticks {
@@ -39,8 +40,9 @@ inline void begin_slice(const dmt::Layout& w) noexcept {
 }
 
 // An operation has put the turn and has it again, in serial mode.  REQUIRES the turn.
-inline void after_operation(const dmt::Layout& w) noexcept {
+inline void after_operation(dmt::Layout& w) noexcept {
   if (w.scheduler.last_slot != self.slot) begin_slice(w);
+  if (w.early_points.waiting != 0) dmt::admit_early_points(w);
   if (w.tick_points.changes != changes_seen) look_for_points();
 }
 

@@ -157,3 +157,45 @@ TEST_CASE("the node sees the last slice that ended, and how many did", "[slices]
   CHECK(report.weight_ps.load() == 70);
   CHECK(report.cpu_ns.load() == 0);
 }
+
+TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-3]") {
+  World world;
+  Layout& w = world.w;
+  const EarlyPoint early{point_at(1), w.scheduler.clock + 2};
+  REQUIRE_FALSE(has_early_point(w, early));
+  REQUIRE(add_early_point(w, early, false));
+  CHECK(has_early_point(w, early));
+  CHECK_FALSE(has_early_point(w, {point_at(1), early.clock + 1}));
+  CHECK_FALSE(has_early_point(w, {point_at(2), early.clock}));
+  admit_early_points(w);
+  ++w.scheduler.clock;
+  admit_early_points(w);
+  CHECK(w.tick_points.used == 0);
+  CHECK(w.early_points.waiting != 0);
+  ++w.scheduler.clock;
+  admit_early_points(w);
+  REQUIRE(w.tick_points.used == 1);
+  CHECK(w.tick_points.points[0].offset == 1);
+  CHECK(w.early_points.waiting == 0);
+  CHECK(has_early_point(w, early));
+  CHECK(add_early_point(w, early, false));  // it is there
+  CHECK(w.early_points.waiting == 0);
+}
+
+TEST_CASE("slices: an early point that was passed is known and not admitted", "[slices][SLICE-3]") {
+  World world;
+  const EarlyPoint early{point_at(1), 0};
+  REQUIRE(add_early_point(world.w, early, true));
+  admit_early_points(world.w);
+  CHECK(has_early_point(world.w, early));
+  CHECK(world.w.tick_points.used == 0);
+}
+
+TEST_CASE("slices: there is room for so many early points", "[slices]") {
+  World world;
+  for (std::uint32_t i = 0; i < kEarlyPointsMax; ++i) {
+    REQUIRE(add_early_point(world.w, {point_at(i), i}, false));
+  }
+  CHECK_FALSE(add_early_point(world.w, {point_at(kEarlyPointsMax), 1}, false));
+  CHECK(add_early_point(world.w, {point_at(0), 0}, false));
+}

@@ -154,6 +154,24 @@ TEST_CASE_METHOD(World, "the wrong bit is there once, for the hash and for clien
   CHECK(heard == text);
 }
 
+TEST_CASE_METHOD(World, "what is held no client hears, and no rest is told", "[server][SLICE-3]") {
+  open();
+  dmt::SchedulerState& s = server->layout().scheduler;
+  s.holder = dmt::kHolderIdle;
+  server->slot0().hold(true);
+  emit(OutputType::kBytes, 1, "hello");
+  CHECK(server->drain() == 0);
+  CHECK(heard.empty());
+  CHECK_FALSE(server->slot0().outputs_waiting());
+  CHECK_FALSE(server->slot0().admit());
+  CHECK_FALSE(server->rest_point());
+  server->slot0().hold(false);
+  CHECK(server->slot0().outputs_waiting());
+  CHECK(server->drain() == 1);
+  CHECK(heard == "hello");
+  CHECK(server->rest_point());
+}
+
 TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[server]") {
   open();
   dmt::SchedulerState& s = server->layout().scheduler;

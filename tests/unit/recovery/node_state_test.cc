@@ -26,6 +26,7 @@ NodeState some_state() {
   s.passed = 77;
   s.verified = 4000;
   s.entries[3] = 12;
+  s.early = {{{0xffff'ffff'ffff'fffe, 0x1234, 1000, 5, 1}, 1'000'000}};
   s.outputs.bytes = 5;
   s.outputs.hash.closed_sum = 0x8000'0000'0000'0001;
   s.outputs.hash.open = {{3, 1, 2, 3, 4}, {9, 0xffff'ffff'ffff'ffff, 0, 1, 1535}};

@@ -3,8 +3,8 @@
 //         be, and an idle replica costs nothing.
 // METHOD  The machine with a server of the test, whose looks are given and whose finder answers
 //         when the test says so.
-// CHECKS  SLICES-1, SLICES-2, SLICES-3; patience, known points, weights, refusals, bounds,
-// warnings.
+// CHECKS  SLICES-1, SLICES-2, SLICES-3, SLICES-4; patience, known points, weights, refusals,
+// bounds, warnings.
 #include "proxy/replica/check/slices.h"
 
 #include <catch2/catch.hpp>
@@ -72,6 +72,7 @@ struct Fixture {
   bool busy = false;  // nothing can be proposed
   std::vector<Find> finds;
   std::vector<TickPoint> proposed;
+  std::vector<EarlyPoint> begun;
   int refused = 0;
   std::vector<std::string> warned, said;
 
@@ -91,6 +92,7 @@ struct Fixture {
     ++refused;
     machine.step(NotProposed{proposal.point}, now);
   }
+  void carry_out(const BeginAgain& begin) { begun.push_back(begin.early); }
   void carry_out(const Say& say) { (say.warns ? warned : said).push_back(say.text); }
 };
 
@@ -502,4 +504,79 @@ TEST_CASE("slices: an operator hears of a computation without a point that lasts
     REQUIRE(f.warned.size() == 1);
     CHECK(f.warned[0].find("slot 3") == 0);
   }
+}
+
+TEST_CASE("slices: all begin again for a computation without end", "[slices][SLICES-4]") {
+  Fixture f;
+  f.look.may_begin_again = true;
+  f.computes(3, 10);
+  f.step(0);
+  f.run_until(kFirstFind);
+  REQUIRE(f.finds.size() == 1);
+  f.found(point_at(5));
+  const std::int64_t endless = 10'000 * kMs;
+
+  SECTION("when it has lasted for long, at its clock") {
+    f.run_until(endless - kMs);
+    CHECK(f.begun.empty());
+    f.run_until(endless);
+    REQUIRE(f.begun.size() == 1);
+    CHECK(f.begun[0].clock == 10);
+    CHECK(f.begun[0].point.offset == 5);
+  }
+  SECTION("as often as that could not be proposed") {
+    f.run_until(endless + kMs);
+    CHECK(f.begun.size() == 2);
+  }
+  SECTION("later each time") {
+    f.look.early_points = 2;
+    f.run_until(4 * endless - kMs);
+    CHECK(f.begun.empty());
+    f.run_until(4 * endless);
+    CHECK(f.begun.size() == 1);
+  }
+  SECTION("not when it ends before, nor for the next one before that is looked at") {
+    f.run_until(endless - kMs);
+    f.computes(3, 11);
+    f.run_until(3 * endless);
+    CHECK(f.begun.empty());
+  }
+  SECTION("not when nobody waits") {
+    f.look.may_begin_again = false;
+    f.run_until(2 * endless);
+    CHECK(f.begun.empty());
+  }
+  SECTION("not when the lead went and came back, before it is looked at") {
+    f.look.leads = false;
+    f.step(f.now + kMs);
+    f.look.leads = true;
+    f.run_until(2 * endless);
+    CHECK(f.begun.empty());
+  }
+}
+
+TEST_CASE("slices: none begins again for a point that counts", "[slices][SLICES-4]") {
+  Fixture f;
+  f.look.may_begin_again = true;
+  f.admit(point_at(5));
+  f.computes(3, 10);
+  f.step(0);
+  f.run_until(kFirstFind);
+  f.found(point_at(5));
+  f.run_until(60'000 * kMs);
+  CHECK(f.begun.empty());
+}
+
+TEST_CASE("slices: a point that is found when the thread has moved on is not for its clock",
+          "[slices][SLICES-4]") {
+  Fixture f;
+  f.look.may_begin_again = true;
+  f.computes(3, 10);
+  f.step(0);
+  f.run_until(kFirstFind);
+  f.computes(3, 12);
+  f.step(f.now + kMs);
+  f.found(point_at(5));
+  f.run_until(60'000 * kMs);
+  CHECK(f.begun.empty());
 }

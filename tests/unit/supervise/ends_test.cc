@@ -20,8 +20,10 @@ TEST_CASE("ends: a status has its meaning, another one that of a node or of a re
   CHECK(of(ExitStatus::kNoListener).status == Status::kPortTaken);
   CHECK(of(ExitStatus::kUnhooked).never_returns);
   CHECK(of(ExitStatus::kHandedOver).hands_over);
-  for (const ExitStatus asked :
-       {ExitStatus::kTooFarBehind, ExitStatus::kHandedOver, ExitStatus::kNoRoom}) {
+  CHECK(of(ExitStatus::kBeginsAgain).begins_again);
+  CHECK_FALSE(of(ExitStatus::kTooFarBehind).begins_again);
+  for (const ExitStatus asked : {ExitStatus::kTooFarBehind, ExitStatus::kHandedOver,
+                                 ExitStatus::kNoRoom, ExitStatus::kBeginsAgain}) {
     CHECK(of(asked).kind == Kind::kAsked);
   }
   for (const ExitStatus failed : {ExitStatus::kServerNotStarted, ExitStatus::kNeverCheckedIn,

@@ -48,6 +48,16 @@ TEST_CASE("supervisor: one that restarts at a checkpoint returns also before all
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
 }
 
+TEST_CASE("supervisor: replicas that begin a computation again return, all, and before they served",
+          "[supervise]") {
+  Watched group;
+  group.step(Start{});
+  for (const int k : {0, 1, 2}) group.fail(k, ExitStatus::kBeginsAgain);
+  CHECK_FALSE(group.machine.stopping());
+  group.tick();
+  CHECK(group.count<StartNode>() == 6);
+}
+
 TEST_CASE("supervisor: a node that cannot be started ends a new group", "[supervise]") {
   Watched group;
   group.cannot_start = {1};

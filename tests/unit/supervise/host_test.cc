@@ -24,7 +24,7 @@ TEST_CASE("supervisor of a host: what can pass by itself is waited for, else it 
   for (const ExitStatus passes :
        {ExitStatus::kServerNotStarted, ExitStatus::kNeverCheckedIn, ExitStatus::kServerDied,
         ExitStatus::kFenced, ExitStatus::kLagging, ExitStatus::kDiverged, ExitStatus::kTooFarBehind,
-        ExitStatus::kHandedOver, ExitStatus::kNoRoom}) {
+        ExitStatus::kHandedOver, ExitStatus::kNoRoom, ExitStatus::kBeginsAgain}) {
     Watched host(Watched::on_a_host());
     end(host.serve(), passes);
     CHECK(host.has_said("its node ended with status " + std::to_string(crane::node::code(passes)) +

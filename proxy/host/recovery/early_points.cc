@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/host/recovery/early_points.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "checkpoint/descriptor.h"
+#include "checkpoint/manifest.h"
+#include "dmt/slices.h"
+
+namespace crane::node {
+namespace {
+
+std::string path_of(const Config& config) { return config.replica_dir() + "/early_points"; }
+
+std::string log_of(const Config& config) {
+  return checkpoint::digest_of_log(config.group, config.log_id);
+}
+
+bool is_same(const EarlyPoint& a, const EarlyPoint& b) noexcept {
+  return a.clock == b.clock && a.point.build == b.point.build && a.point.offset == b.point.offset;
+}
+
+}  // namespace
+
+std::vector<EarlyPoint> noted_early_points(const Config& config) {
+  std::vector<EarlyPoint> points;
+  std::ifstream file(path_of(config));
+  if (!file) return points;
+  try {
+    const auto json = nlohmann::json::parse(file);
+    if (json.at("log").get<std::string>() != log_of(config)) return points;
+    for (const auto& one : json.at("points")) points.push_back(early_point(one));
+  } catch (const nlohmann::json::exception& e) {
+    // The log has them as well: the node begins once more.
+    spdlog::warn("{}: {}", path_of(config), e.what());
+    points.clear();
+  }
+  return points;
+}
+
+Outcome note_early_point(const Config& config, const EarlyPoint& point) {
+  auto json = nlohmann::json::array();
+  for (const EarlyPoint& one : noted_early_points(config)) json.push_back(to_json(one));
+  json.push_back(to_json(point));
+  return checkpoint::write_file(path_of(config),
+                                nlohmann::json{{"log", log_of(config)}, {"points", json}}.dump());
+}
+
+const EarlyPoint* lacked_by(const NodeState& state, std::span<const EarlyPoint> noted) noexcept {
+  const auto lacks = [&state](const EarlyPoint& point) {
+    return point.clock < state.clock &&
+           std::none_of(state.early.begin(), state.early.end(),
+                        [&point](const EarlyPoint& had) { return is_same(had, point); });
+  };
+  const auto it = std::find_if(noted.begin(), noted.end(), lacks);
+  return it == noted.end() ? nullptr : &*it;
+}
+
+void put_early_points(dmt::Layout& layout, const NodeState& state,
+                      std::span<const EarlyPoint> noted) noexcept {
+  for (const EarlyPoint& had : state.early) {
+    dmt::add_early_point(layout, had, had.clock < state.clock);
+  }
+  for (const EarlyPoint& point : noted) {
+    if (!dmt::add_early_point(layout, point, false)) spdlog::warn("too many early tick points");
+  }
+}
+
+}  // namespace crane::node

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A computation without end, of a program that is not known, does not stop the server.
+
+Its thread takes no turn at which it could get a tick point, so all replicas begin again before it,
+by the newest checkpoint or all inputs, and run it in time slices: others are answered, its client
+waits on at its connection, and a replica that is lost meanwhile returns. So does a server that
+waits in a loop before it serves.
+"""
+import shutil
+import signal
+import socket
+import subprocess
+
+import _computing as c
+import _harness as h
+
+SECONDS = 240
+
+
+class Waiting:
+    """A client whose request is answered when another one says so."""
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), SECONDS)
+        self.lines = self.socket.makefile()
+        self.socket.sendall(b"ping\n")
+        if self.lines.readline() != "pong\n":
+            raise h.Failure("the server does not answer")
+        self.socket.sendall(b"wait\n")
+
+    def answer(self):
+        return self.lines.readline().strip()
+
+
+def answers(port):
+    try:
+        return c.line(port, "ping") == "pong"
+    except OSError:
+        return False
+
+
+def program(scenario, name):
+    work = scenario.work / name
+    work.mkdir()
+    work.chmod(0o755)
+    shutil.copy(scenario.out / "e2e/computing_server", work)
+    return str(work / "computing_server")
+
+
+def computes_on(scenario, name, replicas=3, before=None, meanwhile=None):
+    """A request that waits for another one."""
+    port = h.free_port()
+    with h.Group(scenario, [program(scenario, name), str(port)], port=port, replicas=replicas,
+                 record=True, options=("--checkpoint-every", "86400")) as group:
+        if before:
+            before(group)
+        waiting = Waiting(port)
+        if meanwhile:
+            meanwhile(group)
+        h.wait_until(lambda: answers(port), SECONDS, f"{name}: others are answered")
+        scenario.check(c.line(port, "free") == "pong", f"{name}: others are answered")
+        if replicas > 1:   # a replica that is alone keeps no client over the end of its node
+            scenario.check(waiting.answer() == "freed", f"{name}: its client gets its answer")
+        group.settle(120)
+        points = [s["tick_points"] for s in group.statuses().values()]
+        scenario.check(min(points) > 0, f"{name}: a tick point counts", str(points))
+        scenario.check(replicas == 1 or not group.alarm(), f"{name}: all replicas agree")
+    if replicas == 1 or before:   # a recording ends where its replica begins at a checkpoint
+        return
+    scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
+    scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
+
+
+def spins_first(scenario):
+    port = h.free_port()
+    with h.Group(scenario, [program(scenario, "spins"), str(port), "spins"], port=port) as group:
+        scenario.check(answers(port), "spins: a server that waits in a loop first serves")
+        group.settle(60)
+
+
+def checkpoint(group):
+    done = subprocess.run([str(group.scenario.out / "crane-ctl"), "--dir", str(group.home),
+                           "checkpoint", "now", group.name, "--replica", str(follower(group))],
+                          capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise h.Failure(f"checkpoint now: {done.stdout}{done.stderr}")
+
+
+def follower(group):
+    leader = group.leader()
+    return next(n for n in group.live() if n != leader)
+
+
+def kill_follower(group):
+    group.signal_node(follower(group), signal.SIGKILL)
+
+
+def kill_leader(group):
+    group.signal_node(group.leader(), signal.SIGKILL)
+
+
+def body(scenario):
+    computes_on(scenario, "three")
+    computes_on(scenario, "lost", meanwhile=kill_follower)
+    computes_on(scenario, "led", before=checkpoint, meanwhile=kill_leader)
+    computes_on(scenario, "alone", replicas=1)
+    spins_first(scenario)
+
+
+if __name__ == "__main__":
+    h.tell("endless", body)
