@@ -371,6 +371,7 @@ $(OUT)/interpose/soft_barrier_points $(OUT)/interpose/soft_barrier_points_off: \
   $(OUT)/interpose/crane_soft_barrier_library $(OUT)/interpose/crane_soft_barrier_plugin
 $(OUT)/interpose/found_by_name: $(OUT)/interpose/crane_found_by_name_library
 $(OUT)/interpose/tsc_of_library: $(OUT)/interpose/crane_tsc_library
+$(OUT)/interpose/slices_of_library: $(OUT)/interpose/crane_slices_library
 # Extra flags of one program stand in its own text: a line `// build: -static`.
 $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
 $(OUT)/%: tests/%.c $(OUT)/flags

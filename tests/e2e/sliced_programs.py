@@ -112,6 +112,25 @@ def examine(out, source, program, kind):
     return "", seen[0][1]
 
 
+def examine_library(out):
+    """What is wrong, or "": a library that is loaded again is sliced again."""
+    counts = []
+    with tempfile.NamedTemporaryFile("w", prefix="points.") as points:
+        _points.write_points(out / "interpose/crane_slices_library", pathlib.Path(points.name),
+                             *WEIGHTS["usual"])
+        for times in (1, 3):
+            command = [str(out / "crane-solo"), "--slices", f"{SLICE_US}:{points.name}", "--",
+                       str(out / "interpose/slices_of_library"), str(times)]
+            status, text, errors = run(command)
+            slices = re.search(r"^slices (\d+)", errors, re.M)
+            if status != 0 or not slices or int(slices[1]) == 0:
+                return f"{shlex.join(command)}: status {status}\n{text}{errors}"
+            counts.append(int(slices[1]))
+    if counts[1] < 2 * counts[0]:
+        return f"{counts[0]} slices ended in one computation, {counts[1]} in three"
+    return ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="out/release", type=pathlib.Path)
@@ -136,6 +155,12 @@ def main():
                 without.append(source.stem)
             else:
                 passed, slices = passed + 1, slices + count
+    if not options.names or "slices_of_library" in options.names:
+        wrong = examine_library(out)
+        passed += not wrong
+        if wrong:
+            failed.append("slices_of_library")
+            print(f"FAIL a library that is loaded again: {wrong}")
     print(f"{slices} slices ended; seed {SEED}")
     print(f"not counted, no slice ends in them: {' '.join(without) or 'none'}")
     for name, why in SKIPPED.items():

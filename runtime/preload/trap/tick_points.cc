@@ -160,6 +160,13 @@ void change_weight(Site& site, std::uint32_t weight_ps) noexcept {
   site.weight_ps = weight_ps;
 }
 
+// It was unloaded since, and is there again.
+bool is_bare(const Site& site) noexcept {
+  std::int32_t distance = 0;
+  std::memcpy(&distance, code_at(site.address) + 1, sizeof distance);
+  return site.address + kEntryBytes + static_cast<std::uintptr_t>(distance) != site.place;
+}
+
 int look_at(dl_phdr_info* info, std::size_t, void*) noexcept {
   const Object object = object_of(*info);
   if (object.build == 0) return 0;
@@ -168,7 +175,7 @@ int look_at(dl_phdr_info* info, std::size_t, void*) noexcept {
     const TickPoint& point = all.points[i];
     if (point.build != object.build) continue;
     Site& site = sites[i];
-    if (site.address != object.base + point.offset) {
+    if (site.address != object.base + point.offset || (!site.refused && is_bare(site))) {
       add_site(i, point, object);
     } else if (!site.refused && site.weight_ps != point.weight_ps) {
       change_weight(site, point.weight_ps);

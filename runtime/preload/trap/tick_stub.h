@@ -29,6 +29,8 @@ inline constexpr std::size_t kStubMax = 128;
 // Bytes of instructions: 4, and one more instruction.  Were they short jumps, which are longer in
 // the stub, it would have room for them all the same.
 inline constexpr std::size_t kReplacedMax = 19;
+// Of what replaces them, without nops: its distance is in the last 4.
+inline constexpr std::size_t kEntryBytes = 5;
 
 // Where a thread has what it needs, relative to %fs.
 struct ThreadWords {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that is loaded later, closed, and loaded again where it was: what it computes is sliced
+// each time (tests/e2e/sliced_programs.py, which knows its points).  Words: how often.
+//
+// native: no
+// args: 3
+// build: -Wl,-rpath,$ORIGIN
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "small.h"
+
+enum { kRounds = 30 * 1000 * 1000 };
+
+typedef unsigned long (*Compute)(unsigned long);
+
+int main(int count, char** words) {
+  const int times = count > 1 ? atoi(words[1]) : 1;
+  Compute first = NULL;
+  for (int i = 0; i < times; ++i) {
+    void* const library = dlopen("crane_slices_library", RTLD_NOW);
+    CHECK(library != NULL);
+    Compute compute;
+    *(void**)&compute = dlsym(library, "compute");
+    CHECK(compute != NULL);
+    if (i == 0) first = compute;
+    CHECK(compute == first);
+    CHECK(compute(kRounds) != 0);
+    CHECK_EQUAL(dlclose(library), 0);
+  }
+  return succeed();
+}
