@@ -204,6 +204,9 @@ def check_bisect(scenario, record, old, new):
                    "bisect of two replicas that are equal says so", same.stdout)
 
 
+COMPUTE = "local x = 0; for i = 1, 20000000 do x = x + i % 7 end; return x"
+
+
 # --- servers ------------------------------------------------------------------------------------
 
 def take_checkpoint(scenario, group, port):
@@ -232,6 +235,10 @@ def redis(scenario):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=280,
                        check=True)
         client = h.Redis(port, 60)
+        for _ in range(2):   # the second in time slices, through which all below is run again
+            client("EVAL", COMPUTE, "0")
+        scenario.check(min(s["slices"] for s in group.statuses().values()) > 0,
+                       "redis: a script was sliced on all replicas")
         client("SET", "planted", "original")
         client("GET", "planted")
         client("BLPOP", "nothing", str(idle))   # nobody pushes: the group is idle
