@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "proxy/host/recovery/early_points.h"
+
 namespace crane::node {
 
 Result<std::unique_ptr<consensus::Consensus>> NodeMode::open_log(consensus::Options options, Index,
@@ -12,6 +14,10 @@ Result<std::unique_ptr<consensus::Consensus>> NodeMode::open_log(consensus::Opti
 }
 
 bool NodeMode::foretells(StallWatch&, unsigned) { return false; }
+
+std::vector<EarlyPoint> NodeMode::early_points(const Config& config) const {
+  return noted_early_points(config);
+}
 void NodeMode::begin_behind(Index, const std::vector<proxy::OutputStream>&) {}
 void NodeMode::before_server(dmt::Layout&) {}
 Outcome NodeMode::server_started(pid_t, std::string&) { return Done{}; }

@@ -27,6 +27,7 @@ namespace crane::node {
 
 class ReplicaServer;
 class StallWatch;
+struct Config;
 
 // What a log that is read at will must know of the server.
 class LogReader {
@@ -60,6 +61,8 @@ class NodeMode {
                                                                  const LogReader& reader);
   // True: all stalls are known from the beginning, the log's entries tell nothing new.
   virtual bool foretells(StallWatch& stalls, unsigned replicas);
+  // Which the server is to have at their clocks, as is known before it starts.
+  virtual std::vector<EarlyPoint> early_points(const Config& config) const;
   // The node begins at a checkpoint; `open`: the connections that were open there.
   virtual void begin_behind(Index at, const std::vector<proxy::OutputStream>& open);
   // May keep the server's threads from their first operation.

@@ -147,7 +147,7 @@ void Node::open_checks() {
   live_check_ = std::make_unique<LiveCheck>(config_, *server_, leadership_, *proposals_, mode_);
 
   const StartingPoint& start = recovery_->start();
-  put_early_points(layout, start.state(), noted_early_points(config_));
+  put_early_points(layout, start.state(), mode_.early_points(config_));
   if (start.at_checkpoint()) {
     const NodeState& s = start.state();
     if (start.revives()) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "dmt/sequence/entry.h"
-#include "dmt/slices.h"
 #include "dmt/stall.h"
 #include "proxy/clients/encode.h"
 #include "proxy/host/replica_server.h"
@@ -62,21 +61,23 @@ void Replay::begin_behind(Index at, const std::vector<proxy::OutputStream>& open
   check_.begin_behind(value(at), open);
 }
 
-void Replay::foretell_points(dmt::Layout& layout) const {
+std::vector<EarlyPoint> Replay::early_points(const Config& config) const {
+  if (follows()) return NodeMode::early_points(config);
+  std::vector<EarlyPoint> points;
   const proxy::History& h = *recorded_.history;
   for (std::uint64_t i = h.first(); i <= h.last() && i != 0; ++i) {
     const consensus::EntryView entry = h.entry(i);
     EarlyPoint point;
     if (static_cast<EntryType>(entry.type) == EntryType::kEarlyPoint &&
         proxy::read_body(entry.payload, point)) {
-      dmt::add_early_point(layout, point, false);
+      points.push_back(point);
     }
   }
+  return points;
 }
 
 // Operations wait for what the node has told: none is begun before the tool is there.
 void Replay::before_server(dmt::Layout& layout) {
-  if (!follows()) foretell_points(layout);
   if (holds()) dmt::tell_clock(layout, 0);
 }
 

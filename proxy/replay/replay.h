@@ -56,6 +56,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   // A leader that was alone told no replica which turns it had passed: all is known from the
   // beginning.
   bool foretells(StallWatch& stalls, unsigned replicas) override;
+  std::vector<EarlyPoint> early_points(const Config& config) const override;
   void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;
   void before_server(dmt::Layout& layout) override;
   Outcome server_started(pid_t pid, std::string& reason) override;
@@ -93,7 +94,6 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   }
   bool at_rest(const dmt::Layout& layout, const ServerProgress& server) const;
   void compare_turns(const dmt::Layout& layout);
-  void foretell_points(dmt::Layout& layout) const;
   // The comparison is done: the tool is told.  True when it does not look at the server any more.
   bool over();
 

@@ -5,9 +5,9 @@
 //         at a random step a second replica begins with a copy of the segment and of the thread's
 //         words, as CRIU brings them back.
 // CHECKS  SLICE-1, SLICE-3: where slices end, and what points weigh, on both.
+#include <rapidcheck.h>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <rapidcheck.h>
 #include <vector>
 
 #include "dmt/slices.h"
@@ -29,9 +29,8 @@ struct Step {
 
 rc::Gen<Step> any_step() {
   return rc::gen::build<Step>(
-      rc::gen::set(&Step::kind, rc::gen::weightedElement<Step::Kind>({{20, Step::kPass},
-                                                                      {2, Step::kAdmit},
-                                                                      {1, Step::kOperate}})),
+      rc::gen::set(&Step::kind, rc::gen::weightedElement<Step::Kind>(
+                                    {{20, Step::kPass}, {2, Step::kAdmit}, {1, Step::kOperate}})),
       rc::gen::set(&Step::offset, rc::gen::inRange<std::uint32_t>(0, kOffsets)),
       rc::gen::set(&Step::weight, rc::gen::inRange<std::uint32_t>(1, 2000)));
 }
