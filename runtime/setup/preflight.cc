@@ -66,8 +66,10 @@ bool is_replica(const std::string& name) {
          name.find_first_not_of("0123456789", 1) == std::string::npos;
 }
 
+bool is_note(const std::string& name) { return name == kLogGone || name == kEarlyPoints; }
+
 bool of_a_replica(const std::string& name) {
-  return name == "checkpoints" || name == "left" || name == "upper" || name == "position" ||
+  return is_note(name) || name == "checkpoints" || name == "left" || name == "upper" || name == "position" ||
          name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
@@ -380,7 +382,8 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
       // Its log goes on, and may need its checkpoints; a server starts with nothing else that an
       // earlier one left.
       const auto name = entry.path().filename();
-      const bool stays = name == "lock" || name == "node.log" || name == "checkpoints";
+      const bool stays =
+          name == "lock" || name == "node.log" || name == "checkpoints" || is_note(name);
       if (!stays) fs::remove_all(entry.path(), ignored);
     }
     if (top == dir) {

@@ -28,6 +28,9 @@ Outcome find_parts(Parts& parts);
 // In a replica's directory while it is drained: its node makes it, an agent that brings it back in
 // vain as well.
 inline constexpr char kDrainedMark[] = "drained";
+// There, too: what one life of its node notes for the next (proxy/host/recovery).
+inline constexpr char kLogGone[] = "log-gone";
+inline constexpr char kEarlyPoints[] = "early_points";
 
 // In a group's directory: which state of the machine's files it reads (checkpoint/machine_files.h).
 inline constexpr char kFilesRecord[] = "files";

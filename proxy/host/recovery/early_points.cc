@@ -11,11 +11,12 @@
 #include "checkpoint/descriptor.h"
 #include "checkpoint/manifest.h"
 #include "dmt/slices.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
 namespace {
 
-std::string path_of(const Config& config) { return config.replica_dir() + "/early_points"; }
+std::string path_of(const Config& config) { return config.replica_dir() + "/" + setup::kEarlyPoints; }
 
 std::string log_of(const Config& config) {
   return checkpoint::digest_of_log(config.group, config.log_id);

@@ -20,13 +20,9 @@
 #include "proxy/host/recovery/file_names.h"
 #include "proxy/host/recovery/shipping.h"
 #include "proxy/host/server_pids.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
-namespace {
-
-constexpr char kGone[] = "/log-gone";  // in the replica's directory: log_gone()
-
-}  // namespace
 
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config) {
   if (!config.replays) {
@@ -143,7 +139,7 @@ bool StartingPoint::left_one_out() const {
 void StartingPoint::log_gone() const {
   if (config_.skip_checkpoints) return;  // it had no choice
   const Outcome noted = checkpoint::write_file(
-      config_.replica_dir() + kGone,
+      config_.replica_dir() + "/" + setup::kLogGone,
       fmt::format("{} {}\n", checkpoint::digest_of_log(config_.group, config_.log_id),
                   value(state_.at.index)));
   if (!noted.ok()) spdlog::error("where the log begins: {}", noted.error().message());
@@ -153,7 +149,7 @@ void StartingPoint::log_gone() const {
 // counts is what this life finds.
 std::optional<Index> StartingPoint::take_gone() const {
   if (config_.skip_checkpoints || !config_.checkpoint.empty()) return std::nullopt;
-  const std::string path = config_.replica_dir() + kGone;
+  const std::string path = config_.replica_dir() + "/" + setup::kLogGone;
   std::ifstream note(path);
   std::string log;
   std::uint64_t at = 0;

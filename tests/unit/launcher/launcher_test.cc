@@ -529,6 +529,24 @@ TEST_CASE("directories: an agent's go with it, and never what another node holds
   fs::remove_all(shm);
 }
 
+TEST_CASE("directories: what a node notes for its next life is there then", "[launcher]") {
+  Scratch scratch;
+  const std::string name = unique_name("notes");
+  const GroupPlace place{name, scratch.path, 3, ""};
+  const std::string own = scratch.path + "/" + name + "/r1/";
+  {
+    GroupDirectories node;
+    REQUIRE(node.create_replica(place, 1).ok());
+    for (const char* note : {kEarlyPoints, kLogGone, "other"}) std::ofstream(own + note) << "1";
+  }
+  GroupDirectories next;
+  REQUIRE(next.create_replica(place, 1).ok());
+  CHECK(fs::exists(own + kEarlyPoints));
+  CHECK(fs::exists(own + kLogGone));
+  CHECK_FALSE(fs::exists(own + "other"));
+  fs::remove_all("/dev/shm/crane." + name);
+}
+
 TEST_CASE("directories: an unusable --dir is named", "[launcher]") {
   Scratch scratch;
   Options o;
