@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "dmt/processes.h"
+#include "dmt/slices.h"
 #include "dmt/stall.h"
 #include "tests/unit/dmt/world.h"
 
@@ -291,6 +292,11 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
+  SECTION("there is no other") {}
+  SECTION("the other one is sliced, and has the turn by an entry alone") {
+    end_slice(w, create_slot(w, 1));
+    w.scheduler.ends_grant = false;
+  }
   operate(w, world.main);
   const std::uint64_t index = world.bubble(500);
   tell_clock(w, w.scheduler.clock);
