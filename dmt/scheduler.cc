@@ -372,8 +372,9 @@ void give_way(Layout& w, Slot me) noexcept {
     return select_next(w, me);
   }
   rotate_head(w);
-  // No other one can go on, or only sliced ones: as at quiescence, what waits is admitted.
-  if (s.runnable - s.sliced_runnable <= 1) s.grant_left = 0;
+  // Nobody else can go on: as at quiescence, what waits is admitted.
+  if (s.run_queue.head == value(me)) s.grant_left = 0;
+  let_sliced_go(w, value(me));
   ring_doorbell(w);  // the node may tell a later clock now
   select_next(w, me);
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);

@@ -24,9 +24,9 @@
 // INVARIANT SLICE-1  What is left of a slice, and the points that count, change at turns and at
 //               ticks only: never by a clock of the machine.
 // INVARIANT SLICE-2  A point stays one for the life of the group: only its weight changes.
-// INVARIANT SLICE-3  A sliced thread gets the turn by an admitted bubble alone: behind the others,
-//               and before them from the next admission on.  Then it keeps it for at most a slice,
-//               a quantum or a grant.
+// INVARIANT SLICE-3  A sliced thread gets the turn by an admitted bubble alone, behind the others,
+//               and before them from the next admission on; or before a thread that gives way in
+//               a loop (stall.h).  Then it keeps it for at most a slice, a quantum or a grant.
 
 #include <cstdint>
 
@@ -45,6 +45,11 @@ inline void forget_slice(Layout& w, std::uint16_t slot) noexcept {
   if (!w.slots[slot].sliced) return;
   w.slots[slot].sliced = false;
   if (--w.scheduler.sliced_runnable == 0) w.scheduler.slice_grant = SliceGrant::kNone;
+}
+// The slot gives the turn away in a loop: what it waits for may be a sliced thread's to do.
+inline void let_sliced_go(Layout& w, std::uint16_t slot) noexcept {
+  SchedulerState& s = w.scheduler;
+  if (s.sliced_runnable > (w.slots[slot].sliced ? 1U : 0U)) s.slice_grant = SliceGrant::kFirst;
 }
 // Called by admission only.
 void grant_slice(Layout& w, EntryType type) noexcept;
