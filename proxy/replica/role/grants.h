@@ -8,9 +8,9 @@
 //
 // Threads: one object, one thread.
 // INVARIANT GRANT-1  A bubble is proposed only when the own server has admitted everything that was
-//               proposed before: at most one BUBBLE or TIME is outstanding.  One that sliced
-//               threads wait for (dmt/slices.h) stands behind what was proposed before, but for
-//               such a one.
+//               proposed before: at most one BUBBLE or TIME is outstanding.  Bubbles
+//               that sliced threads wait for (dmt/slices.h) stand behind inputs as well, one of
+//               them at a time.
 // INVARIANT GRANT-2  Bubbles double from bubble_min to bubble_max while no input comes.
 // INVARIANT GRANT-3  Two TIME entries are at least granularity_ns of virtual time apart, but for
 //               those that release a soft barrier at which no other thread can arrive (rule 13).
@@ -38,7 +38,7 @@ struct Observation {
   std::int64_t virtual_now_ns = 0;
   bool stalled = false;                    // the server wants turns and has none
   bool grant_low = false;                  // it will soon want some, and nothing is queued
-  bool slice_wanted = false;               // sliced threads wait for a bubble, and others may run
+  bool slice_wanted = false;               // sliced threads wait for a bubble
   bool lined_up = false;                   // it waits, and some of its threads at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
   Index applied{};                         // last entry the own server admitted
