@@ -165,6 +165,7 @@ bool admit_next(Layout& w) noexcept {
   apply(w, header, body);
   s.hash = fold_admission(s.hash, value(header.viewstamp.index), s.clock);
   publish_point(w, header.viewstamp.index, header.type == EntryType::kHash);
+  grant_slice(w, header.type);
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;
   s.grant_low.store(0, std::memory_order_relaxed);

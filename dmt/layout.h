@@ -82,6 +82,7 @@ struct alignas(128) SlotRecord {
   std::uint16_t process;                     // index into processes
   std::uint32_t generation;                  // how often the slot was taken
   std::uint32_t thread_id;                   // gettid() inside the container
+  bool sliced;                               // a slice of it ended, and it has not waited since
   std::uint64_t wait_object;                 // object it waits on; 0 = only deadline or watches
   std::int64_t wait_since_ns;                // virtual
   std::uint64_t pending_signals;             // bit signo-1, directed at this thread
@@ -443,6 +444,8 @@ struct SchedulerState {
   bool served;                   // a CONNECT was admitted: ports are asked for from now on
   std::uint16_t next_port;       // where the search for a free one begins (loopback.h)
   std::uint16_t last_slot;       // had the turn last, the node apart; 0 = none yet
+  SliceGrant slice_grant;
+  std::uint32_t sliced_runnable;  // how many of the runnable slots are sliced
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
   std::atomic<std::uint32_t> stalled;        // any: turns wanted, sequence empty, run queue not
@@ -455,6 +458,7 @@ struct SchedulerState {
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
   std::atomic<std::uint32_t> fenced;  // any: not 0 = this replica has failed; no thread goes on
   std::atomic<std::uint32_t> wait_for_room;  // any: threads that wait for room on a disk (ROOM-4)
+  std::atomic<std::uint32_t> slice_wanted;   // any: 1 = sliced threads wait for a bubble
   // --- the stall rule (stall.h)
   std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
   std::atomic<std::uint64_t> preempt_clock;  // node: preempt_slot gives way; UINT64_MAX = none

@@ -41,6 +41,14 @@ inline void remove(Layout& w, Queue16& queue, std::uint16_t slot) noexcept {
   s.queue_next = s.queue_previous = kNone;
 }
 
+inline void move_to_front(Layout& w, Queue16& queue, std::uint16_t slot) noexcept {
+  if (queue.head == slot) return;
+  remove(w, queue, slot);
+  w.slots[slot].queue_next = queue.head;
+  w.slots[queue.head].queue_previous = slot;
+  queue.head = slot;
+}
+
 // How many turns the next head of the run queue takes.  Quanta differ in length, by the clock: a
 // thread in a loop of calls would else be interrupted at the same ones for ever, and there what
 // another one waits for may never hold (rule 23).

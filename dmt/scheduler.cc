@@ -18,6 +18,7 @@
 #include "dmt/schedule_hash.h"
 #include "dmt/sequence/output.h"
 #include "dmt/sequence/ring.h"
+#include "dmt/slices.h"
 #include "dmt/stall.h"
 
 namespace crane::dmt {
@@ -94,12 +95,13 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   }
 }
 
-// Tells the node of new output: at once when nobody runs, else after a few hand-offs, so that the
-// answers of one burst leave in one wake-up of the node and their requests come back as one burst.
+// Tells the node of new output: at once when all that runs computes, else after a few hand-offs, so
+// that the answers of one burst leave in one wake-up of the node; their requests come back as one.
 void flush_output(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.output_pending == 0) return;
-  if (s.run_queue.head != kNone && !s.ended && s.output_pending++ < kHandOffsPerDoorbell) return;
+  const bool others_run = s.runnable > s.sliced_runnable && !s.ended;
+  if (others_run && s.output_pending++ < kHandOffsPerDoorbell) return;
   s.output_pending = 0;
   ring_doorbell(w);
 }
@@ -150,6 +152,7 @@ void select_next(Layout& w, Slot me) noexcept {
     // D4: the rest is dropped, in O(1).  What the kernel has not ended yet of a server that has
     // ended takes no part any more.
     if (s.run_queue.head == kNone || s.ended) s.grant_left = 0;
+    if (s.grant_left > 0) choose_beside_slices(w);
     if (s.grant_left > 0) {
       s.quantum_left = next_quantum(w);
       pass_turn(w, s.run_queue.head);
@@ -193,6 +196,7 @@ void unlink(Layout& w, std::uint16_t slot) noexcept {
   if (s.state == SlotState::kRunnable) {
     remove(w, w.scheduler.run_queue, slot);
     --w.scheduler.runnable;
+    forget_slice(w, slot);
   } else if (s.state == SlotState::kWaiting) {
     if (s.wait_object != 0) remove(w, bucket(w, s.wait_object), slot);
     disarm_timer(w, slot);
@@ -278,8 +282,7 @@ void pass_on(Layout& w, Slot me, Operation op) noexcept {
   tick(w, me, op, 0);
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
-  remove(w, s.run_queue, value(me));
-  push_back(w, s.run_queue, value(me));
+  rotate_head(w);
   select_next(w, me);
 }
 
@@ -371,6 +374,7 @@ void give_way(Layout& w, Slot me) noexcept {
   rotate_head(w);
   // Nobody else can go on: as at quiescence, what waits is admitted.
   if (s.run_queue.head == value(me)) s.grant_left = 0;
+  let_sliced_go(w, value(me));
   ring_doorbell(w);  // the node may tell a later clock now
   select_next(w, me);
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);

@@ -12,6 +12,10 @@
 
 namespace crane::dmt {
 
+// Whether a sliced thread may have the next turn: by a bubble when no other one wants it, and
+// before the others when an entry has been admitted behind that bubble.
+enum class SliceGrant : std::uint8_t { kNone, kLast, kFirst };
+
 // The tick points that were admitted, in that order.
 struct TickPoints {
   std::uint32_t used;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/slices.h"
 
+#include "dmt/run_queue.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/ring.h"
 
@@ -52,12 +53,59 @@ void admit_early_points(Layout& w) noexcept {
   }
 }
 
-void ask_for_next_entry(Layout& w) noexcept {
+namespace {
+
+void want_bubble(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
-  if (s.leading.load(std::memory_order_relaxed) == 0) return;
-  if (!Ring(w.header.sequence, reinterpret_cast<std::byte*>(&w)).empty()) return;
-  s.grant_low.store(1, std::memory_order_relaxed);
-  ring_doorbell(w);
+  if (s.slice_wanted.load(std::memory_order_relaxed) != 0) return;
+  s.slice_wanted.store(1, std::memory_order_relaxed);  // on followers too: they may lead soon
+  if (s.leading.load(std::memory_order_relaxed) != 0) ring_doorbell(w);
+}
+
+std::uint16_t first_in_run_queue(const Layout& w, bool sliced) noexcept {
+  std::uint16_t slot = w.scheduler.run_queue.head;
+  while (w.slots[slot].sliced != sliced) slot = w.slots[slot].queue_next;
+  return slot;
+}
+
+}  // namespace
+
+void end_slice(Layout& w, Slot me) noexcept {
+  SlotRecord& slot = w.slots[value(me)];
+  if (!slot.sliced) ++w.scheduler.sliced_runnable;
+  slot.sliced = true;
+  end_grant(w);
+}
+
+void grant_slice(Layout& w, EntryType type) noexcept {
+  SchedulerState& s = w.scheduler;
+  const bool is_bubble = type == EntryType::kBubble;
+  if (is_bubble) s.slice_wanted.store(0, std::memory_order_relaxed);
+  if (s.slice_grant != SliceGrant::kNone) {
+    s.slice_grant = SliceGrant::kFirst;
+  } else if (is_bubble && s.sliced_runnable != 0) {
+    s.slice_grant = SliceGrant::kLast;
+  }
+}
+
+void choose_beside_slices(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  if (s.sliced_runnable == 0) return;
+  const bool others = s.runnable > s.sliced_runnable;
+  if (s.slice_grant == SliceGrant::kFirst || (s.slice_grant == SliceGrant::kLast && !others)) {
+    s.slice_grant = SliceGrant::kNone;
+    return move_to_front(w, s.run_queue, first_in_run_queue(w, true));
+  }
+  if (s.slice_grant == SliceGrant::kNone) want_bubble(w);
+  if (others) {
+    move_to_front(w, s.run_queue, first_in_run_queue(w, false));
+  } else {
+    s.grant_left = 0;
+  }
+}
+
+void ask_for_bubble(Layout& w) noexcept {
+  if (Ring(w.header.sequence, reinterpret_cast<std::byte*>(&w)).empty()) want_bubble(w);
 }
 
 void report_slice(Layout& w, std::uint32_t point, std::uint32_t weight_ps,

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kWire = 3;
 // Entries and their bodies, and how a store keeps them.
 inline constexpr std::uint32_t kLog = 2;
 // Everything that decides which thread takes which turn, and with which result: libcrane.so, dmt.
-inline constexpr std::uint32_t kSchedule = 7;
+inline constexpr std::uint32_t kSchedule = 8;
 // The files of a checkpoint, and what a node notes in it.  Crane 0.1.0 before this table had 1.
 inline constexpr std::uint32_t kCheckpoint = 2;
 }  // namespace versions

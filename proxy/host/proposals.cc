@@ -44,6 +44,7 @@ replica::TurnsWanted turns_wanted(const dmt::Layout& layout) noexcept {
   replica::TurnsWanted wanted;
   wanted.stalled = stalled && idle;
   wanted.low = s.grant_low.load(std::memory_order_relaxed) != 0;
+  wanted.slice = s.slice_wanted.load(std::memory_order_relaxed) != 0;
   wanted.lined_up = lined_up && idle;
   wanted.next_deadline_ns = s.next_deadline.load(std::memory_order_relaxed);
   return wanted;

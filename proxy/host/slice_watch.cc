@@ -133,7 +133,7 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
 }
 
 // No client has seen anything that the server put out behind the clock, and none will before it is
-// decided whether that clock is passed another time (SLICE-3).
+// decided whether that clock is passed another time (SLICE-4).
 void SliceWatch::carry_out(const slices::BeginAgain& begin) {
   server_.slot0().hold(true);
   const bool computes = !dmt::glimpse(const_cast<dmt::Layout&>(w_)).in_operation;

@@ -133,7 +133,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   recovery_->after_server(entry);
 }
 
-// False: the server began the computation without it, so this replica begins again (SLICE-3).  What
+// False: the server began the computation without it, so this replica begins again (SLICE-4).  What
 // a leader's put out since is held (SliceWatch), and what a follower's did no client has seen.
 bool Node::has_early_point(const consensus::EntryView& entry) {
   EarlyPoint early;

@@ -123,6 +123,32 @@ class C(Lines):
                 line(self.port, f"calls {self.short // 20}"))
 
 
+class Crowd(C):
+    """Two of the loops at once, and clients that ask for little beside them again and again."""
+    short, stops, clients = 400_000_000, (), 8
+
+    def compute(self):
+        over, said = threading.Event(), {}
+
+        def heavy(text):
+            said[text] = line(self.port, text)
+
+        def light():
+            while not over.is_set():
+                said["light"] = line(self.port, "calls 2000")
+        loops = [threading.Thread(target=heavy, args=(text,))
+                 for text in (f"loop {self.short}", f"calls {self.short // 20}")]
+        others = [threading.Thread(target=light) for _ in range(self.clients)]
+        for thread in (*loops, *others):
+            thread.start()
+        for thread in loops:
+            thread.join()
+        over.set()
+        for thread in others:
+            thread.join()
+        return said
+
+
 class Perl(Lines):
     programs, short, long = ("perl",), 10_000_000, 2_000_000_000
 
@@ -290,6 +316,7 @@ class Mariadb(Database):
 
 
 KINDS = (C, Perl, Python, Php, Redis, Postgres, Mariadb)
+CROWDED = (Crowd,)   # loads, whose computations nothing stops
 
 
 def stops(server, how):

@@ -67,7 +67,7 @@ def kinds(words):
         found += importlib.import_module(file.stem).KINDS
     for file in ("ecosystems", "accept_ecosystems", "accept_servers"):
         found += map(unprepared, importlib.import_module(file).KINDS)
-    found += map(_computing.sliced, _computing.KINDS)
+    found += map(_computing.sliced, _computing.KINDS + _computing.CROWDED)
     if not words:
         return found
     chosen = []

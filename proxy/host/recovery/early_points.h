@@ -25,7 +25,7 @@ std::vector<EarlyPoint> noted_early_points(const Config& config);
 // Beside those; after it the next life knows it, whatever happens.
 Outcome note_early_point(const Config& config, const EarlyPoint& point);
 
-// SLICE-3: of those `noted`, the first that a server at this state lacked at its clock; nullptr:
+// SLICE-4: of those `noted`, the first that a server at this state lacked at its clock; nullptr:
 // it can go on there.
 const EarlyPoint* lacked_by(const NodeState& state, std::span<const EarlyPoint> noted) noexcept;
 // Before the server starts; `state`: where it begins.

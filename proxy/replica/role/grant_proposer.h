@@ -19,6 +19,7 @@ namespace crane::replica {
 struct TurnsWanted {
   bool stalled = false;                    // it wants turns, has none, and no thread runs
   bool low = false;                        // it will soon want some
+  bool slice = false;                      // sliced threads wait for a bubble
   bool lined_up = false;                   // no thread runs, and some wait at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // virtual time
 };
@@ -34,7 +35,10 @@ class GrantProposer {
   explicit GrantProposer(const GrantOptions& options) noexcept : policy_(options) {}
 
   // Another reign begins.
-  void lead() noexcept { seen_applied_ = Index{}; }
+  void lead() noexcept {
+    seen_applied_ = Index{};
+    policy_.lead();
+  }
   // Nothing is proposed for now.
   void pause() noexcept { due_ns_ = kNever; }
   // What is to be proposed now.
@@ -54,7 +58,7 @@ class GrantProposer {
  private:
   GrantPolicy policy_;
   Index seen_applied_{};
-  bool seen_stalled_ = false, seen_low_ = false;
+  bool seen_stalled_ = false, seen_low_ = false, seen_slice_ = false;
   std::int64_t due_ns_ = kNever;
   std::int64_t timer_ns_ = kNever;
 };

@@ -8,7 +8,9 @@
 //
 // Threads: one object, one thread.
 // INVARIANT GRANT-1  A bubble is proposed only when the own server has admitted everything that was
-//               proposed before: at most one BUBBLE or TIME is outstanding.
+//               proposed before: at most one BUBBLE or TIME is outstanding.  Bubbles
+//               that sliced threads wait for (dmt/slices.h) stand behind inputs as well, one of
+//               them at a time.
 // INVARIANT GRANT-2  Bubbles double from bubble_min to bubble_max while no input comes.
 // INVARIANT GRANT-3  Two TIME entries are at least granularity_ns of virtual time apart, but for
 //               those that release a soft barrier at which no other thread can arrive (rule 13).
@@ -36,6 +38,7 @@ struct Observation {
   std::int64_t virtual_now_ns = 0;
   bool stalled = false;                    // the server wants turns and has none
   bool grant_low = false;                  // it will soon want some, and nothing is queued
+  bool slice_wanted = false;               // sliced threads wait for a bubble
   bool lined_up = false;                   // it waits, and some of its threads at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
   Index applied{};                         // last entry the own server admitted
@@ -58,6 +61,8 @@ class GrantPolicy {
 
   // The grant of the last input of a batch; those before it grant 0.
   GrantTurns input_grant() const noexcept { return options_.classic ? 0 : options_.input; }
+  // Another reign begins: no bubble of it is outstanding.
+  void lead() noexcept { slice_behind_ = Index{}; }
   // An input was proposed: bubbles start small again.
   void input_proposed() noexcept { bubble_ = options_.bubble_min; }
 
@@ -66,6 +71,7 @@ class GrantPolicy {
 
   const GrantOptions options_;
   GrantTurns bubble_;
+  Index slice_behind_{};                    // the last bubble for a slice stands behind this entry
   std::int64_t stalled_since_ns_ = kNever;  // classic
   std::int64_t last_time_ns_ = std::numeric_limits<std::int64_t>::min() / 2;
 };

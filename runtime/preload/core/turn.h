@@ -31,6 +31,7 @@
 
 #include "dmt/job_control.h"
 #include "dmt/scheduler.h"
+#include "dmt/slices.h"
 #include "runtime/preload/core/operations.h"
 #include "runtime/preload/threads/thread.h"
 
@@ -79,6 +80,12 @@ class CRANE_HOLDS_TURN Turn {
   void end_grant() noexcept {
     yield();
     dmt::end_grant(w);
+  }
+
+  // .. and the slice of this thread (dmt/slices.h).
+  void end_slice() noexcept {
+    yield();
+    dmt::end_slice(w, own_slot());
   }
 
   // Blocks; holds the turn again on return.  `deadline_ns` in virtual monotonic time.

@@ -55,7 +55,8 @@ struct ThreadBlock {
   std::int64_t wall_offset_ns = 0;  // of the wall clock, at its last turn
   std::uint32_t clock_reads = 0;    // since its last turn
   // time slices (tick_points.h)
-  std::int64_t slice_left_ps = 0;      // of its slice; less than 0: it is over at the next tick
+  std::int64_t slice_left_ps = 0;      // of its slice; less than 0: a tick stops the thread
+  std::int64_t slice_rest_ps = 0;      // what is left beside that
   std::uint64_t tick_saved = 0;        // a register, in a stub
   std::uint64_t slice_operations = 0;  // of its slot when its last slice ended
   std::int64_t slice_began_ns = 0;     // processor time then

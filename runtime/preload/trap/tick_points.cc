@@ -206,10 +206,9 @@ void end_slice(std::uint32_t number) noexcept {
   {
     Turn turn(Op::kSlice);
     turn.result(static_cast<int>(number));
-    turn.end_grant();
+    turn.end_slice();
   }
   begin_slice(without_turn());
-  dmt::ask_for_next_entry(without_turn());
   self.slice_operations = without_turn().slots[self.slot].operations;
   self.slice_began_ns = cpu_ns();
 }
@@ -257,6 +256,20 @@ bool may_end_slice() noexcept {
          !holds_loader_lock();
 }
 
+// The last part of the slice begins; false: it is over, too.
+bool begin_last_part() noexcept {
+  if (self.slice_rest_ps == 0) return false;
+  self.slice_left_ps += self.slice_rest_ps;
+  self.slice_rest_ps = 0;
+  if (self.slice_left_ps < 0) return false;
+  if (!may_end_slice()) return true;
+  InsideCrane inside;
+  const int saved = errno;
+  dmt::ask_for_bubble(without_turn());
+  errno = saved;
+  return true;
+}
+
 }  // namespace
 
 void prepare() noexcept {
@@ -283,6 +296,7 @@ bool handle_break(const siginfo_t* info, void* context) noexcept {
   for (std::uint32_t i = 0; i < dmt::kTickPointsMax; ++i) {
     const Site& site = sites[i];
     if (site.place == 0 || behind != site.place + site.stop + 1) continue;
+    if (begin_last_part()) return true;
     if (!may_end_slice()) {
       begin_slice(without_turn());
       return true;

@@ -34,9 +34,15 @@ void look_for_points() noexcept;
 // How often the points had changed when this process looked last.
 extern std::uint32_t changes_seen;
 
+// A thread is stopped before the last of so many parts of a slice as well: the entry behind the
+// slice is asked for there.  Sooner, and inputs of the rest would come behind it.
+inline constexpr std::int64_t kSliceParts = 4;
+
 // The next slice begins: the thread has waited, or another one has had the turn.
 inline void begin_slice(const dmt::Layout& w) noexcept {
-  self.slice_left_ps = static_cast<std::int64_t>(w.header.configuration.slice_ps);
+  const auto slice_ps = static_cast<std::int64_t>(w.header.configuration.slice_ps);
+  self.slice_rest_ps = slice_ps / kSliceParts;
+  self.slice_left_ps = slice_ps - self.slice_rest_ps;
 }
 
 // An operation has put the turn and has it again, in serial mode.  REQUIRES the turn.

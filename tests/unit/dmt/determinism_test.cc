@@ -20,6 +20,7 @@
 #include "dmt/files.h"
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
+#include "dmt/slices.h"
 #include "tests/unit/dmt/world.h"
 
 using namespace crane;
@@ -111,7 +112,7 @@ class Worker {
   }
 
   void operation() {
-    switch (plan_.below(9)) {
+    switch (plan_.below(10)) {
       case 0:
       case 1:
         return with_mutex(static_cast<std::size_t>(plan_.below(kMutexes)));
@@ -127,6 +128,9 @@ class Worker {
         return events();
       case 7:
         return files();
+      case 8:
+        end_slice(w_, me_);
+        return end(17, 0, true);
       default:
         return end(8, new_object(w_, me_), true);
     }

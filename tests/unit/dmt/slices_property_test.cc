@@ -4,7 +4,7 @@
 //         points are the product's (dmt/slices.h).  Random passages, admissions and early points;
 //         at a random step a second replica begins with a copy of the segment and of the thread's
 //         words, as CRIU brings them back.
-// CHECKS  SLICE-1, SLICE-3: where slices end, and what points weigh, on both.
+// CHECKS  SLICE-1, SLICE-4: where slices end, and what points weigh, on both.
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 #include <cstring>

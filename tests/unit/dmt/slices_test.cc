@@ -2,13 +2,15 @@
 // GOAL    All replicas have the same tick points at the same turns, and the leader's node learns
 //         how long slices are and when the next entry is wanted.
 // METHOD  One entry at a time, alone; slices are reported by the test.
-// CHECKS  SLICE-1, SLICE-2: the table of points; the full table; ask_for_next_entry(),
-//         report_slice().
+// CHECKS  SLICE-1, SLICE-2: the table of points; the full table; who has the turn
+//         beside sliced threads (SLICE-3), early points (SLICE-4); ask_for_bubble(), report_slice().
 #include "dmt/slices.h"
 
 #include <catch2/catch.hpp>
 
 #include "dmt/admission.h"
+#include "dmt/run_queue.h"
+#include "dmt/scheduler.h"
 #include "tests/unit/dmt/world.h"
 
 using namespace crane;
@@ -36,6 +38,26 @@ int rings_of(World& world, const std::function<void()>& act) {
   set_doorbell(nullptr);
   return rings;
 }
+
+constexpr std::uint64_t kGrant = 1000;
+
+// The main thread is sliced.
+struct Sliced {
+  World world;
+  Layout& w = world.w;
+  SchedulerState& s = w.scheduler;
+  const Slot main = world.main;
+  Sliced() {
+    world.hold();
+    end_slice(w, main);
+  }
+  // Who has the next turn under a grant; kNone: the grant is dropped.
+  std::uint16_t next() {
+    s.grant_left = kGrant;
+    choose_beside_slices(w);
+    return s.grant_left == kGrant ? s.run_queue.head : kNone;
+  }
+};
 
 }  // namespace
 
@@ -119,27 +141,157 @@ TEST_CASE("a tick point of too few bytes fences the replica", "[slices][fence]")
         }) == kFenced);
 }
 
-TEST_CASE("the leader's node is asked for the entry behind a slice, if there is none", "[slices]") {
+TEST_CASE("the leader's node is asked for the bubble behind a slice, if no entry waits",
+          "[slices]") {
   World world;
   world.hold();
   SchedulerState& s = world.w.scheduler;
-  const auto ask = [&world] { ask_for_next_entry(world.w); };
-  SECTION("a follower asks for nothing") {
+  const auto ask = [&world] { ask_for_bubble(world.w); };
+  SECTION("a follower keeps in mind what it wants, for when it leads") {
     CHECK(rings_of(world, ask) == 0);
-    CHECK(s.grant_low.load() == 0);
+    CHECK(s.slice_wanted.load() == 1);
   }
   s.leading.store(1);
   SECTION("one waits in the sequence") {
     world.bubble(kPlenty);
     CHECK(rings_of(world, ask) == 0);
-    CHECK(s.grant_low.load() == 0);
+    CHECK(s.slice_wanted.load() == 0);
     world.admit();
     CHECK(rings_of(world, ask) == 1);
   }
-  SECTION("the leader does") {
+  SECTION("the leader does, once") {
     CHECK(rings_of(world, ask) == 1);
-    CHECK(s.grant_low.load() == 1);
+    CHECK(s.slice_wanted.load() == 1);
+    CHECK(rings_of(world, ask) == 0);
   }
+  SECTION("a bubble is what it wanted, an input is not") {
+    ask();
+    world.signal_entry(10);
+    world.admit();
+    CHECK(s.slice_wanted.load() == 1);
+    world.bubble(kPlenty);
+    world.admit();
+    CHECK(s.slice_wanted.load() == 0);
+  }
+}
+
+TEST_CASE("the end of a slice uses up the grant", "[slices]") {
+  World world;
+  world.hold();
+  end_slice(world.w, world.main);
+  world.w.scheduler.leading.store(1);
+  world.bubble(kPlenty);
+  const std::uint64_t before = world.w.scheduler.admissions;
+  put_turn(world.w, world.main, 7, 0, true);
+  CHECK(world.w.scheduler.admissions == before + 1);
+}
+
+TEST_CASE("threads that are not sliced go before those that are", "[slices][SLICE-3]") {
+  Sliced f;
+  const Slot first = create_slot(f.w, 1), second = create_slot(f.w, 1);
+  CHECK(f.next() == value(first));
+  CHECK(f.s.slice_wanted.load() == 1);
+  kill_slot(f.w, first);
+  CHECK(f.next() == value(second));
+  CHECK(f.s.grant_left == kGrant);  // it is theirs
+}
+
+TEST_CASE("when only sliced threads are runnable, entries are admitted until a bubble comes",
+          "[slices][SLICE-3]") {
+  Sliced f;
+  CHECK(f.next() == kNone);
+  grant_slice(f.w, EntryType::kData);
+  CHECK(f.next() == kNone);
+  grant_slice(f.w, EntryType::kTime);
+  CHECK(f.next() == kNone);
+  grant_slice(f.w, EntryType::kBubble);
+  CHECK(f.next() == value(f.main));
+  CHECK(f.next() == kNone);  // once
+}
+
+TEST_CASE("a bubble grants a slice behind the others, and the next entry one before them",
+          "[slices][SLICE-3]") {
+  Sliced f;
+  const Slot other = create_slot(f.w, 1);
+  grant_slice(f.w, EntryType::kBubble);
+  SECTION("the others wait before their grant is used up") {
+    CHECK(f.next() == value(other));
+    kill_slot(f.w, other);
+    CHECK(f.next() == value(f.main));
+  }
+  SECTION("they do not") {
+    CHECK(f.next() == value(other));
+    grant_slice(f.w, EntryType::kData);
+    CHECK(f.next() == value(f.main));
+    CHECK(f.next() == value(other));
+  }
+  SECTION("two bubbles in a row grant one slice at once") {
+    grant_slice(f.w, EntryType::kBubble);
+    CHECK(f.next() == value(f.main));
+    CHECK(f.next() == value(other));
+  }
+}
+
+TEST_CASE("sliced threads take turns, in the order in which their slices ended",
+          "[slices][SLICE-3]") {
+  Sliced f;
+  const Slot second = create_slot(f.w, 1), light = create_slot(f.w, 1);
+  end_slice(f.w, second);  // behind main, which is the head
+  for (const Slot expected : {f.main, second, f.main, second}) {
+    grant_slice(f.w, EntryType::kBubble);
+    grant_slice(f.w, EntryType::kData);
+    REQUIRE(f.next() == value(expected));
+    remove(f.w, f.s.run_queue, value(expected));  // its slice ends
+    push_back(f.w, f.s.run_queue, value(expected));
+    REQUIRE(f.next() == value(light));
+  }
+}
+
+TEST_CASE("a thread that waits is not sliced any more", "[slices][SLICE-3]") {
+  Sliced f;
+  grant_slice(f.w, EntryType::kBubble);
+  CHECK(f.s.slice_grant == SliceGrant::kLast);
+  SECTION("it waits") {
+    const Slot other = f.world.spawn([&f](Slot me) {
+      get_turn(f.w, me);
+      signal(f.w, 5, kAll);
+      release_slot(f.w, me);
+      leave(f.w, me);
+    });
+    CHECK(value(other) != value(f.main));
+    f.world.bubble(kPlenty);
+    wait(f.w, f.main, 5, kNoDeadline, 1);
+  }
+  SECTION("it leaves by agreement") { detach(f.w, f.main, 1); }
+  SECTION("it ends") { kill_slot(f.w, f.main); }
+  CHECK(!f.w.slots[value(f.main)].sliced);
+  CHECK(f.s.sliced_runnable == 0);
+  CHECK(f.s.slice_grant == SliceGrant::kNone);  // no later computation finds it
+}
+
+TEST_CASE("without sliced threads a bubble grants no slice, and no grant is dropped", "[slices]") {
+  World world;
+  world.hold();
+  SchedulerState& s = world.w.scheduler;
+  grant_slice(world.w, EntryType::kBubble);
+  CHECK(s.slice_grant == SliceGrant::kNone);
+  choose_beside_slices(world.w);
+  CHECK(s.grant_left == kPlenty);
+  CHECK(s.slice_wanted.load() == 0);
+}
+
+TEST_CASE("what the others answered leaves before a sliced thread goes on", "[slices]") {
+  Sliced f;
+  const auto end_operation = [&f] {
+    f.s.output_pending = 1;
+    f.world.bubble(kPlenty);
+    put_turn(f.w, f.main, 7, 0, false);
+  };
+  SECTION("it waits while others run") {
+    (void)create_slot(f.w, 1);
+    CHECK(rings_of(f.world, end_operation) == 0);
+  }
+  SECTION("no other one runs") { CHECK(rings_of(f.world, end_operation) == 1); }
 }
 
 TEST_CASE("the node sees the last slice that ended, and how many did", "[slices]") {
@@ -158,7 +310,7 @@ TEST_CASE("the node sees the last slice that ended, and how many did", "[slices]
   CHECK(report.cpu_ns.load() == 0);
 }
 
-TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-3]") {
+TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-4]") {
   World world;
   Layout& w = world.w;
   const EarlyPoint early{point_at(1), w.scheduler.clock + 2};
@@ -182,7 +334,7 @@ TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-3]"
   CHECK(w.early_points.waiting == 0);
 }
 
-TEST_CASE("slices: an early point that was passed is known and not admitted", "[slices][SLICE-3]") {
+TEST_CASE("slices: an early point that was passed is known and not admitted", "[slices][SLICE-4]") {
   World world;
   const EarlyPoint early{point_at(1), 0};
   REQUIRE(add_early_point(world.w, early, true));

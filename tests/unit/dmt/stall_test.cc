@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "dmt/processes.h"
+#include "dmt/slices.h"
 #include "dmt/stall.h"
 #include "tests/unit/dmt/world.h"
 
@@ -301,6 +302,29 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
   CHECK(value(w.scheduler.admitted.index) == index);
   CHECK(w.scheduler.grant_left == 500);
   CHECK(has_turn(w, world.main));
+}
+
+TEST_CASE("a thread that gives way lets a sliced one go before it", "[stall][SLICE-3]") {
+  World world(spinning({.mode = Mode::kParallel, .quantum = 100}));
+  Layout& w = world.w;
+  world.hold();
+  operate(w, world.main);
+  const Slot other = create_slot(w, 1), sliced = create_slot(w, 1);
+  Slot expected = sliced;
+  SECTION("it may do what is waited for") { end_slice(w, sliced); }
+  SECTION("also where the other is sliced itself") {
+    end_slice(w, sliced);
+    end_slice(w, world.main);
+  }
+  SECTION("but the one that gives way is none of them") {
+    end_slice(w, world.main);
+    expected = other;
+  }
+  w.scheduler.ends_grant = false;
+  tell_clock(w, w.scheduler.clock);
+  order(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
+  give_way(w, world.main);
+  CHECK(has_turn(w, expected));
 }
 
 TEST_CASE("giving way is none of a thread's own operations", "[stall]") {

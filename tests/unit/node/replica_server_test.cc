@@ -154,7 +154,7 @@ TEST_CASE_METHOD(World, "the wrong bit is there once, for the hash and for clien
   CHECK(heard == text);
 }
 
-TEST_CASE_METHOD(World, "what is held no client hears, and no rest is told", "[server][SLICE-3]") {
+TEST_CASE_METHOD(World, "what is held no client hears, and no rest is told", "[server][SLICE-4]") {
   open();
   dmt::SchedulerState& s = server->layout().scheduler;
   s.holder = dmt::kHolderIdle;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A replica begins again with the early points of its group's log, and only where its
 //         server had them.
-// CHECKS  SLICE-3; what is noted is read, another log's and what is damaged is not.
+// CHECKS  SLICE-4; what is noted is read, another log's and what is damaged is not.
 #include "proxy/host/recovery/early_points.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ TEST_CASE("early points: no directory is an error, which the node ends with",
 }
 
 TEST_CASE("early points: a server that passed the clock without one cannot go on",
-          "[recovery][slices][SLICE-3]") {
+          "[recovery][slices][SLICE-4]") {
   NodeState state;
   const std::vector<EarlyPoint> noted{point_at(10)};
   state.clock = 10;
@@ -88,7 +88,7 @@ TEST_CASE("early points: a server that passed the clock without one cannot go on
 }
 
 TEST_CASE("early points: a server gets those of its checkpoint and those that were noted",
-          "[recovery][slices][SLICE-3]") {
+          "[recovery][slices][SLICE-4]") {
   void* const memory = ::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(memory != MAP_FAILED);

@@ -66,6 +66,38 @@ TEST_CASE("the next bubble is proposed before the grant is used up", "[grants]")
   REQUIRE(policy.step(o).what == Propose::kBubble);
 }
 
+TEST_CASE("G1: the bubble that a slice waits for stands behind inputs, one at a time", "[grants]") {
+  GrantPolicy policy({});
+  Observation o = at(0);
+  o.slice_wanted = true;
+  o.applied = Index{7};
+  o.proposed = Index{11};  // inputs are under way
+  for (int i = 0; i < 3; ++i) {
+    const Decision d = policy.step(o);
+    REQUIRE(d.what == Propose::kBubble);
+    REQUIRE(d.grant == 256);  // others run under it first
+    o.proposed = next(o.proposed);
+    o.applied = Index{value(o.proposed) - 1};  // all but the bubble
+    REQUIRE(policy.step(o).what == Propose::kNothing);
+    o.applied = o.proposed;
+    o.proposed = Index{value(o.proposed) + 4};
+  }
+  o.slice_wanted = false;
+  REQUIRE(policy.step(o).what == Propose::kNothing);
+}
+
+TEST_CASE("a bubble of an earlier reign is not waited for", "[grants]") {
+  GrantPolicy policy({});
+  Observation o = at(0);
+  o.slice_wanted = true;
+  o.applied = Index{7};
+  o.proposed = Index{11};
+  REQUIRE(policy.step(o).what == Propose::kBubble);
+  REQUIRE(policy.step(o).what == Propose::kNothing);
+  policy.lead();
+  REQUIRE(policy.step(o).what == Propose::kBubble);
+}
+
 TEST_CASE("a deadline is waited for, then told by one TIME entry", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(1000);
