@@ -66,6 +66,7 @@ struct Configuration {
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
   std::uint32_t waits_for_room;  // 1 = a call that finds no room on a disk waits (ROOM-4)
+  std::uint32_t branch_event;    // what slices are counted by, too (base/branch_event.h); 0: none
   std::uint64_t slice_ps;  // of a thread's computation, in picoseconds (slices.h); 0: no slices
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dmt/base/branch_event.h"
 #include "dmt/base/crc.h"
 #include "dmt/sequence/entry.h"
 #include "runtime/setup/program.h"
@@ -21,7 +22,8 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the server's environment",
     "the mode (serial or parallel)",
     "the admission rule",
-    "the quantum, or the time slice (--quantum, --slice)",
+    "the quantum, the time slice, or what counts it (--quantum, --slice, --branch-counter and the "
+    "kind of processor)",
     "the send buffer",
     "the list of replicas",
     "whether threads spin (--spins)",
@@ -65,12 +67,14 @@ Agreed digests_of(const Config& c) {
   for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
   // Builds before time slices have the quantum alone, which must be the same number.
   const std::uint64_t slice = c.slice_us ^ dmt::kSliceDefaultUs;
+  // A group without a counter agrees with builds that know none.
+  const std::uint64_t event = c.branch_counter ? branch_event().code : 0;
   Agreed all{setup::file_digest(c.program_file.empty() ? c.program : c.program_file),
              digest(command),
              digest(c.env),
              static_cast<std::uint64_t>(c.mode),
              static_cast<std::uint64_t>(c.admission),
-             c.quantum + (slice << 32),
+             (c.quantum + (slice << 32)) ^ (event * 0x9E3779B97F4A7C15),
              c.send_buffer,
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),

@@ -11,6 +11,7 @@
 #include "proxy/host/placement.h"
 #include "runtime/setup/alone.h"
 #include "runtime/setup/bind.h"
+#include "runtime/setup/branch_counter.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
@@ -138,6 +139,8 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   if (auto p = check_disk(file, path, directories.dir()); !p) return p;
   if (auto p = take_data(file, directories.dir(), config); !p) return p;
   fill(file, profile, config);
+  const bool parallel = config.mode == dmt::Mode::kParallel;
+  if (auto p = setup::check_branch_counter(config, parallel, config.detach); !p) return p;
   config.replica = static_cast<std::uint8_t>(replica);
   const setup::HostReplica& own = file.replicas[static_cast<std::size_t>(replica)];
   config.cpu = own.cpu;

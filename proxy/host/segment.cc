@@ -15,6 +15,7 @@
 #include "checkpoint/descriptor.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/tree.h"
+#include "dmt/base/branch_event.h"
 #include "dmt/processes.h"
 #include "dmt/quiescence.h"
 #include "dmt/scheduler.h"
@@ -63,6 +64,7 @@ dmt::Configuration configuration_of(const Config& config) {
   const bool sliced =
       config.mode == dmt::Mode::kSerial && config.admission == dmt::Admission::kGrant;
   c.slice_ps = sliced ? std::uint64_t{config.slice_us} * 1'000'000 : 0;
+  c.branch_event = sliced && config.branch_counter ? branch_event().code : 0;
   c.waits_for_room = config.replays ? 0 : 1;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;

@@ -22,6 +22,7 @@
 #include "proxy/host/placement.h"
 #include "proxy/node/node.h"
 #include "proxy/replay/replay.h"
+#include "runtime/setup/branch_counter.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
 
@@ -119,6 +120,8 @@ Outcome check_here(const LoadedRecording& loaded, const setup::Parts& parts) {
   }
   const auto machine = setup::check_machine(a.config.container, {});
   if (!machine) return replay_error(ReplayStatus::kNotHere, machine.error().text);
+  const Outcome counter = a.config.branch_counter ? setup::check_branch_event() : Done{};
+  if (!counter) return replay_error(ReplayStatus::kNotHere, counter.error().text);
   if (!a.config.binds.empty() && ::geteuid() != 0) {
     return not_here(recorded, "the server had directories bound into it", "run as root");
   }

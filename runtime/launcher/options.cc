@@ -272,6 +272,10 @@ Outcome choose_checkpoints(const CommandLine& line, Options& o) {
 
 // Before anything is started: what is missing is said now, not by a replica that is gone at once.
 Outcome check_analysis(Options& o) {
+  if (o.branch_counter) {
+    return failure(Status::kNoBranchCounter, "--analysis", o.analysis,
+                   "valgrind's processor has no branch counter", "leave out --branch-counter");
+  }
   if (setup::Valgrind found; !setup::find_valgrind(o.analysis, found)) {
     return failure(Status::kPartMissing, "--analysis", o.analysis, "valgrind is not installed",
                    "install the package valgrind");

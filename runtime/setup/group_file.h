@@ -39,6 +39,7 @@
 //               http = "9100"                    as [http] listen, for this replica alone
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
+//               branch_counter = false           slices end at counts of branches, too
 //               detach = ["fsync"]               what no thread waits for, and the profile's
 //               soft_barriers = ["f:8:5000"]          callers of f wait for each other, before the
 //                                                profile's; as --soft-barrier

@@ -34,6 +34,7 @@
 //   123     a replica diverged from the majority           see its log; start the group again
 //   124     a replica lacks what left the others' logs    start the group again
 //   125     the server went to the background              run it in the foreground
+//   126     --branch-counter cannot be had                 the message says why; leave it out
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -71,6 +72,7 @@ enum class Status : int {
   kReplicaDiverged = 123,
   kTooFarBehind = 124,
   kInBackground = 125,
+  kNoBranchCounter = 126,
 };
 
 // Why crane-run ends before or instead of the server: an Error whose exit status is `status` and

@@ -8,7 +8,8 @@ GOAL    A program that takes a turn at the end of a slice, wherever it computes 
 METHOD  Each program of tests/interpose, traps/ and posix/ runs under crane-solo with slices of
         50 us at the points that _points.py finds in it, which weigh so much that slices end after
         a few calls and turns of outer loops (--full: and after three passages of any point).  It
-        runs undisturbed and perturbed.
+        runs undisturbed and perturbed.  --kind steps: slices that end after 2000 instructions, each
+        of which is stepped over, as near the end of a slice that a branch counter counts.
 CHECKS  Exit status and output are those of .expect, or of a run without slices; output, schedule
         hash and number of slices do not depend on the perturbation.  SKIPPED and ANY_OUTPUT name
         the programs for which one of these cannot hold, and say why.
@@ -30,10 +31,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "tests"))
 import steering  # noqa: E402  pylint: disable=wrong-import-position
 
-SLICE_US, SEED, SECONDS, AT_ONCE = 50, 7, 30, 2
+SLICE_US, STEPS_US, SEED, SECONDS, AT_ONCE = 50, 5, 7, 30, 2
+STUCK = 90  # crane-solo's: too long without a turn
 # Weights in picoseconds: of calls, of loops, of loops with none within.
 WEIGHTS = {"usual": (20_000_000, 20_000_000, 50_000), "full": (20_000_000, 20_000_000, 20_000_000)}
 SKIPPED = {
+    "branch_slices": "it has slices of its own (branch_slices.py)",
     "restored": "the entry of each slice restores what the program takes away from itself",
     "stray_thread": "it computes until a thread outside of the schedule has written",
     "tsc_beside_strays": "it looks for jumps at its RDTSC, and there is none before a point's",
@@ -95,10 +98,15 @@ def examine(out, source, program, kind):
     status, output = wanted_of(source, solo, tail)
     seen = []
     with tempfile.NamedTemporaryFile("w", prefix="points.") as points:
-        _points.write_points(program, pathlib.Path(points.name), *WEIGHTS[kind])
+        how = f"{STEPS_US}:steps"
+        if kind != "steps":
+            _points.write_points(program, pathlib.Path(points.name), *WEIGHTS[kind])
+            how = f"{SLICE_US}:{points.name}"
         for disturbance in ([], ["--perturb", str(SEED)]):
-            command = [*solo, "--slices", f"{SLICE_US}:{points.name}", *disturbance, "--", *tail]
+            command = [*solo, "--slices", how, *disturbance, "--", *tail]
             got = run(command)
+            if kind == "steps" and got[0] in (None, STUCK):
+                return "", 0  # too long for single steps
             slices = re.search(r"^slices (\d+)", got[2], re.M)
             schedule = re.search(r"^schedule .*$", got[2], re.M)
             seen.append((got[1], slices and int(slices[1]), schedule and schedule[0]))
@@ -135,7 +143,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="out/release", type=pathlib.Path)
     parser.add_argument("--full", action="store_true", help="slices of three passages too")
-    parser.add_argument("--kind", choices=WEIGHTS, help="this weighting alone")
+    parser.add_argument("--kind", choices=[*WEIGHTS, "steps"], help="this weighting alone")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     out = options.out.resolve()

@@ -89,6 +89,18 @@ def taken_port(uses):
                      ["redis-server", "--port", str(port), "--save", ""])
 
 
+def branch_counter(uses):
+    """Refused with other options, and by a machine without one."""
+    for options, says in ((["--slice", "0"], "--slice 0"), (["--mode", "parallel"], "parallel"),
+                          (["--admission", "classic"], "classic"), (["--spins"], "--spins"),
+                          (["--detach", "computation"], "--detach")):
+        uses.run(f"a branch counter with {' '.join(options)}", 126, says,
+                 options=["--branch-counter", *options])
+    if not pathlib.Path("/sys/bus/event_source/devices/cpu").exists():
+        uses.run("a branch counter where the machine has none", 126, ["perf_event_open", "leave"],
+                 options=["--branch-counter"])
+
+
 def without_root(uses):
     """As nobody, with the programs copied to where nobody may read them."""
     there = uses.scenario.work / "bin"
@@ -188,6 +200,7 @@ def body(scenario):
              options=["--bind", "/srv"])
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
     uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
+    branch_counter(uses)
     taken_port(uses)
     dry_runs(scenario, uses)
     if os.geteuid() == 0:

@@ -6,7 +6,7 @@
 //        [--clients SCRIPT] [--strict] [--unhooked] [--check-ins] [--stalls]
 //        [--detach-sync]
 //        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
-//        [--barriers FUNCTION:COUNT:TIMEOUT_US,..] [--slices US:FILE]
+//        [--barriers FUNCTION:COUNT:TIMEOUT_US,..] [--slices US:FILE|US:counter|US:steps]
 //        -- PROGRAM ARGS
 // --barriers: at the end, what became of each, on standard output
 // --restores: before each entry the replica becomes quiescent, and is told that it was restored
@@ -20,6 +20,9 @@
 // --check-ins: .. and how often processes checked in
 // --slices: in serial mode, time slices of US at the tick points of FILE
 // (proxy/ticks/point_file.h);
+//           or at counts of branches that the program counts itself (branches.h), with interrupts
+//           that are late by numbers that SEED chooses, and now and then early;
+//           or at counts of the instructions of any program, which is stepped all the time;
 //           at the end "slices N, REFUSED of POINTS points refused" on standard error
 // exit status: the program's; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -36,6 +39,7 @@
 #include <string>
 #include <vector>
 
+#include "dmt/base/branch_event.h"
 #include "dmt/sequence/entry.h"
 
 namespace crane::solo {
@@ -56,6 +60,7 @@ struct Options {
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
   std::vector<std::string> soft_barriers, socket_directories;
   std::uint64_t slice_us = 0;
+  std::uint32_t branch_event = 0;
   std::vector<TickPoint> tick_points;
   std::string clients;  // script of crane_clients.h
   std::vector<char*> command;
@@ -68,7 +73,10 @@ struct Options {
 
 inline void read_slices(const std::string& words, Options& o) {
   o.slice_us = std::strtoull(words.c_str(), nullptr, 10);
-  std::ifstream file(words.substr(words.find(':') + 1));
+  const std::string by = words.substr(words.find(':') + 1);
+  o.branch_event = by == "counter" ? kSimulatedEvent : by == "steps" ? kSteppedEvent : 0;
+  if (o.slice_us != 0 && o.branch_event != 0) return;
+  std::ifstream file(by);
   TickPoint p{};
   while (file >> std::hex >> p.build >> p.offset >> std::dec >> p.bytes >> p.dead_flags >>
          p.weight_ps) {

@@ -39,6 +39,7 @@
 #include "dmt/stuck.h"
 #include "dmt/unhooked.h"
 #include "tests/interpose/crane_clients.h"
+#include "tests/interpose/crane_interrupts.h"
 #include "tests/interpose/crane_options.h"
 
 namespace {
@@ -123,6 +124,7 @@ class Node {
       }
       sleep_a_little();
       if (options_.stalls) look_for_stalls();
+      if (options_.branch_event == kSimulatedEvent) interrupts_.send(pids_);
       if (idle_ms_ > kStuckAfterMs) return finish(kStuck);
     }
   }
@@ -154,6 +156,7 @@ class Node {
     c.stall_rule = options_.stalls ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
     if (options_.detach_sync) c.detached_calls = dmt::kDetachSync;
     c.slice_ps = options_.parallel ? 0 : options_.slice_us * 1'000'000;
+    c.branch_event = options_.branch_event;
     w_ = &dmt::initialise_segment(memory, c);
     w_->scheduler.leading.store(1);  // all slices are counted
     w_->unhooked.strict = options_.strict ? 1 : 0;
@@ -490,6 +493,7 @@ class Node {
   dmt::Layout* w_ = nullptr;
   int doorbell_ = -1, check_in_ = -1;
   pid_t child_ = -1;
+  solo::Interrupts interrupts_;
   std::vector<pid_t> pids_;
   dmt::Glimpse seen_{};
   int awake_ = 0;           // how often it was not quiescent since it last was

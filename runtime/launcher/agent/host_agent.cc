@@ -27,6 +27,7 @@
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/return_notice.h"
+#include "runtime/setup/branch_counter.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/host_address.h"
 #include "runtime/setup/messages.h"
@@ -184,6 +185,9 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::find_program(file_.command[0], program_); !p) return p;
   if (auto p = setup::check_program(program_); !p) return p;
   if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
+  if (file_.branch_counter) {  // how it goes with the other options its node looks at
+    if (auto p = setup::check_branch_event(); !p) return p;
+  }
   if (auto p = setup::check_virtual_ip(file_.virtual_ip); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
   const int replicas = static_cast<int>(file_.replicas.size());

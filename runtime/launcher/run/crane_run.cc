@@ -22,6 +22,7 @@
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
+#include "runtime/setup/branch_counter.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -67,7 +68,11 @@ Outcome find_all(const Options& options, Found& found) {
   if (auto p = find_program(options.program[0], found.program); !p) return p;
   if (auto p = check_program(found.program); !p) return p;
   if (auto p = find_parts(found.parts); !p) return p;
-  return choose_profile(options, found.program, found.profile);
+  if (auto p = choose_profile(options, found.program, found.profile); !p) return p;
+  std::vector<std::string> detach = options.detach;
+  detach.insert(detach.end(), found.profile.detach.begin(), found.profile.detach.end());
+  return check_branch_counter(with_profile(options, found.profile), options.mode == "parallel",
+                              detach);
 }
 
 int show_plan(const Options& options, const Found& found, const Remains& remains, bool fresh) {

@@ -29,6 +29,7 @@
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/threads/soft_barrier_point.h"
+#include "runtime/preload/trap/branch_slices.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/tsc_site.h"
@@ -261,6 +262,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   tsc::prepare_sites();
   ticks::prepare();
   install_probe_handler();
+  branches::prepare();
   prepare_soft_barrier_points();
   register_exit_handlers();
   start_image(after_exec);
@@ -273,6 +275,12 @@ void initialise(int count, char** arguments, char** environment) noexcept {
 }  // namespace
 
 int own_descriptor_base() noexcept { return world == nullptr ? 0 : descriptor_base; }
+
+int own_descriptor_end() noexcept {
+  if (world == nullptr) return 0;
+  const bool counts = without_turn().header.configuration.branch_event != 0;
+  return descriptor_base + kOwnDescriptors + (counts ? kCounterDescriptors : 0);
+}
 
 static long new_socket() noexcept {
   return raw_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

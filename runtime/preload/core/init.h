@@ -22,10 +22,12 @@ void check_in(std::uint16_t process) noexcept;
 
 // The application neither sees nor closes these.
 int own_descriptor_base() noexcept;
-inline constexpr int kOwnDescriptors = 5;  // segment, doorbell, messages, directory, spare
+inline constexpr int kOwnDescriptors = 5;        // segment, doorbell, messages, directory, spare
+inline constexpr int kCounterDescriptors = 200;  // behind them: branch counters, one for a thread
+int own_descriptor_end() noexcept;
 inline bool is_own_descriptor(int fd) noexcept {
   const int base = own_descriptor_base();
-  return base > 0 && fd >= base && fd < base + kOwnDescriptors;
+  return base > 0 && fd >= base && fd < own_descriptor_end();
 }
 
 // Once per replica: what the node needs to name operations.  REQUIRES the turn.

@@ -16,23 +16,50 @@ namespace crane {
 
 class InsideCrane {
  public:
-  InsideCrane() noexcept { application_ = false; }
-  ~InsideCrane() { application_ = true; }
+  InsideCrane() noexcept { set_inside(); }
+  ~InsideCrane() { set_outside(); }
   InsideCrane(const InsideCrane&) = delete;
   InsideCrane& operator=(const InsideCrane&) = delete;
 
   static bool inside() noexcept { return !application_; }
 
   // The thread got a slot, or lost it: from here on it is outside, or inside for good.
-  static void set_outside() noexcept { application_ = true; }
-  static void set_inside() noexcept { application_ = false; }
+  static void set_outside() noexcept {
+    if (leaves_ == nullptr || application_) {
+      application_ = true;
+    } else {
+      leaves_(application_);
+    }
+  }
+  static void set_inside() noexcept {
+    const bool was_outside = application_;
+    application_ = false;
+    if (entered_ != nullptr && was_outside) entered_();
+  }
+
+  // What is called behind each way in, and before each way out, which it does: sets the byte.
+  using Entered = void (*)();
+  using Leaves = void (*)(bool& application);
+  static void watch(Entered entered, Leaves leaves) noexcept {
+    entered_ = entered;
+    leaves_ = leaves;
+  }
+
+  // A handler that interrupts the thread anywhere: neither is called.
+  static bool hide() noexcept {
+    const bool was_inside = !application_;
+    application_ = false;
+    return was_inside;
+  }
+  static void unhide(bool was_inside) noexcept { application_ = !was_inside; }
 
   // The byte as the kernel reads it (net.h): 1 = this thread's system calls are looked at.
   static const void* selector() noexcept { return &application_; }
 
  private:
-  friend class OutsideCrane;
   static thread_local bool application_;
+  static inline constinit Entered entered_ = nullptr;
+  static inline constinit Leaves leaves_ = nullptr;
 };
 
 inline constinit thread_local bool InsideCrane::application_ = false;
@@ -56,8 +83,8 @@ class WithinCrane {
 // Restores what was before, so that it may be used by code that also runs in unattached threads.
 class OutsideCrane {
  public:
-  OutsideCrane() noexcept { InsideCrane::application_ = true; }
-  ~OutsideCrane() { InsideCrane::application_ = false; }
+  OutsideCrane() noexcept { InsideCrane::set_outside(); }
+  ~OutsideCrane() { InsideCrane::set_inside(); }
   OutsideCrane(const OutsideCrane&) = delete;
   OutsideCrane& operator=(const OutsideCrane&) = delete;
 };

@@ -3,6 +3,7 @@
 
 #include "dmt/hand_off.h"
 #include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/branch_slices.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -19,6 +20,7 @@ void after_restore(std::uint32_t restores) noexcept {
   }
   forbid_tsc();
   arm_net();
+  branches::open_for_thread();
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ int whole_file(Turn& turn, int fd, int how) noexcept {
 void end_of_process(dmt::Layout& w) noexcept {
   if (w.scheduler.file_locks == 0) return;
   const auto base = static_cast<unsigned>(own_descriptor_base());
-  const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
+  const auto end = static_cast<unsigned>(own_descriptor_end());
   raw_syscall(SYS_close_range, STDERR_FILENO + 1, base - 1, 0);
   raw_syscall(SYS_close_range, end, ~0u, 0);
   may_have_gone(w);

@@ -224,7 +224,7 @@ int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
     close_bound(turn, first, last);
   }
   const auto base = static_cast<unsigned>(own_descriptor_base());
-  const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
+  const auto end = static_cast<unsigned>(own_descriptor_end());
   long result = 0;
   if (first < base) {
     result = raw_syscall(SYS_close_range, first, last < base ? last : base - 1, flags);

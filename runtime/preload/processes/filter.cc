@@ -2,6 +2,7 @@
 #include "runtime/preload/processes/filter.h"
 
 #include <linux/audit.h>
+#include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -160,6 +161,10 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_getsockname, kAnyArgument, 0},
     {SYS_getpeername, kAnyArgument, 0},
     {SYS_getsockopt, kAnyArgument, 0},
+    // branch counters
+    {SYS_perf_event_open, kAnyArgument, 0},
+    {SYS_ioctl, 1, PERF_EVENT_IOC_PERIOD},
+    {SYS_close_range, kAnyArgument, 0},
 };
 // Of processes that it starts: they check in with the node.
 constexpr OwnCall kCheckIn[] = {{SYS_socket, 0, AF_UNIX}, {SYS_connect, kAnyArgument, 0}};

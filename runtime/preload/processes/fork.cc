@@ -34,6 +34,7 @@
 #include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/semaphore_undo.h"
 #include "runtime/preload/threads/soft_barrier.h"
+#include "runtime/preload/trap/branch_slices.h"
 
 namespace crane {
 namespace {
@@ -84,6 +85,7 @@ void in_child() noexcept {
   WithinCrane within;
   // The parent's call fails with EAGAIN: this process was never there.
   if (new_child.process == dmt::kNoProcess) raw_syscall(SYS_exit_group, 0);
+  branches::forget_counters();
   adopt_slot(value(new_child.slot), new_child.process);
   vfork_memory::begin_child(exchange);
   exchange = nullptr;

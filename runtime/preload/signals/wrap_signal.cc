@@ -21,6 +21,7 @@
 #include "runtime/preload/signals/signal_stack.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/soft_barrier_point.h"
+#include "runtime/preload/trap/branch_slices.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/tsc_site.h"
@@ -198,6 +199,7 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   const auto place = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   tsc::show_program(given);
   ticks::show_program(given);
+  const bool stepping = branches::hide_stepping(given);
   const auto shown = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   {
     signal_stack::ProgramCode program_code(
@@ -206,6 +208,7 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
     action.sa_sigaction(signo, info, given);
   }
   ticks::resume_program(given, place, shown);
+  branches::show_stepping(given, stepping);
   std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
   slot.blocked_signals = mask & ~kNeverBlocked;
   self.stacks.alternate = context.uc_stack;
@@ -269,6 +272,7 @@ void answer_call(int signo, siginfo_t* info, void* context) noexcept {
   {
     signal_stack::Operation operation(context);
     if (signo == SIGSYS && handle_trap(info, context)) return;
+    if (signo == SIGTRAP && branches::handle_end(info, context)) return;
     if (signo == SIGTRAP && ticks::handle_break(info, context)) return;
     if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
   }

@@ -11,6 +11,7 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/time/vrandom.h"
+#include "runtime/preload/trap/branch_slices.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_points.h"
 #include "runtime/preload/trap/vdso.h"
@@ -160,12 +161,14 @@ void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
   restart_random();
   leave_rseq();
   arm_net();
+  branches::open_for_thread();
 }
 
 void abandon_slot() noexcept {
   self.slot = dmt::kNone;
   self.entry = nullptr;
   InsideCrane::set_inside();
+  branches::close_for_thread();
 }
 
 void report_stray_thread(const void* caller) noexcept {

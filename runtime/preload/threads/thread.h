@@ -21,6 +21,7 @@
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/signals/signal_stack.h"
+#include "runtime/preload/trap/branch_steps.h"
 
 namespace crane {
 
@@ -61,6 +62,7 @@ struct ThreadBlock {
   std::uint64_t slice_operations = 0;  // of its slot when its last slice ended
   std::int64_t slice_began_ns = 0;     // processor time then
   std::uint32_t locked_streams = 0;    // by flockfile: no slice ends meanwhile
+  branches::ThreadState branches{};
   // IN_* bits that some watch asked for when its last operation ended (notify.h)
   std::uint32_t watched_events = 0;
   // virtual cancellation

@@ -25,6 +25,12 @@
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_stub.h"
 
+// Of the linker: where libcrane.so begins and ends in memory.
+extern "C" {
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+}
+
 namespace crane::ticks {
 
 std::uint32_t changes_seen = 0;
@@ -196,21 +202,8 @@ std::int64_t cpu_ns() noexcept {
 void report(std::uint32_t number) noexcept {
   dmt::Layout& w = without_turn();
   const bool whole = self.slice_operations == w.slots[self.slot].operations;
-  dmt::report_slice(w, number, sites[number].weight_ps, whole ? cpu_ns() - self.slice_began_ns : 0);
-}
-
-void end_slice(std::uint32_t number) noexcept {
-  InsideCrane inside;
-  self.caller = code_at(sites[number].address);
-  report(number);
-  {
-    Turn turn(Op::kSlice);
-    turn.result(static_cast<int>(number));
-    turn.end_slice();
-  }
-  begin_slice(without_turn());
-  self.slice_operations = without_turn().slots[self.slot].operations;
-  self.slice_began_ns = cpu_ns();
+  const std::uint32_t weight = number == kNoPoint ? 0 : sites[number].weight_ps;
+  dmt::report_slice(w, number, weight, whole ? cpu_ns() - self.slice_began_ns : 0);
 }
 
 // --- ld.so's locks  ------------------------------------------------------------------------------
@@ -249,9 +242,9 @@ bool holds_loader_lock() noexcept {
   return false;
 }
 
-// TICK-2.
-bool may_end_slice() noexcept {
-  return is_outside() && !self.forking && !self.holding_for_fork && self.locked_streams == 0 &&
+// TICK-2, of a thread outside of Crane.
+bool holds_nothing() noexcept {
+  return !self.forking && !self.holding_for_fork && self.locked_streams == 0 &&
          without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0 &&
          !holds_loader_lock();
 }
@@ -262,7 +255,7 @@ bool begin_last_part() noexcept {
   self.slice_left_ps += self.slice_rest_ps;
   self.slice_rest_ps = 0;
   if (self.slice_left_ps < 0) return false;
-  if (!may_end_slice()) return true;
+  if (!is_outside() || !holds_nothing()) return true;
   InsideCrane inside;
   const int saved = errno;
   dmt::ask_for_bubble(without_turn());
@@ -270,7 +263,32 @@ bool begin_last_part() noexcept {
   return true;
 }
 
+// Stubs, of points and of RDTSC, which lie in our data or below the program.
+bool is_in_stub(std::uintptr_t at) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  const auto end = reinterpret_cast<std::uintptr_t>(_end);
+  return (at >= begin && at < end) || (at >= beside_program && at < beside_program + kBelowProgram);
+}
+
 }  // namespace
+
+void take_turn_of_slice(const void* place, std::uint32_t point) noexcept {
+  self.caller = place;
+  report(point);
+  {
+    Turn turn(Op::kSlice);
+    turn.result(static_cast<int>(point));
+    turn.end_slice();
+  }
+  begin_slice(without_turn());
+  self.slice_operations = without_turn().slots[self.slot].operations;
+  self.slice_began_ns = cpu_ns();
+}
+
+bool may_end_at(const void* place) noexcept {
+  return !is_libc_or_trusted(place) && !is_in_stub(reinterpret_cast<std::uintptr_t>(place)) &&
+         holds_nothing();
+}
 
 void prepare() noexcept {
   if (without_turn().header.configuration.slice_ps == 0) return;
@@ -297,13 +315,16 @@ bool handle_break(const siginfo_t* info, void* context) noexcept {
     const Site& site = sites[i];
     if (site.place == 0 || behind != site.place + site.stop + 1) continue;
     if (begin_last_part()) return true;
-    if (!may_end_slice()) {
+    if (!is_outside() || !holds_nothing()) {
       begin_slice(without_turn());
       return true;
     }
     const int saved = errno;
     address = static_cast<greg_t>(site.shown);
-    end_slice(i);
+    {
+      InsideCrane inside;
+      take_turn_of_slice(code_at(site.address), i);
+    }
     address = static_cast<greg_t>(behind);
     errno = saved;
     return true;

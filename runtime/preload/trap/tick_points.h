@@ -21,6 +21,7 @@
 #include "dmt/layout.h"
 #include "dmt/slices.h"
 #include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/branch_slices.h"
 
 namespace crane::ticks {
 
@@ -40,6 +41,7 @@ inline constexpr std::int64_t kSliceParts = 4;
 
 // The next slice begins: the thread has waited, or another one has had the turn.
 inline void begin_slice(const dmt::Layout& w) noexcept {
+  if (w.header.configuration.branch_event != 0) branches::begin();
   const auto slice_ps = static_cast<std::int64_t>(w.header.configuration.slice_ps);
   self.slice_rest_ps = slice_ps / kSliceParts;
   self.slice_left_ps = slice_ps - self.slice_rest_ps;
@@ -54,6 +56,14 @@ inline void after_operation(dmt::Layout& w) noexcept {
 
 // What SIGTRAP is when the slice of this thread ended at a point; false: it is something else.
 bool handle_break(const siginfo_t* info, void* context) noexcept;
+
+// A slice that no point has ended does at `place`: takes a turn.  REQUIRES that the caller is
+// inside Crane.
+inline constexpr std::uint32_t kNoPoint = dmt::kTickPointsMax;
+void take_turn_of_slice(const void* place, std::uint32_t point) noexcept;
+// Whether it may: TICK-2, and the place is in no libc, ld.so or Crane.  `place` is where the
+// calling thread was interrupted outside of Crane.
+bool may_end_at(const void* place) noexcept;
 
 // A fault is about to be told: an instruction in a stub is at its own place, for the program.
 void show_program(void* context) noexcept;

@@ -305,6 +305,7 @@ TEST_CASE("the layout of version 25 is frozen", "[segment]") {
   CHECK(sizeof(SliceReport) == 280);
   CHECK(offsetof(Layout, slice_report) == 233615360);
   CHECK(offsetof(Layout, socket_directories) == 233615640);
+  CHECK(offsetof(Configuration, branch_event) == 132);
   CHECK(offsetof(Configuration, slice_ps) == 136);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program counts that is sliced by a simulated branch counter
+// (runtime/preload/trap/branch_counter.h): BRANCH() stands where a processor would count one.
+#ifndef BRANCHES_H
+#define BRANCHES_H
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+struct branches {
+  volatile uint64_t count;
+  volatile uint64_t gate;  // no further before the interrupt came
+  uint32_t thread;
+  uint32_t unused[11];
+};
+
+#define BRANCHES_AT ((struct branches*)0x1000000000)
+#define BRANCHES_MAX 61
+
+// Without Crane they are not mapped yet.
+static inline void branches_prepare(void) {
+  (void)mmap(BRANCHES_AT, sizeof(struct branches) * BRANCHES_MAX, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+static inline struct branches* own_branches(void) {
+  return &BRANCHES_AT[((uintptr_t)__builtin_thread_pointer() >> 12) % BRANCHES_MAX];
+}
+
+static inline void branch(struct branches* own) {
+  own->count++;
+  while (own->count == own->gate) __builtin_ia32_pause();
+}
+
+#endif
