@@ -69,8 +69,8 @@ bool is_replica(const std::string& name) {
 bool is_note(const std::string& name) { return name == kLogGone || name == kEarlyPoints; }
 
 bool of_a_replica(const std::string& name) {
-  return is_note(name) || name == "checkpoints" || name == "left" || name == "upper" || name == "position" ||
-         name == "node.log" || name.rfind("kept-", 0) == 0;
+  return is_note(name) || name == "checkpoints" || name == "left" || name == "upper" ||
+         name == "position" || name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
 // Whoever only looks whether it is held (is_held()) holds it for a moment.

@@ -16,7 +16,9 @@
 namespace crane::node {
 namespace {
 
-std::string path_of(const Config& config) { return config.replica_dir() + "/" + setup::kEarlyPoints; }
+std::string path_of(const Config& config) {
+  return config.replica_dir() + "/" + setup::kEarlyPoints;
+}
 
 std::string log_of(const Config& config) {
   return checkpoint::digest_of_log(config.group, config.log_id);

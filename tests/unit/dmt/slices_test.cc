@@ -3,7 +3,8 @@
 //         how long slices are and when the next entry is wanted.
 // METHOD  One entry at a time, alone; slices are reported by the test.
 // CHECKS  SLICE-1, SLICE-2: the table of points; the full table; who has the turn
-//         beside sliced threads (SLICE-3), early points (SLICE-4); ask_for_bubble(), report_slice().
+//         beside sliced threads (SLICE-3), early points (SLICE-4); ask_for_bubble(),
+//         report_slice().
 #include "dmt/slices.h"
 
 #include <catch2/catch.hpp>
