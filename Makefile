@@ -471,6 +471,7 @@ eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elec
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
 eval-slices: all                                  ## light clients beside a long computation
 	@python3 eval/slices.py --out $(OUT) $(ARGS)
+	@python3 eval/slices_cost.py --out $(OUT)
 eval-virtual-address: programs                    ## what an address that moves costs
 	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
 eval-shared-connections: programs                 ## what connections that outlive a leader cost
