@@ -117,7 +117,6 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_tgkill, 2, 0},  // or a thread
     {SYS_rt_sigaction, kAnyArgument, 0},
     {SYS_rt_sigprocmask, kAnyArgument, 0},
-    {SYS_rt_sigreturn, kAnyArgument, 0},
     {SYS_sigaltstack, kAnyArgument, 0},
     {SYS_restart_syscall, kAnyArgument, 0},
     {SYS_get_robust_list, kAnyArgument, 0},
@@ -178,6 +177,13 @@ constexpr struct sock_filter load(std::uint32_t at) noexcept {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
 }
 
+constexpr std::uint32_t low(std::uintptr_t address) noexcept {
+  return static_cast<std::uint32_t>(address);
+}
+constexpr std::uint32_t high(std::uintptr_t address) noexcept {
+  return static_cast<std::uint32_t>(address >> 32);
+}
+
 // The instructions of our own part, with jumps to its end that are set when that is known.
 class OwnPart {
  public:
@@ -201,6 +207,16 @@ class OwnPart {
     out_[size_++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, c.value, 0, 1);
     out_[size_++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     load_word(kNumberAt);
+  }
+  // From that one place.
+  void allow_at(std::uint32_t number, std::uintptr_t address) noexcept {
+    load_word(kNumberAt);
+    out_[size_++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 5);
+    load_word(kAddressAt + 4);
+    out_[size_++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high(address), 0, 3);
+    load_word(kAddressAt);
+    out_[size_++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, low(address), 0, 1);
+    out_[size_++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   }
   void allow(const OwnCall& c) noexcept {
     if (c.argument == kAnyArgument) {
@@ -295,16 +311,16 @@ void drop(const Filter* filter) noexcept {
 
 std::size_t compose(const struct sock_fprog& program, const Own& of, struct sock_filter* out,
                     std::size_t room) noexcept {
-  constexpr int kWord = 32;
-  if (program.len + kOwnPartMax > room || of.begin >> kWord != of.end >> kWord) return 0;
+  if (program.len + kOwnPartMax > room || high(of.begin) != high(of.end)) return 0;
   OwnPart own(out);
   own.load_word(kArchitectureAt);
   own.require(BPF_JEQ, AUDIT_ARCH_X86_64, true);
+  own.allow_at(SYS_rt_sigreturn, of.handler_return);
   own.load_word(kAddressAt + 4);
-  own.require(BPF_JEQ, static_cast<std::uint32_t>(of.begin >> kWord), true);
+  own.require(BPF_JEQ, high(of.begin), true);
   own.load_word(kAddressAt);
-  own.require(BPF_JGE, static_cast<std::uint32_t>(of.begin), true);
-  own.require(BPF_JGE, static_cast<std::uint32_t>(of.end), false);
+  own.require(BPF_JGE, low(of.begin), true);
+  own.require(BPF_JGE, low(of.end), false);
   own.load_word(kNumberAt);
   for (const OwnCall& c : kOwnCalls) own.allow(c);
   for (const OwnCall& c : kCheckIn) {

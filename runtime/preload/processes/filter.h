@@ -44,6 +44,9 @@ struct Own {
   std::uintptr_t begin, end;
   std::uint32_t process;
   bool starts_processes;
+  // Where libc returns from handlers to the kernel, behind the instruction: from ours as well, for
+  // slices that end and reads of the processor's counter.
+  std::uintptr_t handler_return = 0;
 };
 inline constexpr std::size_t kOwnPartMax = 250;  // instructions
 // A copy that no thread uses.

@@ -49,13 +49,24 @@ bool starts_processes(const filter::Filter* filters) noexcept {
   return filter::judge(filters, fork) == SECCOMP_RET_ALLOW;
 }
 
+// Behind the system call of libc's way back from handlers: mov $15, %rax; syscall.
+std::uintptr_t handler_return() noexcept {
+  struct {
+    std::uintptr_t handler, flags, restorer;
+    std::uint64_t mask;
+  } action{};
+  constexpr std::uintptr_t kInstructions = 9;
+  raw_syscall(SYS_rt_sigaction, SIGSEGV, nullptr, &action, sizeof action.mask);
+  return action.restorer == 0 ? 0 : action.restorer + kInstructions;
+}
+
 // 0, or a negative error number.
 long apply(const struct sock_fprog& program, long flags) noexcept {
   const filter::Filter* kept = filter::keep(program, self.filters);
   if (kept == nullptr) return -ENOMEM;
   const auto [begin, end] = own_text();
   const filter::Own own{begin, end, static_cast<std::uint32_t>(raw_syscall(SYS_getpid)),
-                        starts_processes(kept)};
+                        starts_processes(kept), handler_return()};
   const Scratch<struct sock_filter> code(program.len + filter::kOwnPartMax);
   const std::size_t size = filter::compose(program, own, code.data(), code.size());
   if (size == 0 || size > BPF_MAXINSNS) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seccomp filter ends whoever makes code writable, and whoever asks for a barrier: the counter is
-// read behind it as before.
+// A seccomp filter ends a process that makes code writable, asks for a barrier, or returns from a
+// handler: the counter is read behind it as before.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,12 +11,13 @@
 
 static struct sock_filter no_code[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 3, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 2, 0),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 1, 0),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
-static const struct sock_fprog filter = {5, no_code};
+static const struct sock_fprog filter = {6, no_code};
 
 static __attribute__((noipa)) uint64_t read_before(void) { return __rdtsc(); }
 static __attribute__((noipa)) uint64_t read_behind(void) { return __rdtsc(); }

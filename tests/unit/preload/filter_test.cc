@@ -117,6 +117,19 @@ TEST_CASE("filter: of some calls an argument is asked", "[runtime]") {
   CHECK(judged(whole, call) == kTrapOfKill);
 }
 
+TEST_CASE("filter: handlers of ours return, by libc's way back and from nowhere else",
+          "[runtime][FILTER-1]") {
+  filter::Own own = kOwn;
+  own.handler_return = 0x7e1234567890;
+  const Code whole = composed(kNothing, own);
+  CHECK(judged(whole, call_from(own.handler_return, SYS_rt_sigreturn)) == SECCOMP_RET_ALLOW);
+  for (const std::uint64_t other : {own.handler_return + 1, own.handler_return + (1ul << 32)}) {
+    CHECK(judged(whole, call_from(other, SYS_rt_sigreturn)) == kTrapOfKill);
+  }
+  CHECK(judged(whole, call_from(kOwn.begin, SYS_rt_sigreturn)) == kTrapOfKill);
+  CHECK(judged(whole, call_from(own.handler_return, SYS_write)) == kTrapOfKill);
+}
+
 TEST_CASE("filter: who starts processes may check them in, by a unix socket", "[runtime]") {
   filter::Own own = kOwn;
   own.starts_processes = GENERATE(false, true);
