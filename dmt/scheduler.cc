@@ -23,7 +23,6 @@
 
 namespace crane::dmt {
 namespace {
-
 // Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
 // new thread with the same number could take the turn for its own (DMT-T1).
 constexpr Slot kLeaver{0xfffe};
@@ -241,21 +240,22 @@ void initialise_scheduler(Layout& w) noexcept {
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
 }
 
-void get_turn(Layout& w, Slot me) noexcept {
+bool get_turn_or_leave(Layout& w, Slot me) noexcept {
   // Before the look at the order: a probe that interrupts here leaves it to us.
   w.slots[value(me)].in_operation.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return reattach(w, me);
+  if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
   while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
     if (is_ordered(w, me)) {
       give_way(w, me);
-      if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return reattach(w, me);
+      if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
     } else if (is_past_order(w, me)) {
       fence_past_order(w);  // DMT-W1
     } else {
       await_turn(w, value(me), Until::kMayOperate);
     }
   }
+  return true;
 }
 
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept {

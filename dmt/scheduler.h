@@ -47,7 +47,11 @@ void initialise_scheduler(Layout& w) noexcept;
 // --- turns -----------------------------------------------------------------------------------
 
 // Blocks until `me` holds the turn.  A dead slot's thread never returns.
-CRANE_TAKES_TURN void get_turn(Layout& w, Slot me) noexcept;
+CRANE_TAKES_TURN inline void get_turn(Layout& w, Slot me) noexcept;
+
+// The same, but false where `me` is detached or an order has it leave now (stall.h): it goes on
+// beside the turn, and an operation that would not have begun then does not begin.
+bool get_turn_or_leave(Layout& w, Slot me) noexcept;
 
 inline bool has_turn(const Layout& w, Slot me) noexcept {
   return w.scheduler.holder.load(std::memory_order_acquire) == value(me);
@@ -108,6 +112,9 @@ CRANE_PUTS_TURN void detach(Layout& w, Slot me, Operation op) noexcept;
 // replica that admits it before its own thread is here waits for the thread.  Holds the turn on
 // return.  get_turn calls it for a detached slot.
 void reattach(Layout& w, Slot me) noexcept;
+CRANE_TURN_UNCHECKED inline void get_turn(Layout& w, Slot me) noexcept {
+  if (!get_turn_or_leave(w, me)) reattach(w, me);
+}
 // ATTACH(slot, number) can be admitted: its thread is here, or it concerns no thread any more.
 bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
 // Its effect.  Called by admission only.

@@ -273,6 +273,10 @@ bool is_in_stub(std::uintptr_t at) noexcept {
 }  // namespace
 
 void take_turn_of_slice(const void* place, std::uint32_t point) noexcept {
+  if (!dmt::get_turn_or_leave(without_turn(), own_slot())) {  // TICK-3
+    without_turn().slots[self.slot].in_operation.store(0, std::memory_order_relaxed);
+    return begin_slice(without_turn());
+  }
   self.caller = place;
   report(point);
   {

@@ -13,6 +13,10 @@
 // INVARIANT TICK-2  No turn is taken at a point where the thread is inside Crane, is detached, is
 //               between the handlers of fork, or holds a stream by flockfile or a lock
 //               of ld.so's (in a constructor of a library that dlopen loads).
+// INVARIANT TICK-3  No slice ends in the stretch in which the thread leaves by an order
+// (dmt/stall.h):
+//               it leaves where the order finds it, before that end on one replica and behind it on
+//               another.
 //
 // Threads: as said.  Bounds: dmt::kTickPointsMax.
 
