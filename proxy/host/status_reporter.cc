@@ -231,9 +231,7 @@ void StatusReporter::step(std::int64_t now_ns) {
   const replica::Glance seen = glance();
   if (own_.must_write(seen, now_ns)) report();
   if (own_.must_look(now_ns)) look(now_ns);
-  if (from_.config.replicas > 1 && own_.must_tell(seen, now_ns)) {
-    tell_peers(seen, now_ns);
-  }
+  if (own_.must_tell(seen, now_ns)) tell_peers(seen, now_ns);  // its next time is set there
 }
 
 void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns) {

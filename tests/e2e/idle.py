@@ -45,6 +45,21 @@ def priorities(scenario, group):
                    f"{[(p, policy(p)) for p in odd]} of {servers}")
 
 
+def alone(scenario, seconds):
+    """One replica, which has nobody to tell anything."""
+    port = h.free_port()
+    work = scenario.work / "alone"
+    work.mkdir()
+    work.chmod(0o755)
+    conf = h.apache_configuration(work, port)
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, replicas=1) as group:
+        h.http(port, b"GET /1k.html HTTP/1.0\r\n\r\n")
+        group.settle()
+        used, took = used_in(group, seconds)
+        scenario.check(sum(used.values()) < took / 10, "one replica: idle as well",
+                       f"{sum(used.values()):.2f} s in {took:.1f} s")
+
+
 def body(scenario):
     h.need("apache2")
     seconds = 30 if scenario.full else 6
@@ -80,6 +95,7 @@ def body(scenario):
                        f"{percent:.2f} %, most by "
                        + ", ".join(f"{names[p]} {used[p]:.2f} s" for p in worst))
         priorities(scenario, group)
+    alone(scenario, seconds)
 
 
 h.tell("idle", body)
