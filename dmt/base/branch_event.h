@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kSimulatedEvent = 1;
 // For tests: each instruction of any program counts as one, by single steps.
 inline constexpr std::uint32_t kSteppedEvent = 2;
 
-// What a thread computes in so many microseconds, about; a slice of N us has N times as many.
+// About so many branches does a thread execute in a microsecond.  A slice of N us has N times as
+// many.
 inline constexpr std::uint64_t kBranchesPerUs = 400;
 
 // Of the processor that this runs on.

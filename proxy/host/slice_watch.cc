@@ -56,7 +56,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads, bool supervised) 
   now_ns_ = now_ns;
   supervised_ = supervised;
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
-  // What this replica proposed is another leader's to commit, and its output no client's to see.
+  // Another leader decides about the proposal; clients see nothing of what a follower puts out.
   if (!leads) server_.slot0().hold(false);
   slices::Look look;
   look.leads = leads;

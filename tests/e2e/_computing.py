@@ -319,6 +319,17 @@ KINDS = (C, Perl, Python, Php, Redis, Postgres, Mariadb)
 CROWDED = (Crowd,)   # loads, whose computations nothing stops
 
 
+def check_histories(scenario, group, name):
+    """The group has stopped: what its replicas recorded is equal, and runs again."""
+    scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
+    scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
+    again = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
+                           capture_output=True, text=True, timeout=300, check=False,
+                           stdin=subprocess.DEVNULL)
+    scenario.check(again.returncode == 0, f"{name}: its history runs again, slices and all",
+                   f"{again.returncode}: {again.stdout[-2000:]}{again.stderr[-2000:]}")
+
+
 def stops(server, how):
     """Whether `how` ends a long computation; the first of its kind may run in one piece."""
     return any(server.stopped(how) for _ in range(3))

@@ -67,13 +67,7 @@ def computes_on(scenario, name, replicas=3, before=None, meanwhile=None):
         scenario.check(replicas == 1 or not group.alarm(), f"{name}: all replicas agree")
     if replicas == 1 or before:   # a recording ends where its replica begins at a checkpoint
         return
-    scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
-    scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
-    again = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
-                           capture_output=True, text=True, timeout=300, check=False,
-                           stdin=subprocess.DEVNULL)
-    scenario.check(again.returncode == 0, f"{name}: its history runs again",
-                   f"{again.returncode}: {again.stdout[-2000:]}{again.stderr[-2000:]}")
+    c.check_histories(scenario, group, name)
 
 
 def spins_first(scenario):

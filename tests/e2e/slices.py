@@ -7,8 +7,6 @@ shows where the others are sliced. Then a light request is answered again and ag
 computes, and what ends a long computation natively (a timer, a limit, another session) ends it
 here, at the same place on all replicas: their outputs and schedules are equal.
 """
-import subprocess
-
 import _computing as c
 import _harness as h
 
@@ -46,13 +44,7 @@ def prove(scenario, kind):
         for how in server.stops:
             scenario.check(c.stops(server, how), f"{name}: {how} ends a computation")
         group.settle(120)
-    scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
-    scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
-    again = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
-                           capture_output=True, text=True, timeout=300, check=False,
-                           stdin=subprocess.DEVNULL)
-    scenario.check(again.returncode == 0, f"{name}: its history runs again, slices and all",
-                   f"{again.returncode}: {again.stdout[-2000:]}{again.stderr[-2000:]}")
+    c.check_histories(scenario, group, name)
 
 
 def body(scenario):

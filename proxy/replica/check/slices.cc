@@ -19,7 +19,8 @@ constexpr std::int64_t kComputesNs = 25'000'000;
 constexpr std::int64_t kStartsNs = 1'000'000'000;
 // An operator hears of one that cannot be sliced when it has lasted so long.
 constexpr std::int64_t kWarnNs = 1'000'000'000;
-// What has lasted so long, and twice as long each time, is taken for endless (SLICES-4).
+// The first computation that lasts so long is taken for endless; each later one that lasts twice as
+// long as the one before (SLICES-4).
 constexpr std::int64_t kEndlessNs = 10'000'000'000;
 // A slice that is wrong by less is right.
 constexpr double kToleratedFactor = 1.5;

@@ -37,7 +37,8 @@ class InsideCrane {
     if (entered_ != nullptr && was_outside) entered_();
   }
 
-  // What is called behind each way in, and before each way out, which it does: sets the byte.
+  // A thread calls `entered` when it has entered Crane, and `leaves` instead of leaving: that one
+  // sets the byte.
   using Entered = void (*)();
   using Leaves = void (*)(bool& application);
   static void watch(Entered entered, Leaves leaves) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A replica that goes on from a checkpoint ends each slice where the others end it.
-// METHOD  A model of a thread, which passes points, and of the stub that counts (tick_stub.h); the
+// METHOD  A model of a thread, which passes points, and of the code that counts them (trap/); the
 //         points are the product's (dmt/slices.h).  Random passages, admissions and early points;
 //         at a random step a second replica begins with a copy of the segment and of the thread's
 //         words, as CRIU brings them back.
