@@ -96,7 +96,7 @@ class ContainerSupervisor {
   int child_status_ = 0;
   bool child_gone_ = false;
   bool node_gone_ = false;
-  bool told_to_end_ = false;
+  bool end_requested_ = false;
   std::string kept_;  // where the upper directory is kept; "": nowhere
   Error keep_error_;
   bool server_spoilt_ = false;  // CRIU was stopped while it had the server in its hands

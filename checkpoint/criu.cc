@@ -247,8 +247,8 @@ std::string dump_request(const CriuCall& call, int images, int work) {
   return request;
 }
 
-CriuSays criu_says(std::string_view message) {
-  using What = CriuSays::What;
+CriuMessage parse_criu_message(std::string_view message) {
+  using What = CriuMessage::What;
   const auto type = find_field(message, 1), well = find_field(message, 2);
   if (!type || !well || well->value == 0) return {What::kRefused};
   if (type->value == kDumpMessage) return {What::kDone};

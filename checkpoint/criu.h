@@ -59,7 +59,7 @@ Result<pid_t> start_criu(const std::string& program, const CriuCall& call, int c
 // call's directories, opened by the caller, and open until CRIU has said something.
 std::string dump_request(const CriuCall& call, int images, int work);
 // What CRIU says, a message of its own each.
-struct CriuSays {
+struct CriuMessage {
   enum class What {
     kReady,    // it has started, and nothing was touched yet
     kStopped,  // no process of the server runs
@@ -69,7 +69,7 @@ struct CriuSays {
     kRefused,  // likewise: there is no dump
   } what;
 };
-CriuSays criu_says(std::string_view message);
+CriuMessage parse_criu_message(std::string_view message);
 // The answer to the first four.
 std::string criu_answer(bool go_on);
 

@@ -97,7 +97,7 @@ void ContainerSupervisor::take_request(const Request& request) {
       kept_ = request.upper;
       return;
     case Request::kEnd:
-      told_to_end_ = true;
+      end_requested_ = true;
       return;
     case Request::kCancel:
       if (!dump_) return;  // it has been answered already
@@ -244,19 +244,19 @@ void ContainerSupervisor::listen_to_criu() {
                                                                                 : Pace::kCommon);
     }
     if (got <= 0) return end_dump(false);
-    switch (criu_says({message, static_cast<std::size_t>(got)}).what) {
-      case CriuSays::What::kReady:
+    switch (parse_criu_message({message, static_cast<std::size_t>(got)}).what) {
+      case CriuMessage::What::kReady:
         step(times_.starting);
         dump_->place = Dump::Place::kReady;
         dump_->deadline_ms = 0;
         if (!dump_->freeze) report(Report{Report::Kind::kPrepared});
         go_on();
         break;
-      case CriuSays::What::kStopped:
+      case CriuMessage::What::kStopped:
         step(times_.stopping);
         answer_criu(true);
         break;
-      case CriuSays::What::kDumped:
+      case CriuMessage::What::kDumped:
         step(times_.dumping);
         dump_->deadline_ms = 0;
         dump_->well = copy_upper().ok() && dump_->well;
@@ -264,12 +264,12 @@ void ContainerSupervisor::listen_to_criu() {
         dump_->place = Dump::Place::kDumped;
         go_on();
         break;
-      case CriuSays::What::kOther:
+      case CriuMessage::What::kOther:
         answer_criu(true);
         break;
-      case CriuSays::What::kDone:
+      case CriuMessage::What::kDone:
         return end_dump(true);
-      case CriuSays::What::kRefused:
+      case CriuMessage::What::kRefused:
         return end_dump(false);
     }
   }

@@ -75,7 +75,7 @@ void tell_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bo
 
 void send_to_owner(Layout& w, const FileOwner& owner, int signo, const SignalInfo& info) noexcept {
   switch (owner.kind) {
-    case OwnerKind::kNobody:
+    case OwnerKind::kNoOwner:
       return;
     case OwnerKind::kThread:
       return send_to_thread(w, owner.id, signo, info);

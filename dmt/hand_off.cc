@@ -37,8 +37,8 @@ bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
   const SchedulerState& s = w.scheduler;
   if (s.holder.load(std::memory_order_seq_cst) != me) return false;
   if (until == Until::kHasTurn) return true;
-  if (s.clock < s.told.load(std::memory_order_seq_cst)) return true;
-  return is_ordered(w, Slot{me}) || is_past_order(w, Slot{me});
+  if (s.clock < s.leader_clock_limit.load(std::memory_order_seq_cst)) return true;
+  return has_preempt_request(w, Slot{me}) || is_past_preempt_request(w, Slot{me});
 }
 
 // As many of this process may spin as leave a core to the thread that they spin for.

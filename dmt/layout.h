@@ -98,7 +98,7 @@ struct alignas(128) SlotRecord {
   std::atomic<std::uint32_t> detached;     // any: 1 = its thread is detached; its own thread writes
   std::atomic<std::uint32_t> arrived;      // any: 1 = .. and wants to rejoin
   std::atomic<std::uint32_t> detachments;  // any: how often it was; names the current one
-  std::uint32_t lined_up;                  // 1 = it waits at a soft barrier
+  std::uint32_t at_soft_barrier;           // 1 = it waits at a soft barrier
   // --- what it waits in, or waited last; for messages only (stuck.h)
   std::uint32_t wait_operation;
   std::uint64_t wait_caller;  // whom the call returns to
@@ -273,7 +273,7 @@ enum class FileKind : std::uint8_t {
   kDatagram,        // wholly virtual UDP socket (datagrams.h)
   kProcess,         // pidfd: `port` is the process, counter.count 1 when it has ended
   kKernelSocket,    // kernel unix datagram or netlink socket; `listener` has its name, and in
-                    // `queued` whether something is there (runtime/preload/sockets/ksock.h)
+                    // `queued` whether something is there (runtime/preload/sockets/kernel_socket.h)
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
   kInotify,  // wholly virtual inotify instance (inotify.h)
@@ -284,7 +284,7 @@ enum class FileKind : std::uint8_t {
 using Readiness = std::uint32_t;
 
 // Whom F_SETOWN names, and what O_ASYNC sends (file_owners.h).
-enum class OwnerKind : std::uint8_t { kNobody, kThread, kProcess, kGroup };
+enum class OwnerKind : std::uint8_t { kNoOwner, kThread, kProcess, kGroup };
 struct FileOwner {
   OwnerKind kind;
   std::uint8_t signal;  // F_SETSIG; 0 = SIGIO, without particulars
@@ -399,7 +399,7 @@ struct SemaphoreUndo {
 struct StallSite {
   std::uint64_t low, high;
 };
-enum class Caught : std::uint32_t { kNobody, kHeld, kLetGo };
+enum class HeldThread : std::uint32_t { kNoThread, kHeld, kReleased };
 
 // --- the scheduler ---------------------------------------------------------------------------
 
@@ -461,22 +461,23 @@ struct SchedulerState {
   std::atomic<std::uint32_t> wait_for_room;  // any: threads that wait for room on a disk (ROOM-4)
   std::atomic<std::uint32_t> slice_wanted;   // any: 1 = sliced threads wait for a bubble
   // --- the stall rule (stall.h)
-  std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
+  std::atomic<std::uint64_t>
+      leader_clock_limit;  // node: operations at this clock wait; UINT64_MAX = none
   std::atomic<std::uint64_t> preempt_clock;  // node: preempt_slot gives way; UINT64_MAX = none
   std::atomic<std::uint32_t> preempt_slot;   // node
-  std::atomic<Caught> caught;                // any
-  std::atomic<std::uint64_t> orders_obeyed;  // any
-  StallSite order_site;                      // node: before preempt_clock
-  std::uint64_t order_leaves;                // node: before preempt_clock; see PreemptBody
-  PreemptBody catch_;                        // the caught slot's: before caught
-  std::uint32_t stall_sites;                 // how many there are below
+  std::atomic<HeldThread> held_thread;       // any
+  std::atomic<std::uint64_t> preempt_requests_obeyed;  // any
+  StallSite preempt_request_site;                      // node: before preempt_clock
+  std::uint64_t preempt_request_leaves;  // node: before preempt_clock; see PreemptBody
+  PreemptBody held_thread_preempt;       // the caught slot's: before caught
+  std::uint32_t stall_sites;             // how many there are below
   StallSite stall_site[kStallSitesMax];
   // --- agreed detachment and soft barriers (scheduler.h)
-  std::atomic<std::uint32_t> arrivals;      // any: how often a detached thread wanted to rejoin
-  std::uint16_t awaited;                    // slot of the ATTACH that cannot be admitted yet, or 0
-  std::atomic<std::uint32_t> lined_up;      // any: how many slots wait at soft barriers
-  std::uint32_t file_locks;                 // 1 = the server has used locks on files
-  std::atomic<std::uint64_t> orders_given;  // node: how many, raised after preempt_clock is set
+  std::atomic<std::uint32_t> arrivals;  // any: how often a detached thread wanted to rejoin
+  std::uint16_t awaited;                // slot of the ATTACH that cannot be admitted yet, or 0
+  std::atomic<std::uint32_t> at_soft_barrier;  // any: how many slots wait at soft barriers
+  std::uint32_t file_locks;                    // 1 = the server has used locks on files
+  std::atomic<std::uint64_t> orders_given;     // node: how many, raised after preempt_clock is set
   // --- checkpoints (quiescence.h)
   std::atomic<std::uint32_t> restores;  // node: how often this server came from a checkpoint
 };

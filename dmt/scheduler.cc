@@ -113,7 +113,7 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
   const bool tell_leader = s.leading.load(std::memory_order_relaxed) != 0 &&
-                           (wants_turns || s.lined_up.load(std::memory_order_relaxed) != 0 ||
+                           (wants_turns || s.at_soft_barrier.load(std::memory_order_relaxed) != 0 ||
                             s.next_deadline.load(std::memory_order_relaxed) <
                                 s.node_timer.load(std::memory_order_relaxed));
   const std::uint16_t awaited = s.awaited;  // ours to read until the turn is unowned
@@ -182,7 +182,7 @@ void leave_operation(Layout& w, Slot me) noexcept {
 
 // What the order says of where the leader's thread stood: the next time it is found sooner there.
 void remember_site(SchedulerState& s) noexcept {
-  const StallSite& site = s.order_site;
+  const StallSite& site = s.preempt_request_site;
   for (std::uint32_t i = 0; i < s.stall_sites; ++i) {
     if (is_within(s.stall_site[i], site.low) && is_within(s.stall_site[i], site.high)) return;
   }
@@ -234,7 +234,7 @@ void initialise_scheduler(Layout& w) noexcept {
   initialise_timers(w);
   s.next_deadline.store(kNoDeadline);
   s.node_timer.store(kNoDeadline);
-  s.told.store(kNoClock);
+  s.leader_clock_limit.store(kNoClock);
   s.preempt_clock.store(kNoClock);
   s.quantum_left = w.header.configuration.quantum;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
@@ -245,12 +245,12 @@ bool get_turn_or_leave(Layout& w, Slot me) noexcept {
   w.slots[value(me)].in_operation.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
-  while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
-    if (is_ordered(w, me)) {
+  while (!has_turn(w, me) || w.scheduler.clock >= leader_clock_limit(w)) {
+    if (has_preempt_request(w, me)) {
       give_way(w, me);
       if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
-    } else if (is_past_order(w, me)) {
-      fence_past_order(w);  // DMT-W1
+    } else if (is_past_preempt_request(w, me)) {
+      fence_past_preempt_request(w);  // DMT-W1
     } else {
       await_turn(w, value(me), Until::kMayOperate);
     }
@@ -278,7 +278,7 @@ void end_grant(Layout& w) noexcept {
   w.scheduler.ends_grant = w.header.configuration.admission == Admission::kGrant;
 }
 
-void pass_on(Layout& w, Slot me, Operation op) noexcept {
+void yield_without_turn(Layout& w, Slot me, Operation op) noexcept {
   tick(w, me, op, 0);
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
@@ -359,13 +359,13 @@ void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
 
 void give_way(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(is_ordered(w, me));              // DMT-W1
+  CRANE_ASSERT(has_preempt_request(w, me));     // DMT-W1
   CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
-  const bool leaves = s.order_leaves != 0;
+  const bool leaves = s.preempt_request_leaves != 0;
   if (!leaves) remember_site(s);
   w.slots[value(me)].preempted.fetch_add(1, std::memory_order_relaxed);
   tick(w, me, kOperationGiveWay, leaves ? 1 : 0);
-  s.orders_obeyed.fetch_add(1, std::memory_order_release);
+  s.preempt_requests_obeyed.fetch_add(1, std::memory_order_release);
   if (leaves) {
     take_out(w, value(me));
     ring_doorbell(w);  // the node may tell a later clock now
@@ -380,21 +380,21 @@ void give_way(Layout& w, Slot me) noexcept {
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
 }
 
-WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
-                         Operation op) noexcept {
-  w.slots[value(me)].lined_up = 1;
-  w.scheduler.lined_up.fetch_add(1, std::memory_order_relaxed);
+WakeReason wait_at_soft_barrier(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
+                                Operation op) noexcept {
+  w.slots[value(me)].at_soft_barrier = 1;
+  w.scheduler.at_soft_barrier.fetch_add(1, std::memory_order_relaxed);
   const WakeReason why = wait(w, me, object, deadline_ns, op);
-  w.slots[value(me)].lined_up = 0;
-  w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
+  w.slots[value(me)].at_soft_barrier = 0;
+  w.scheduler.at_soft_barrier.fetch_sub(1, std::memory_order_relaxed);
   return why;
 }
 
 void release_soft_barriers(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
-  if (s.lined_up.load(std::memory_order_relaxed) == 0 || s.run_queue.head != kNone) return;
+  if (s.at_soft_barrier.load(std::memory_order_relaxed) == 0 || s.run_queue.head != kNone) return;
   for (std::uint16_t i = 1; i < s.slots_used; ++i) {
-    if (w.slots[i].lined_up != 0) wake(w, Slot{i}, WakeReason::kTimeout);
+    if (w.slots[i].at_soft_barrier != 0) wake(w, Slot{i}, WakeReason::kTimeout);
   }
 }
 
@@ -486,7 +486,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);
   r.detached.store(0, std::memory_order_relaxed);
-  r.lined_up = 0;
+  r.at_soft_barrier = 0;
   r.arrived.store(0, std::memory_order_relaxed);
   r.exit_object = new_object(w, Slot{slot});
   make_runnable(w, slot);
@@ -496,9 +496,9 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
 
 // It ends while it waits at a soft barrier, and will not say itself that it left.
 static void leave_soft_barrier(Layout& w, SlotRecord& r) noexcept {
-  if (r.lined_up == 0) return;
-  r.lined_up = 0;
-  w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
+  if (r.at_soft_barrier == 0) return;
+  r.at_soft_barrier = 0;
+  w.scheduler.at_soft_barrier.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void release_slot(Layout& w, Slot slot) noexcept {

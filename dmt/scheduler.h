@@ -71,7 +71,7 @@ void end_grant(Layout& w) noexcept;
 // Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
 // caller does something that no other thread can observe until its next get_turn.  It stays in the
 // run queue: who comes to it there waits, and quiescence does (D16).
-CRANE_PUTS_TURN void pass_on(Layout& w, Slot me, Operation op) noexcept;
+CRANE_PUTS_TURN void yield_without_turn(Layout& w, Slot me, Operation op) noexcept;
 
 // Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the
 // turn before and after.  object 0: only wake() or the deadline.  Counts as one turn.
@@ -80,8 +80,9 @@ CRANE_REQUIRES_TURN WakeReason wait(Layout& w, Slot me, std::uint64_t object,
 
 // As wait(), at a soft barrier (rule 13): a TIME entry that finds no thread runnable ends it as
 // its deadline would, and the leader proposes one when that is so and no input is under way.
-CRANE_REQUIRES_TURN WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object,
-                                             std::int64_t deadline_ns, Operation op) noexcept;
+CRANE_REQUIRES_TURN WakeReason wait_at_soft_barrier(Layout& w, Slot me, std::uint64_t object,
+                                                    std::int64_t deadline_ns,
+                                                    Operation op) noexcept;
 // Called by admission at a TIME entry.
 void release_soft_barriers(Layout& w) noexcept;
 

@@ -52,17 +52,17 @@ void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
        .awake_ns = sample.physical_ns,
        .low = sample.instruction,
        .high = sample.instruction,
-       .let_go_cpu_ns = last.let_go_cpu_ns,
-       .let_go_sleeps = last.let_go_sleeps,
+       .released_cpu_ns = last.released_cpu_ns,
+       .released_sleeps = last.released_sleeps,
        .registers = last.registers};
 }
 
 // Since the last probe: who was not let run did not, however long ago that was.
 bool has_slept(const Sample& sample, const ProbeMemory& m) noexcept {
-  return sample.sleeps != m.let_go_sleeps;
+  return sample.sleeps != m.released_sleeps;
 }
 bool has_run(const Sample& sample, const ProbeMemory& m) noexcept {
-  return sample.cpu_ns - m.let_go_cpu_ns >= kLookNs;
+  return sample.cpu_ns - m.released_cpu_ns >= kLookNs;
 }
 
 // What this probe is worth: whether the thread has looked since the last one.  The kernel looks
@@ -75,12 +75,12 @@ std::uint32_t worth(const Sample& sample, const ProbeMemory& m) noexcept {
 
 // One more look at a thread that is still where it was.  True when it is stalled.
 bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
-                bool ordered) noexcept {
+                bool requested) noexcept {
   const bool first = m.clock != s.clock || m.samples == 0;
   if (first) begin(m, s.clock, sample);
   const bool at_site = is_known_site(s, sample.instruction) ||
-                       (ordered && is_within(s.order_site, sample.instruction));
-  if (!first) m.ran_ns += sample.cpu_ns - m.let_go_cpu_ns;
+                       (requested && is_within(s.preempt_request_site, sample.instruction));
+  if (!first) m.ran_ns += sample.cpu_ns - m.released_cpu_ns;
   if (has_run(sample, m) && !has_slept(sample, m)) m.awake_ns = sample.physical_ns;
   m.low = std::min(m.low, sample.instruction);
   m.high = std::max(m.high, sample.instruction);
@@ -97,22 +97,25 @@ bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
 }
 
 // Stays until every replica does the same, or until this one does not lead any more.
-void hold_caught(Layout& w, Slot me, const ProbeMemory& memory, bool leaves) noexcept {
+void hold_thread(Layout& w, Slot me, const ProbeMemory& memory, bool leaves) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
-  CRANE_ASSERT(s.caught.load() == Caught::kNobody);  // DMT-W3
-  s.catch_ = {s.clock, memory.low, memory.high, value(me), slot.generation, leaves ? 1u : 0u};
-  s.caught.store(Caught::kHeld, std::memory_order_seq_cst);
+  CRANE_ASSERT(s.held_thread.load() == HeldThread::kNoThread);  // DMT-W3
+  s.held_thread_preempt = {s.clock,   memory.low,      memory.high,
+                           value(me), slot.generation, leaves ? 1u : 0u};
+  s.held_thread.store(HeldThread::kHeld, std::memory_order_seq_cst);
   ring_doorbell(w);
-  // Dekker with order() and let_go().
+  // Dekker with request_preemption() and release_held_thread().
   for (;;) {
     slot.parked.store(1, std::memory_order_seq_cst);
-    if (is_ordered(w, me) || s.caught.load(std::memory_order_seq_cst) == Caught::kLetGo) break;
+    if (has_preempt_request(w, me) ||
+        s.held_thread.load(std::memory_order_seq_cst) == HeldThread::kReleased)
+      break;
     futex_wait(&slot.parked, 1);
   }
   slot.parked.store(0, std::memory_order_relaxed);
   if (s.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
-  s.caught.store(Caught::kNobody, std::memory_order_seq_cst);
+  s.held_thread.store(HeldThread::kNoThread, std::memory_order_seq_cst);
 }
 
 void wake_holder(Layout& w) noexcept {
@@ -122,47 +125,48 @@ void wake_holder(Layout& w) noexcept {
 
 }  // namespace
 
-bool is_ordered(const Layout& w, Slot me) noexcept {
+bool has_preempt_request(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
   return has_turn(w, me) && s.preempt_clock.load(std::memory_order_seq_cst) == s.clock &&
          s.preempt_slot.load(std::memory_order_relaxed) == value(me);
 }
 
-void fence_past_order(Layout& w) noexcept {
+void fence_past_preempt_request(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   {
     Message() << "ordered: slot " << s.preempt_slot.load(std::memory_order_relaxed)
               << " gives way at clock " << s.preempt_clock.load(std::memory_order_relaxed)
               << "; here slot " << s.holder.load(std::memory_order_relaxed)
-              << " has the turn at clock " << s.clock << ", told " << told_clock(w);
+              << " has the turn at clock " << s.clock << ", told " << leader_clock_limit(w);
   }
   fence(w, "the group preempts a thread that does not have the turn here: the schedules differ");
 }
 
-bool is_past_order(const Layout& w, Slot me) noexcept {
+bool is_past_preempt_request(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
   if (!has_turn(w, me)) return false;
   // Only who has the turn obeys; the next order is given when that one was obeyed.
   const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
-  if (given <= s.orders_obeyed.load(std::memory_order_relaxed)) return false;
-  return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !is_ordered(w, me);
+  if (given <= s.preempt_requests_obeyed.load(std::memory_order_relaxed)) return false;
+  return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !has_preempt_request(w, me);
 }
 
 bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept {
   SchedulerState& s = w.scheduler;
   if (w.slots[value(me)].in_operation.load(std::memory_order_relaxed) != 0) return false;
   if (!has_turn(w, me)) return false;
-  if (is_past_order(w, me)) fence_past_order(w);
-  const bool ordered = is_ordered(w, me);
-  const bool may_decide = s.leading.load(std::memory_order_relaxed) != 0 && s.clock < told_clock(w);
-  if (!ordered && !may_decide) return false;
+  if (is_past_preempt_request(w, me)) fence_past_preempt_request(w);
+  const bool requested = has_preempt_request(w, me);
+  const bool may_decide =
+      s.leading.load(std::memory_order_relaxed) != 0 && s.clock < leader_clock_limit(w);
+  if (!requested && !may_decide) return false;
   // Who leaves does so wherever it is: it goes on computing.  The node has waited long enough.
-  const bool leaves = ordered ? s.order_leaves != 0 : may_leave(w, me);
+  const bool leaves = requested ? s.preempt_request_leaves != 0 : may_leave(w, me);
   const bool spins = w.header.configuration.stall_rule == StallRule::kSpins;
-  if (!leaves && !(spins && is_stalled(s, sample, memory, ordered))) return false;
-  if (!ordered) hold_caught(w, me, memory, leaves);
+  if (!leaves && !(spins && is_stalled(s, sample, memory, requested))) return false;
+  if (!requested) hold_thread(w, me, memory, leaves);
   memory = ProbeMemory{};
-  if (!is_ordered(w, me)) return false;  // let go
+  if (!has_preempt_request(w, me)) return false;  // let go
   give_way(w, me);
   return true;
 }
@@ -179,31 +183,32 @@ Glimpse glimpse(Layout& w) noexcept {
           slot.preempted.load(std::memory_order_relaxed) != 0};
 }
 
-void tell_clock(Layout& w, std::uint64_t clock) noexcept {
-  w.scheduler.told.store(clock, std::memory_order_seq_cst);
+void set_leader_clock_limit(Layout& w, std::uint64_t clock) noexcept {
+  w.scheduler.leader_clock_limit.store(clock, std::memory_order_seq_cst);
   wake_holder(w);
 }
 
-void order(Layout& w, const PreemptBody& body) noexcept {
+void request_preemption(Layout& w, const PreemptBody& body) noexcept {
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // DMT-W2
-  s.order_site = {body.low, body.high};
-  s.order_leaves = body.leaves;
+  CRANE_ASSERT(leader_clock_limit(w) <= body.clock ||
+               s.held_thread.load() == HeldThread::kHeld);  // DMT-W2
+  s.preempt_request_site = {body.low, body.high};
+  s.preempt_request_leaves = body.leaves;
   s.preempt_slot.store(body.slot, std::memory_order_relaxed);
   s.preempt_clock.store(body.clock, std::memory_order_seq_cst);
   s.orders_given.fetch_add(1, std::memory_order_seq_cst);
   wake_holder(w);
 }
 
-bool is_caught(const Layout& w, PreemptBody& body) noexcept {
-  if (w.scheduler.caught.load(std::memory_order_acquire) != Caught::kHeld) return false;
-  body = w.scheduler.catch_;
+bool has_held_thread(const Layout& w, PreemptBody& body) noexcept {
+  if (w.scheduler.held_thread.load(std::memory_order_acquire) != HeldThread::kHeld) return false;
+  body = w.scheduler.held_thread_preempt;
   return true;
 }
 
-void let_go(Layout& w) noexcept {
-  Caught held = Caught::kHeld;
-  if (w.scheduler.caught.compare_exchange_strong(held, Caught::kLetGo)) wake_holder(w);
+void release_held_thread(Layout& w) noexcept {
+  HeldThread held = HeldThread::kHeld;
+  if (w.scheduler.held_thread.compare_exchange_strong(held, HeldThread::kReleased)) wake_holder(w);
 }
 
 }  // namespace crane::dmt

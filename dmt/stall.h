@@ -9,10 +9,11 @@
 // queue.  In serial mode its thread is held until the turn comes round to it again, so that still
 // only the turn holder runs; in parallel mode it runs on, as code between turns does.
 //
-// Why all replicas can obey: an operation of a follower waits while the clock is not below `told`,
-// the clock that the leader is known to have passed.  So no follower is ever past a clock at which
-// the leader may still decide.  Code between operations does not wait: a follower's thread reaches
-// the loop that the leader's was found in, and gives way there, or at its next operation.
+// Why all replicas can obey: an operation of a follower waits while the clock is not below
+// `leader_clock_limit`, the clock that the leader is known to have passed.  So no follower is ever
+// past a clock at which the leader may still decide.  Code between operations does not wait: a
+// follower's thread reaches the loop that the leader's was found in, and gives way there, or at its
+// next operation.
 //
 // Why it does not matter where exactly: a loop that only looks changes nothing, however often it
 // looked; and code without data races cannot tell when the others ran.  The rule catches a thread
@@ -75,7 +76,7 @@ struct ProbeMemory {
   std::uint32_t looks = 0;    // of them, the last in a row, at a known place: kAlikeLooks for each
   // When the last probe let it go on, which the caller of probed() sets, and with what.  The next
   // probe may be there before the thread has run at all, and its way there may have taken long.
-  std::int64_t let_go_cpu_ns = 0, let_go_sleeps = 0;
+  std::int64_t released_cpu_ns = 0, released_sleeps = 0;
   std::uint64_t registers = 0;
 };
 
@@ -84,13 +85,13 @@ struct ProbeMemory {
 bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept;
 
 // `me` has the turn and is named by the order of this clock.
-bool is_ordered(const Layout& w, Slot me) noexcept;
+bool has_preempt_request(const Layout& w, Slot me) noexcept;
 // `me` has the turn at, or after, the clock of an order that it cannot obey (DMT-W1).  REQUIRES
 // that it is in the application's code or about to begin an operation: then it has the turn for
 // good, while who ends one may have moved the clock and not yet passed the turn.
-bool is_past_order(const Layout& w, Slot me) noexcept;
-[[noreturn]] void fence_past_order(Layout& w) noexcept;
-// Obeys it: gives way.  REQUIRES is_ordered.  In serial mode returns with the turn.
+bool is_past_preempt_request(const Layout& w, Slot me) noexcept;
+[[noreturn]] void fence_past_preempt_request(Layout& w) noexcept;
+// Obeys it: gives way.  REQUIRES has_preempt_request.  In serial mode returns with the turn.
 void give_way(Layout& w, Slot me) noexcept;
 
 // --- the node's part ---------------------------------------------------------------------------
@@ -107,30 +108,30 @@ struct Glimpse {
 Glimpse glimpse(Layout& w) noexcept;
 
 // Sets the clock that operations wait at, and wakes who waits for it; kNoClock: none.
-void tell_clock(Layout& w, std::uint64_t clock) noexcept;
-inline std::uint64_t told_clock(const Layout& w) noexcept {
-  return w.scheduler.told.load(std::memory_order_relaxed);
+void set_leader_clock_limit(Layout& w, std::uint64_t clock) noexcept;
+inline std::uint64_t leader_clock_limit(const Layout& w) noexcept {
+  return w.scheduler.leader_clock_limit.load(std::memory_order_relaxed);
 }
 // As far as its turns are taken, seen from outside of the turn.
 inline std::uint64_t clock_now(const Layout& w) noexcept {
   return __atomic_load_n(&w.scheduler.clock, __ATOMIC_ACQUIRE);
 }
 // A follower's server is where its leader's was last known to be: its next operation waits there.
-inline bool is_at_told_clock(const Layout& w) noexcept {
-  return told_clock(w) != kNoClock && clock_now(w) >= told_clock(w);
+inline bool is_at_leader_clock_limit(const Layout& w) noexcept {
+  return leader_clock_limit(w) != kNoClock && clock_now(w) >= leader_clock_limit(w);
 }
 
 // Publishes the next order; the one before was obeyed.  REQUIRES told <= body.clock, or that the
 // slot is caught (DMT-W2).
-void order(Layout& w, const PreemptBody& body) noexcept;
+void request_preemption(Layout& w, const PreemptBody& body) noexcept;
 // How many orders were obeyed in all.
-inline std::uint64_t orders_obeyed(const Layout& w) noexcept {
-  return w.scheduler.orders_obeyed.load(std::memory_order_acquire);
+inline std::uint64_t preempt_requests_obeyed(const Layout& w) noexcept {
+  return w.scheduler.preempt_requests_obeyed.load(std::memory_order_acquire);
 }
 
 // True while a slot is caught; then `body` is what to propose.
-bool is_caught(const Layout& w, PreemptBody& body) noexcept;
+bool has_held_thread(const Layout& w, PreemptBody& body) noexcept;
 // The caught slot goes on as if nothing had been: this replica does not lead any more.
-void let_go(Layout& w) noexcept;
+void release_held_thread(Layout& w) noexcept;
 
 }  // namespace crane::dmt

@@ -117,7 +117,7 @@ void Replica::suspect() {
 // The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at
 // random.  With a slow disk a race is as long as a promise takes: who came sooner would join it.
 void Replica::plan_campaign(bool lost_before) {
-  if (!fit_ || role_ != Role::kFollower) return;
+  if (!server_healthy_ || role_ != Role::kFollower) return;
   std::uint64_t rank = 0;
   for (std::uint8_t i = 0; i < value(self()); ++i) {
     if (peers_[i].up && ReplicaId{i} != leader_ && members().voter(ReplicaId{i})) ++rank;
@@ -145,7 +145,7 @@ std::uint64_t Replica::ask_timeout_ns() const {
 }
 
 void Replica::start_prevote(bool transfer) {
-  if (!fit_ || role_ != Role::kFollower) return;
+  if (!server_healthy_ || role_ != Role::kFollower) return;
   seeking_.transfer = transfer;
   seeking_.prevote_view = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
   std::fill(seeking_.prevote_yes.begin(), seeking_.prevote_yes.end(), false);
@@ -209,7 +209,7 @@ void Replica::on_prevote_yes(const Message& m) {
 // a server that is behind is better than none: the other one may be gone, or reach no majority.
 bool Replica::serves_sooner_than(const Message& candidate) const {
   const bool asks = is_to_yield(candidate);
-  const bool may_lead = fit_ && role_ == Role::kFollower && end_.last >= candidate.last;
+  const bool may_lead = server_healthy_ && role_ == Role::kFollower && end_.last >= candidate.last;
   return asks && may_lead && ran_in_election() > candidate.ran;
 }
 
@@ -223,13 +223,13 @@ bool Replica::is_to_yield(const Message& candidate) {
 }
 
 // A leader that gave the lead up is the last choice until another one leads.
-Lags Replica::lag_in_election() const {
-  return seeking_.abdicated ? Lags{2 * config_.lag_most_ns, Index{0}} : lags_;
+ServerLagging Replica::lag_in_election() const {
+  return seeking_.abdicated ? ServerLagging{2 * config_.lag_most_ns, Index{0}} : server_lag_;
 }
 
 // A server that is near is further than all that lag.
 Index Replica::ran_in_election() const {
-  const Lags own = lag_in_election();
+  const ServerLagging own = lag_in_election();
   return own.ns == 0 ? Index{std::numeric_limits<std::uint64_t>::max()} : own.ran;
 }
 

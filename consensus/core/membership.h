@@ -86,8 +86,8 @@ class Members {
     friend bool operator==(const Member&, const Member&) = default;
   };
   const Member& at(ReplicaId id) const noexcept {
-    static constexpr Member kNobody{};
-    return value(id) < kReplicasMax ? members_[value(id)] : kNobody;
+    static constexpr Member kNoMember{};
+    return value(id) < kReplicasMax ? members_[value(id)] : kNoMember;
   }
 
   std::array<Member, kReplicasMax> members_{};

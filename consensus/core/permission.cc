@@ -95,7 +95,7 @@ void Replica::on(const Permitted& e) {
     if (e.ok) answer_grant(e.key);
     // A process that was started again in the view it knew, with a log that needs no repair:
     // nothing else would tell its owner.
-    if (e.ok && repaired_ && told_leader_ != leader_ && leader_ == e.peer) tell_role(leader_);
+    if (e.ok && repaired_ && owner_leader_ != leader_ && leader_ == e.peer) tell_role(leader_);
     return;
   }
   settle_grant();  // the promise moved on meanwhile: fence this one too

@@ -385,7 +385,7 @@ void Replica::on(const PeerUp& e) {
 }
 
 void Replica::on(const Abdicate&) {
-  fit_ = false;
+  server_healthy_ = false;
   seeking_.abdicated = true;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
@@ -397,12 +397,12 @@ void Replica::on(const Abdicate&) {
   if (to != kNoReplica) send(to, m);
 }
 
-void Replica::on(const Fit&) { fit_ = true; }
+void Replica::on(const ServerHealthy&) { server_healthy_ = true; }
 // A campaign that was planned while the server was thought to be near leaves others their head
 // start.
-void Replica::on(const Lags& e) {
-  const bool begins = lags_.ns == 0 && e.ns > 0;
-  lags_ = e;
+void Replica::on(const ServerLagging& e) {
+  const bool begins = server_lag_.ns == 0 && e.ns > 0;
+  server_lag_ = e;
   if (!begins || seeking_.campaign_at_ns == 0) return;
   const std::uint64_t planned = seeking_.campaign_at_ns;
   plan_campaign(false);
@@ -517,7 +517,7 @@ void Replica::set_role(Role role, ReplicaId leader) {
 }
 
 void Replica::tell_role(ReplicaId leader) {
-  told_leader_ = leader;
+  owner_leader_ = leader;
   emit(RoleChange{role_, promised_, leader});
 }
 

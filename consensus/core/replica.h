@@ -248,8 +248,8 @@ class Replica {
   void on(const PeerDown& e);
   void on(const PeerUp& e);
   void on(const Abdicate& e);
-  void on(const Fit& e);
-  void on(const Lags& e);
+  void on(const ServerHealthy& e);
+  void on(const ServerLagging& e);
   void enter();
   bool stand_at(const Checkpoint& checkpoint);
   void begin_log_at(const Checkpoint& checkpoint);
@@ -356,7 +356,7 @@ class Replica {
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
-  Lags lag_in_election() const;
+  ServerLagging lag_in_election() const;
   Index ran_in_election() const;
   static bool is_to_yield(const Message& candidate);
   bool serves_sooner_than(const Message& candidate) const;
@@ -487,10 +487,10 @@ class Replica {
   // Roles.
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
-  bool fit_ = true;
-  Lags lags_;  // the own server
+  bool server_healthy_ = true;
+  ServerLagging server_lag_;  // the own server
   ReplicaId leader_ = kNoReplica;
-  ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
+  ReplicaId owner_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;
   Heartbeat heartbeat_;
   Seeking seeking_;

@@ -198,9 +198,9 @@ struct PeerUp {
 };
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
-struct Fit {};
+struct ServerHealthy {};
 // The own server is so far behind the log, 0: near its end, and has run entries up to `ran`.
-struct Lags {
+struct ServerLagging {
   std::uint64_t ns = 0;
   Index ran{};
 };
@@ -235,8 +235,8 @@ struct StoreFailed {
 };
 
 using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
-                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed, Keep,
-                           PromiseStored, Stored, Fetched, StoreFailed>;
+                           Permitted, PeerDown, PeerUp, Abdicate, ServerHealthy, ServerLagging,
+                           Checkpointed, Keep, PromiseStored, Stored, Fetched, StoreFailed>;
 
 // --- actions -------------------------------------------------------------------------------------
 

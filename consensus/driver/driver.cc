@@ -143,9 +143,9 @@ void Driver::abdicate(const char* reason) {
   pump();
 }
 
-void Driver::fit() { step(core::Fit{}); }
+void Driver::fit() { step(core::ServerHealthy{}); }
 
-void Driver::lags(std::uint64_t ns, Index ran) { step(core::Lags{ns, ran}); }
+void Driver::lags(std::uint64_t ns, Index ran) { step(core::ServerLagging{ns, ran}); }
 
 void Driver::keep_log(const LogPlace* from) {
   core::Keep keep;
@@ -166,7 +166,7 @@ Result<LogCopy> Driver::copy_log(const LogCopyRequest& request) {
 // --- the loop -----------------------------------------------------------------------------------
 
 std::uint64_t Driver::poll(std::uint64_t now_ns) {
-  if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
+  if (fatal_reported_) return std::numeric_limits<std::uint64_t>::max();
   if (urgency_) urgency_->turn(now_ns);
   advance_clock(now_ns);
   if (short_of_memory_) static_cast<void>(has_room(refused_bytes_));
@@ -177,8 +177,8 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
     step(core::Tick{});
     pump();
   }
-  told_deadline_ns_ = deadline();
-  return told_deadline_ns_;
+  reported_deadline_ns_ = deadline();
+  return reported_deadline_ns_;
 }
 
 std::uint64_t Driver::deadline() noexcept {
@@ -188,7 +188,7 @@ std::uint64_t Driver::deadline() noexcept {
 }
 
 void Driver::flush_doorbells() {
-  if (fatal_told_) return;
+  if (fatal_reported_) return;
   if (bells_.due_ns(leads()) != BellClock::kNever) {
     advance_clock(monotonic_ns());
     if (now_ns_ >= bells_.due_ns(leads())) {
@@ -207,7 +207,7 @@ void Driver::flush_doorbells() {
   } while (!fabric_->prepare_to_sleep());
   // The caller goes to wait now, on the deadline of the last poll(): what came up since and needs a
   // callback or an earlier deadline wakes it at once.
-  if (something_to_tell() || deadline() < told_deadline_ns_) fabric_->wake_self();
+  if (something_to_tell() || deadline() < reported_deadline_ns_) fabric_->wake_self();
 }
 
 bool Driver::something_to_tell() const noexcept {
@@ -353,8 +353,8 @@ void Driver::tell() {
   for (const OutOfBand& message : std::exchange(out_of_band_, {})) {
     if (options_.callbacks.on_message) options_.callbacks.on_message(message.from, message.bytes);
   }
-  if (fatal_ != nullptr && !fatal_told_) {
-    fatal_told_ = true;
+  if (fatal_ != nullptr && !fatal_reported_) {
+    fatal_reported_ = true;
     if (options_.callbacks.on_fatal) options_.callbacks.on_fatal(fatal_);
   }
   pumping_ = false;

@@ -135,11 +135,11 @@ class Driver final : public Consensus {
   std::uint64_t refused_bytes_ = 0;  // ... for an entry of so many bytes
   bool pumping_ = false;  // a callback is being made: its propose() leaves the rest to us
   bool urgent_ = false;   // a message was sent since the last bell
-  std::uint64_t told_deadline_ns_ = 0;
+  std::uint64_t reported_deadline_ns_ = 0;
   BellClock bells_;
   Index carried_{};  // entries, or the last Flush, tell all followers that so much is committed
   const char* fatal_ = nullptr;
-  bool fatal_told_ = false;
+  bool fatal_reported_ = false;
   core::ActionList actions_;
   std::array<FabricEvent, 64> events_;   // of one poll of the fabric ...
   std::size_t events_taken_ = 0;         // ... so many, ...

@@ -75,7 +75,7 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
                : store::recover(store, m, config.log_id, was_member, checkpoint, o.acceptor_only);
   if (!recovered) return recovered;
   store::Recovered& r = recovered.value();
-  if (r.begins_anew) {
+  if (r.starts_again) {
     Message() << "the store ended before the checkpoint: r" << static_cast<unsigned>(value(o.self))
               << ": " << directory_of(o).c_str() << ": it restarts behind entry "
               << value(checkpoint->at.last.index);

@@ -43,7 +43,7 @@ class LinkQuiet {
     if (habit_ns_ != 0) note_gap(std::min(now_ns - habit_ns_, kAskMaxNs), by_habit);
     if (by_habit || habit_ns_ == 0) habit_ns_ = now_ns;
     from_ns_ = now_ns;
-    asked_ns_ = 0;
+    probe_sent_ns_ = 0;
     quiet_ = false;
   }
 
@@ -51,7 +51,7 @@ class LinkQuiet {
   void resume(std::uint64_t now_ns) noexcept {
     if (habit_ns_ == 0) return;
     from_ns_ = now_ns;
-    asked_ns_ = 0;
+    probe_sent_ns_ = 0;
   }
 
   void forget() noexcept { *this = LinkQuiet{}; }
@@ -59,27 +59,27 @@ class LinkQuiet {
   // When step() has something to say, if nothing is heard until then.
   std::uint64_t due_ns() const noexcept {
     if (habit_ns_ == 0 || quiet_) return kNever;
-    if (asked_ns_ == 0) return from_ns_ + std::clamp(2 * usual_ns_, kAskMinNs, kAskMaxNs);
-    return asked_ns_ + kQuietNs + 2 * round_trip_ns_;
+    if (probe_sent_ns_ == 0) return from_ns_ + std::clamp(2 * usual_ns_, kAskMinNs, kAskMaxNs);
+    return probe_sent_ns_ + kQuietNs + 2 * round_trip_ns_;
   }
 
   // kAsk: the peer is to be asked now; kLook: look() wants to know the link.
   Step step(std::uint64_t now_ns) noexcept {
     if (now_ns < due_ns()) return Step::kNothing;
-    if (asked_ns_ != 0) return Step::kLook;
-    asked_ns_ = now_ns;
+    if (probe_sent_ns_ != 0) return Step::kLook;
+    probe_sent_ns_ = now_ns;
     return Step::kAsk;
   }
 
   void look(const LinkState& s, std::uint64_t now_ns) noexcept {
     const bool loses = lost_ns_ != 0 && now_ns - lost_ns_ < kLossMemoryNs;
     quiet_ = !loses && s.unacknowledged && s.acknowledged_ago_ns >= kQuietNs;
-    if (!quiet_) asked_ns_ = now_ns;  // the process is slow, or the network loses: again later
+    if (!quiet_) probe_sent_ns_ = now_ns;  // the process is slow, or the network loses: again later
   }
 
   // Now and then while the peer is heard.
   void note(const LinkState& s, std::uint64_t now_ns) noexcept {
-    if (asked_ns_ != 0) return;  // what is sent again now may be for the cut
+    if (probe_sent_ns_ != 0) return;  // what is sent again now may be for the cut
     if (has_sample_ && s.resent != resent_) lost_ns_ = now_ns;
     has_sample_ = true;
     resent_ = s.resent;
@@ -97,10 +97,10 @@ class LinkQuiet {
     }
   }
 
-  std::uint64_t habit_ns_ = 0;  // when it was last heard by habit, or first at all; 0: not yet
-  std::uint64_t from_ns_ = 0;   // silence counts from here
-  std::uint64_t usual_ns_ = 0;  // between what is heard by habit
-  std::uint64_t asked_ns_ = 0;  // 0: not since it was heard
+  std::uint64_t habit_ns_ = 0;       // when it was last heard by habit, or first at all; 0: not yet
+  std::uint64_t from_ns_ = 0;        // silence counts from here
+  std::uint64_t usual_ns_ = 0;       // between what is heard by habit
+  std::uint64_t probe_sent_ns_ = 0;  // 0: not since it was heard
   std::uint64_t round_trip_ns_ = 0;
   std::uint64_t resent_ = 0;
   std::uint64_t lost_ns_ = 0;  // when the network was last seen to lose; 0: never

@@ -124,7 +124,7 @@ class TcpFabric final : public Fabric {
   struct Connection {
     std::unique_ptr<SecureLink> link;
     tcp::Plane plane{};
-    std::uint8_t peer = kNobody;  // once it is known
+    std::uint8_t peer = kUnknownPeer;  // once it is known
     bool dialled = false;
     bool hello_sent = false;
     bool greeted = false;  // the other side's hello was accepted
@@ -133,7 +133,7 @@ class TcpFabric final : public Fabric {
     bool wants_write = false;       // as the epoll set knows it
     std::uint64_t deadline_ns = 0;  // to be greeted, and its pair complete
   };
-  static constexpr std::uint8_t kNobody = 0xff;
+  static constexpr std::uint8_t kUnknownPeer = 0xff;
 
   struct Op {
     enum class Kind : std::uint8_t { kLog, kCell, kRead };

@@ -164,7 +164,9 @@ void TcpFabric::accept_links() noexcept {
       return;
     }
     pause_told_ = false;
-    const auto unknown = [](const std::unique_ptr<Connection>& l) { return l->peer == kNobody; };
+    const auto unknown = [](const std::unique_ptr<Connection>& l) {
+      return l->peer == kUnknownPeer;
+    };
     // Whoever says nothing is pushed out by who comes later.
     if (static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), unknown)) >= kUngreetedMax) {
@@ -228,7 +230,7 @@ void TcpFabric::pump(Connection& connection) noexcept {
   connection.more = false;
   if (link.progress() == SecureLink::State::kOpen) {
     if (connection.dialled && !connection.hello_sent) send_hello(connection);
-    if (!connection.dialled && connection.peer == kNobody) name_connection(connection);
+    if (!connection.dialled && connection.peer == kUnknownPeer) name_connection(connection);
     if (!connection.dead) {
       connection.more = link.fill(kReadBudget);
       take_frames(connection);
@@ -434,7 +436,7 @@ void TcpFabric::connection_failed(Connection& connection) noexcept {
   } else if (why == Failure::kStranger) {
     complain(connection, "it is not a replica of this group");
   }
-  if (connection.peer == kNobody ||
+  if (connection.peer == kUnknownPeer ||
       peers_[connection.peer].connections[static_cast<std::size_t>(connection.plane)] !=
           &connection) {
     close_connection(connection);
@@ -460,7 +462,7 @@ void TcpFabric::close_connection(Connection& connection) noexcept {
   // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.link->fd(), nullptr);
   ::shutdown(connection.link->fd(), SHUT_RDWR);
-  if (connection.peer != kNobody) {
+  if (connection.peer != kUnknownPeer) {
     Peer& p = peers_[connection.peer];
     const auto plane = static_cast<std::size_t>(connection.plane);
     if (p.connections[plane] == &connection) {
@@ -481,7 +483,7 @@ void TcpFabric::forget_connection(Connection& connection) noexcept {
 }
 
 void TcpFabric::complain(const Connection& connection, const char* why) noexcept {
-  if (connection.peer != kNobody) {
+  if (connection.peer != kUnknownPeer) {
     Peer& p = peers_[connection.peer];
     if (p.complaint == why) return;
     p.complaint = why;

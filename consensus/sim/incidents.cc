@@ -79,7 +79,7 @@ void Cluster::incident() {
     step(id, core::Abdicate{});
     const std::uint32_t process = nodes_[id].process;
     world_.after(length, [this, id, process] {
-      for_process(id, process, [this, id] { step(id, core::Fit{}); });
+      for_process(id, process, [this, id] { step(id, core::ServerHealthy{}); });
     });
   } else if (falls_on(faults_.app_stall_weight)) {
     tell("replica %u: the application stalls", id);
@@ -195,7 +195,7 @@ void Cluster::heal() {
     nodes_[i].slow_factor = 1;
     if (nodes_[i].life == Life::kPaused) resume(i);
     if (nodes_[i].life == Life::kDown) restart(i);
-    if (nodes_[i].life == Life::kUp) step(i, core::Fit{});
+    if (nodes_[i].life == Life::kUp) step(i, core::ServerHealthy{});
   }
   committed_at_heal_ = agreement_.committed();
   if (application_) application_->faults_end();

@@ -152,7 +152,7 @@ void Cluster::hand_over() {
   step(id, core::Abdicate{});
   const std::uint32_t process = nodes_[id].process;
   world_.after(kHandOverNs / 2, [this, id, process] {
-    for_process(id, process, [this, id] { step(id, core::Fit{}); });
+    for_process(id, process, [this, id] { step(id, core::ServerHealthy{}); });
   });
 }
 
@@ -193,7 +193,7 @@ void Cluster::keep_all_unfit() {
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if ((!all && i != one) || nodes_[i].life != Life::kUp) continue;
       tell("replica %u is fit", i);
-      step(i, core::Fit{});
+      step(i, core::ServerHealthy{});
     }
     world_.after(kCalmNs, [this] { check_end(); });
   });
@@ -204,7 +204,7 @@ void Cluster::fall_behind(unsigned id, std::uint64_t unfit_until_ns) {
   // Again and again: what an earlier incident made unfit may have become fit meanwhile.
   if (world_.now_ns() < unfit_until_ns) step(id, core::Abdicate{});
   lag_ns_ += kFallsBehindNs;
-  step(id, core::Lags{lag_ns_});
+  step(id, core::ServerLagging{lag_ns_});
   world_.after(kFallsBehindNs, [this, id, unfit_until_ns] { fall_behind(id, unfit_until_ns); });
 }
 

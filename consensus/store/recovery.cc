@@ -111,7 +111,7 @@ Result<Recovered> begin_at(Store& store, const Memory& m, std::uint64_t log_id, 
   if (const Outcome made = store.reset_at(identity, c.at, promise); !made) return made.error();
   Recovered r;
   r.incarnation = identity.incarnation;
-  r.begins_anew = true;
+  r.starts_again = true;
   r.start.kind = core::StartKind::kSurvived;
   r.start.promise = {value(promise),       c.at.pos, value(c.at.last.index), value(c.at.last.view),
                      identity.incarnation, c.at.pos};

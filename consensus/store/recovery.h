@@ -39,8 +39,8 @@ struct Recovered {
   std::uint32_t incarnation = 0;
   // Committed entries up to here are delivered from the store, later ones by the core.
   Index replay_to{};
-  std::string why;           // when start.kind is kLost: what was wrong, in words
-  bool begins_anew = false;  // the store was thrown away, because the checkpoint is beyond its end
+  std::string why;            // when start.kind is kLost: what was wrong, in words
+  bool starts_again = false;  // the store was thrown away, because the checkpoint is beyond its end
 };
 
 // `log_id`: the group's; `was_member`: something beside the store says that this replica was one;

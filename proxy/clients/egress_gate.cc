@@ -274,7 +274,7 @@ void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
   flows_.erase(found);
 }
 
-void EgressGate::settle() {
+void EgressGate::resume_reading() {
   for (const std::uint64_t its : changed_) {
     const auto found = flows_.find(its);
     if (found == flows_.end()) continue;
@@ -303,7 +303,7 @@ void EgressGate::go_on() {
   state_ = State::kOpen;
 }
 
-void EgressGate::hush(bool on) noexcept {
+void EgressGate::silence(bool on) noexcept {
   state_ = on ? State::kHushed : State::kOpen;
   if (filter_ && on) filter_->close();
   if (on) drop_waiting();

@@ -63,7 +63,7 @@ class EgressGate {
   void go_on();
   // It has no quorum, so another host may lead: of the connections nothing leaves meanwhile, what
   // waits is dropped.  A client that it does not know is refused.
-  void hush(bool on) noexcept;
+  void silence(bool on) noexcept;
   // Judges all packets that the kernel has queued by now.
   void flush();
   // It leads no more; what waits is dropped (GATE-2).
@@ -77,7 +77,7 @@ class EgressGate {
   // The connection has ended: the kernel's last words leave.
   void forget(const VirtualAddress& client, std::uint16_t port);
   // Tells the kernel what was allowed and forgotten since: one call for many packets.
-  void settle();
+  void resume_reading();
 
   struct Counters {
     std::uint64_t passed = 0, held = 0, dropped = 0;  // held: those that had to wait
@@ -97,7 +97,7 @@ class EgressGate {
   struct Flow {
     std::uint32_t next = 0;  // may be acknowledged
     bool known = false;      // the log knows it
-    bool changed = false;    // since settle()
+    bool changed = false;    // since resume_reading()
     bool filtered = false;   // the filter knows it
     std::optional<Handshake> handshake;
     std::vector<Waiting> waiting;

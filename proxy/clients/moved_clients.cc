@@ -82,20 +82,20 @@ void MovedClients::written(Client& client) {
 }
 
 void MovedClients::ended(Client& client) {
-  std::erase(asked_, &client);
+  std::erase(unanswered_, &client);
   std::erase(written_, &client);
   if (!client.moves() || !leads_) return;
   gate_->forget(client.move.peer, client.move.host_port);
-  if (client.committed) taken_.push_back({client.conn, kTakenAll});
+  if (client.committed) unproposed_takes_.push_back({client.conn, kTakenAll});
   arm();
 }
 
 void MovedClients::arm() {
   if (::evtimer_pending(tick_, nullptr) != 0) return;
-  if (asked_.empty() && written_.empty() && taken_.empty()) return;
-  const bool early = monotonic_ns() - asked_since_ns_ < kAskAgainNs;
+  if (unanswered_.empty() && written_.empty() && unproposed_takes_.empty()) return;
+  const bool early = monotonic_ns() - first_request_ns_ < kAskAgainNs;
   const int ask_us = early ? kAnswerLookUs : kLateAnswerLookUs;
-  const timeval soon{0, asked_.empty() ? kTakenLookUs : ask_us};
+  const timeval soon{0, unanswered_.empty() ? kTakenLookUs : ask_us};
   ::evtimer_add(tick_, &soon);
 }
 
@@ -116,7 +116,8 @@ void MovedClients::tell_what_is_taken() {
   std::vector<Client*> again;
   for (Client* client : std::exchange(written_, {})) {
     const std::uint64_t total = client->acknowledged();
-    if (total > client->move.taken) taken_.push_back({client->conn, client->move.taken = total});
+    if (total > client->move.taken)
+      unproposed_takes_.push_back({client->conn, client->move.taken = total});
     if (client->is_out()) {
       owner_.gone(*client);
     } else if (total < client->put() || client->server_closed()) {
@@ -126,10 +127,11 @@ void MovedClients::tell_what_is_taken() {
     }
   }
   written_.insert(written_.end(), again.begin(), again.end());
-  for (std::size_t at = 0; at < taken_.size(); at += kTakenMost) {
-    batch_.add_taken(std::span(taken_).subspan(at, std::min(kTakenMost, taken_.size() - at)));
+  for (std::size_t at = 0; at < unproposed_takes_.size(); at += kTakenMost) {
+    batch_.add_taken(std::span(unproposed_takes_)
+                         .subspan(at, std::min(kTakenMost, unproposed_takes_.size() - at)));
   }
-  taken_.clear();
+  unproposed_takes_.clear();
 }
 
 // --- changes of the leader -----------------------------------------------------------------------
@@ -138,7 +140,7 @@ void MovedClients::lead(std::uint32_t reign) {
   leads_ = true;
   reign_ = reign;
   gate_->take_over();
-  asked_since_ns_ = asked_at_ns_ = monotonic_ns();
+  first_request_ns_ = last_request_ns_ = monotonic_ns();
 }
 
 bool MovedClients::take(Client& client, std::uint16_t host_port) {
@@ -150,7 +152,7 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   if (!client.move.asked) return false;
   client.move.asked_behind = client.put() + client.unput().size();
   client.move.heard = 0;
-  asked_.push_back(&client);
+  unanswered_.push_back(&client);
   arm();
   return true;
 }
@@ -169,11 +171,11 @@ ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
 }
 
 void MovedClients::look_at_answers(std::int64_t now_ns) {
-  const bool patient = now_ns - asked_since_ns_ < kPatienceNs;
-  const bool again = now_ns - asked_at_ns_ > kAskAgainNs;
-  if (again) asked_at_ns_ = now_ns;
+  const bool patient = now_ns - first_request_ns_ < kPatienceNs;
+  const bool again = now_ns - last_request_ns_ > kAskAgainNs;
+  if (again) last_request_ns_ = now_ns;
   std::vector<Client*> ready;
-  std::erase_if(asked_, [&](Client* client) {
+  std::erase_if(unanswered_, [&](Client* client) {
     const std::uint32_t heard = segments_of(client->move.asked);
     if (heard != std::exchange(client->move.heard, heard)) client->move.heard_ns = now_ns;
     if (again && heard == 0) ask_again(client->move.asked);
@@ -209,9 +211,9 @@ MovedClients::Left MovedClients::leave(Client& client) {
 void MovedClients::stop() {
   leads_ = false;
   gate_->close();
-  asked_.clear();
+  unanswered_.clear();
   written_.clear();
-  taken_.clear();
+  unproposed_takes_.clear();
   ::evtimer_del(tick_);
 }
 

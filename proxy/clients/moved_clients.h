@@ -63,11 +63,11 @@ class MovedClients final : public ClientMoves {
   void committed(const Client& client) override;
   void written(Client& client) override;
   void ended(Client& client) override;
-  void settle() override { gate_->settle(); }
+  void resume_reading() override { gate_->resume_reading(); }
   void lead(std::uint32_t reign) override;
   bool take(Client& client, std::uint16_t host_port) override;
   void go_on() override { gate_->go_on(); }
-  void hush(bool on) noexcept override { gate_->hush(on); }
+  void silence(bool on) noexcept override { gate_->silence(on); }
   void stop() override;
   void flush() override { gate_->flush(); }
 
@@ -92,10 +92,10 @@ class MovedClients final : public ClientMoves {
   VirtualAddress address_{};
   std::uint32_t reign_ = 0;
   bool leads_ = false;
-  std::vector<Client*> asked_;  // who have not answered
-  std::int64_t asked_since_ns_ = 0, asked_at_ns_ = 0;
-  std::vector<Client*> written_;  // since TAKEN was proposed last
-  std::vector<TakenBody> taken_;  // to be proposed
+  std::vector<Client*> unanswered_;  // who have not answered
+  std::int64_t first_request_ns_ = 0, last_request_ns_ = 0;
+  std::vector<Client*> written_;             // since TAKEN was proposed last
+  std::vector<TakenBody> unproposed_takes_;  // to be proposed
   event* tick_ = nullptr;
 };
 

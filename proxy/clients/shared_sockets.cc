@@ -48,7 +48,7 @@ void SharedSockets::replace_keeper() {
   complained_ = !next.ok();
 }
 
-std::vector<int> SharedSockets::collect() {
+std::vector<int> SharedSockets::adopt_sockets() {
   std::vector<int> all;
   holder_.holds.store(1);
   held_ = true;

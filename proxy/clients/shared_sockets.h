@@ -3,8 +3,9 @@
 // The clients' sockets of a group whose nodes run on one host: which process may use them, and how
 // the next one gets them.
 //
-//   become_writer() -- collect() -- (serves clients) -- stop_writing()
-//                                                           `--> another's collect() --> released()
+//   become_writer() -- adopt_sockets() -- (serves clients) -- stop_writing()
+//                                                           `--> another's adopt_sockets() -->
+//                                                           released()
 //
 // Threads: the node's one thread.
 
@@ -39,7 +40,7 @@ class SharedSockets {
 
   // The clients' sockets that other processes hold; these let go of them.  REQUIRES: the right.
   // From here on this process holds sockets: another one that collects() gets them.
-  std::vector<int> collect();
+  std::vector<int> adopt_sockets();
   // A client's socket was opened here.
   void opened(int fd) noexcept;
   // Another process has collected what this one held: its descriptors are to be closed.
@@ -65,7 +66,7 @@ class SharedSockets {
   WriterRight right_;
   std::optional<SocketKeeper> keeper_;
   bool complained_ = false;  // that there is no keeper
-  bool held_ = false;        // collect() was called since the last released()
+  bool held_ = false;        // adopt_sockets() was called since the last released()
 };
 
 }  // namespace crane::proxy

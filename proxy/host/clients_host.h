@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/config.h"
 #include "proxy/host/replica_server.h"
 #include "runtime/setup/outbound.h"

@@ -125,11 +125,11 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   }
   setup::GroupKeys keys;
   if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p) return p;
-  setup::Parts parts;
+  setup::ProgramPaths parts;
   setup::Profile profile;
   if (auto p = setup::find_program(file.command[0], config.program); !p) return p;
   if (auto p = setup::check_program(config.program); !p) return p;
-  if (auto p = setup::find_parts(parts); !p) return p;
+  if (auto p = setup::find_programs(parts); !p) return p;
   if (auto p = choose_profile(file, path, config.program, profile); !p) return p;
   if (auto p = setup::check_machine(file.container, {}); !p) return p;
   const setup::GroupPlace place{file.name,   file.state_dir, static_cast<int>(file.replicas.size()),

@@ -35,7 +35,7 @@ HostRole::~HostRole() {
 }
 
 bool HostRole::open() {
-  proxy_.set_strangers(*this);
+  proxy_.set_clients_to_forward(*this);
   if (file_.virtual_ip.empty()) return true;
   if (const Outcome own = setup::check_virtual_ip(file_.virtual_ip); !own) {
     owner_.fail(ExitStatus::kNoListener, own.error().text);
@@ -209,7 +209,7 @@ void HostRole::heard() {
   if (!address_.held() || what == VirtualAddress::Heard::kNothing) return;
   if (what == VirtualAddress::Heard::kReplaced) {  // before the log says so
     announce(false);
-    return proxy_.hush();
+    return proxy_.silence();
   }
   // An earlier leader's host has answered, or will.
   if (::evtimer_pending(announce_, nullptr) != 0) ::event_add(announce_, &kAnnounceAgain);
@@ -235,7 +235,7 @@ void HostRole::pass_clients_on(bool refuses) {
     forwarder_.set_target(known && file_.forward ? file_.replicas[leader].clients : "");
   }
   // While no leader is known, clients wait in the kernel.
-  if (!leadership_.leads()) proxy_.take_strangers(known);
+  if (!leadership_.leads()) proxy_.take_clients_to_forward(known);
 }
 
 void HostRole::follow(bool refuses) {
@@ -249,7 +249,7 @@ void HostRole::follow(bool refuses) {
        named ? fmt::format("CRANE_LEADER={}", value(leadership_.leader())) : "CRANE_LEADER="});
 }
 
-void HostRole::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
+void HostRole::take_client_to_forward(int fd, std::uint16_t port, const std::string& peer) {
   const std::uint16_t ours = setup::published_port(file_.publish, port).value().ours;
   if (file_.forward) return forwarder_.take(fd, ours, peer);
   const unsigned leader = value(leadership_.leader());

@@ -18,7 +18,7 @@
 
 #include "dmt/base/result.h"
 #include "proxy/clients/forwarder.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/clients/virtual_address.h"
 #include "proxy/host/config.h"
 #include "proxy/host/role_hook.h"
@@ -28,7 +28,7 @@
 
 namespace crane::node {
 
-class HostRole final : private proxy::Strangers {
+class HostRole final : private proxy::ClientsToForward {
  public:
   using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
 
@@ -94,7 +94,7 @@ class HostRole final : private proxy::Strangers {
   static void on_heard(int, short, void* role);
   void heard();
   void pass_clients_on(bool refuses);
-  void take_stranger(int fd, std::uint16_t port, const std::string& peer) override;
+  void take_client_to_forward(int fd, std::uint16_t port, const std::string& peer) override;
 
   const Config& config_;
   const setup::GroupFile& file_;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "dmt/layout.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/supervisor.h"
@@ -60,7 +60,7 @@ class Listeners {
   Proposals& proposals_;
   replica::PortQuestions questions_;
   replica::ActionLoop<replica::ports::ActionList> loop_;
-  std::vector<replica::ports::Seen> seen_;
+  std::vector<replica::ports::OpenQuestion> seen_;
   std::int64_t now_ns_ = 0;  // of the last step
 };
 

@@ -109,7 +109,7 @@ void LiveCheck::carry_out(cuts::Compared& compared) {
 
 void LiveCheck::carry_out(cuts::Verified&) { server_.outputs().verified(evidence_); }
 
-void LiveCheck::carry_out(cuts::BeginAnew& begin) { server_.outputs().begin_anew(begin.here); }
+void LiveCheck::carry_out(cuts::StartAgain& begin) { server_.outputs().restart_from(begin.here); }
 
 void LiveCheck::carry_out(cuts::Raise& alarm) {
   std::string text = std::move(alarm.what);

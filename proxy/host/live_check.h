@@ -68,7 +68,7 @@ class LiveCheck {
   void carry_out(replica::cuts::SendDigest& digest);
   void carry_out(replica::cuts::Compared& compared);
   void carry_out(replica::cuts::Verified&);
-  void carry_out(replica::cuts::BeginAnew& begin);
+  void carry_out(replica::cuts::StartAgain& begin);
   void carry_out(replica::cuts::Raise& alarm);
   void carry_out(replica::cuts::Diverged& diverged);
 

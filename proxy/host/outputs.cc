@@ -148,7 +148,7 @@ void Outputs::restore(const State& state, const proxy::SchedulePoint& point) {
   base_ = point;
 }
 
-void Outputs::begin_anew(const proxy::SchedulePoint& point) {
+void Outputs::restart_from(const proxy::SchedulePoint& point) {
   hash_ = {};
   points_.clear();
   points_whole_ = true;

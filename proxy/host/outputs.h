@@ -62,7 +62,7 @@ class Outputs {
   // All replicas were equal where this evidence was taken.
   void verified(const proxy::Evidence& evidence);
   // Nothing before this point is compared any more.
-  void begin_anew(const proxy::SchedulePoint& point);
+  void restart_from(const proxy::SchedulePoint& point);
 
  private:
   void asked(ConnId conn, std::span<const std::byte> bytes);

@@ -36,16 +36,16 @@ replica::GrantOptions grant_options(const Config& config) noexcept {
   return o;
 }
 
-replica::TurnsWanted turns_wanted(const dmt::Layout& layout) noexcept {
+replica::TurnsNeeded turns_wanted(const dmt::Layout& layout) noexcept {
   const dmt::SchedulerState& s = layout.scheduler;
   const bool stalled = s.stalled.load(std::memory_order_relaxed) != 0;
-  const bool lined_up = s.lined_up.load(std::memory_order_relaxed) != 0;
+  const bool at_soft_barrier = s.at_soft_barrier.load(std::memory_order_relaxed) != 0;
   const bool idle = s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
-  replica::TurnsWanted wanted;
+  replica::TurnsNeeded wanted;
   wanted.stalled = stalled && idle;
   wanted.low = s.grant_low.load(std::memory_order_relaxed) != 0;
   wanted.slice = s.slice_wanted.load(std::memory_order_relaxed) != 0;
-  wanted.lined_up = lined_up && idle;
+  wanted.at_soft_barrier = at_soft_barrier && idle;
   wanted.next_deadline_ns = s.next_deadline.load(std::memory_order_relaxed);
   return wanted;
 }
@@ -122,7 +122,7 @@ std::int64_t Proposals::due_ns() const noexcept {
 }
 
 void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns) {
-  replica::ClientPacing::Seen seen;
+  replica::ClientPacing::Inputs seen;
   seen.leads = leadership_.leads();
   seen.busy = leadership_.busy();
   seen.full = full;

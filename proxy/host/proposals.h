@@ -17,7 +17,7 @@
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
 #include "dmt/sequence/entry.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/agreed.h"
 #include "proxy/host/config.h"
 #include "proxy/replica/role/grant_proposer.h"

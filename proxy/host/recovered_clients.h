@@ -6,7 +6,7 @@
 // Threads: the node's one thread.
 
 #include "dmt/layout.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 namespace crane::node {
 

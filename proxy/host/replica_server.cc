@@ -34,7 +34,7 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
     return segment.error().code == Code::kFull ? ExitStatus::kNoRoom : ExitStatus::kNoSegment;
   }
   segment_ = std::move(segment).value();
-  slot0_ = std::make_unique<Slot0>(layout(), *segment_);
+  scheduler_link_ = std::make_unique<SchedulerLink>(layout(), *segment_);
   // What a recording held before the checkpoint cannot be told from what followed it.
   const std::string record = start.at_checkpoint() ? "" : config_.record;
   auto outputs = Outputs::open(record, config_.replica, history_about(config_));
@@ -58,9 +58,11 @@ Index ReplicaServer::applied() const noexcept {
 // --- what it puts out ---------------------------------------------------------------------------
 
 std::size_t ReplicaServer::drain() {
-  return slot0_->drain([this](const OutputHeader& header,
-                              std::span<const std::byte> bytes) { return take(header, bytes); },
-                       [this] { hand_on(); });
+  return scheduler_link_->drain(
+      [this](const OutputHeader& header, std::span<const std::byte> bytes) {
+        return take(header, bytes);
+      },
+      [this] { hand_on(); });
 }
 
 void ReplicaServer::put_out(const OutputHeader& header, std::span<const std::byte> bytes) {
@@ -103,7 +105,7 @@ std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,
 
 std::optional<proxy::SchedulePoint> ReplicaServer::rest_point() {
   drain();
-  if (slot0_->held()) return std::nullopt;
+  if (scheduler_link_->held()) return std::nullopt;
   const dmt::SchedulerState& s = layout().scheduler;
   if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
   const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};

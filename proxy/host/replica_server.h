@@ -27,10 +27,10 @@
 #include "proxy/host/outputs.h"
 #include "proxy/host/recovery/lasting_files.h"
 #include "proxy/host/recovery/starting_point.h"
+#include "proxy/host/scheduler_link.h"
 #include "proxy/host/segment.h"
 #include "proxy/host/server_exit.h"
 #include "proxy/host/server_monitor.h"
-#include "proxy/host/slot0.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -68,7 +68,7 @@ class ReplicaServer {
   dmt::Layout& layout() noexcept { return segment_->layout(); }
   const dmt::Layout& layout() const noexcept { return segment_->layout(); }
   Segment& segment() noexcept { return *segment_; }
-  Slot0& slot0() noexcept { return *slot0_; }
+  SchedulerLink& scheduler_link() noexcept { return *scheduler_link_; }
   Outputs& outputs() noexcept { return *outputs_; }
   ServerMonitor& monitor() noexcept { return *monitor_; }
   ServerExit& exit() noexcept { return exit_; }
@@ -126,7 +126,7 @@ class ReplicaServer {
   LastingFiles files_;
   LoadTrials trials_;
   std::unique_ptr<Segment> segment_;
-  std::unique_ptr<Slot0> slot0_;
+  std::unique_ptr<SchedulerLink> scheduler_link_;
   std::unique_ptr<Outputs> outputs_;
   std::unique_ptr<ServerMonitor> monitor_;
   ServerExit exit_;

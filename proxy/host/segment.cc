@@ -243,10 +243,10 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   s.leading.store(0);
   s.fenced.store(0);
   s.node_timer.store(INT64_MAX);
-  s.told.store(UINT64_MAX);
+  s.leader_clock_limit.store(UINT64_MAX);
   // Orders that were not obeyed yet stand in the log behind the checkpoint.
   s.preempt_clock.store(UINT64_MAX);
-  s.orders_given.store(s.orders_obeyed.load());
+  s.orders_given.store(s.preempt_requests_obeyed.load());
   dmt::announce_restore(*w);
   return Done{};
 }

@@ -14,7 +14,7 @@
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
 #include "proxy/host/config.h"
-#include "proxy/host/slot0.h"
+#include "proxy/host/scheduler_link.h"
 
 namespace crane::node {
 
@@ -29,7 +29,7 @@ inline constexpr const char* kOwnLibrary = "libcrane.own";
 // Of each kind of memory that the server uses up by itself.
 inline constexpr std::size_t kSegmentAhead = 512U << 10;
 
-class Segment final : public Slot0::Memory {
+class Segment final : public SchedulerLink::Memory {
  public:
   // Makes <shm_dir>/r<i> again.  Errors: kFull, kDenied, kSystem; `what` names the step.
   static Result<std::unique_ptr<Segment>> create(const Config& config);

@@ -10,7 +10,7 @@
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
 #include "dmt/layout.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/host_role.h"
 #include "proxy/host/proposals.h"
 #include "proxy/replica/action_loop.h"
@@ -63,7 +63,7 @@ class Service {
   void carry_out(const replica::service::EndClients&) { proxy_.end(); }
   void carry_out(const replica::service::BecomeWriter&);
   void carry_out(const replica::service::ProposeStart&);
-  void carry_out(const replica::service::CollectSockets&) { proxy_.collect(); }
+  void carry_out(const replica::service::AdoptSockets&) { proxy_.adopt_sockets(); }
   void carry_out(const replica::service::Serve&);
   void carry_out(const replica::service::Refuse& refuse);
   void carry_out(const replica::service::ReportQuorum& quorum);

@@ -57,7 +57,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads, bool supervised) 
   supervised_ = supervised;
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
   // Another leader decides about the proposal; clients see nothing of what a follower puts out.
-  if (!leads) server_.slot0().hold(false);
+  if (!leads) server_.scheduler_link().hold(false);
   slices::Look look;
   look.leads = leads;
   if (leads) look_at_server(look);
@@ -78,7 +78,7 @@ void SliceWatch::look_at_server(slices::Look& look) {
   look.thread = {now.slot, now.clock};
   look.early_points = w_.early_points.used;
   look.may_begin_again = supervised_ && look.early_points < dmt::kEarlyPointsMax &&
-                         !server_.slot0().held() && others_wait(*look.thread);
+                         !server_.scheduler_link().held() && others_wait(*look.thread);
 }
 
 // Another thread could run, now or by an input, or there is a timer, whose signal could end it.
@@ -135,7 +135,7 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
 // No client has seen anything that the server put out behind the clock, and none will before it is
 // decided whether that clock is passed another time (SLICE-4).
 void SliceWatch::carry_out(const slices::BeginAgain& begin) {
-  server_.slot0().hold(true);
+  server_.scheduler_link().hold(true);
   const bool computes = !dmt::glimpse(const_cast<dmt::Layout&>(w_)).in_operation;
   const bool there = computes && dmt::clock_now(w_) == begin.early.clock;
   if (there && proposals_
@@ -144,7 +144,7 @@ void SliceWatch::carry_out(const slices::BeginAgain& begin) {
                    .ok()) {
     return;
   }
-  server_.slot0().hold(false);
+  server_.scheduler_link().hold(false);
 }
 
 void SliceWatch::carry_out(const slices::Say& say) {

@@ -35,7 +35,7 @@ constexpr EntryType type_of(const AttachBody&) { return EntryType::kAttach; }
 StallWatch::StallWatch(dmt::Layout& layout, std::uint8_t replicas, ReplicaServer& server,
                        Proposals& proposals)
     : w_(layout), server_(server), proposals_(proposals), machine_(options_of(layout, replicas)) {
-  if (options_of(layout, replicas).on) dmt::tell_clock(w_, 0);
+  if (options_of(layout, replicas).on) dmt::set_leader_clock_limit(w_, 0);
 }
 
 void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
@@ -48,7 +48,7 @@ void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
 }
 
 void StallWatch::restore(std::uint64_t passed, std::uint64_t clock) {
-  step(stalls::Restored{passed, clock, dmt::orders_obeyed(w_)}, now_ns_);
+  step(stalls::Restored{passed, clock, dmt::preempt_requests_obeyed(w_)}, now_ns_);
 }
 
 StallWatch::Next StallWatch::step(std::int64_t now_ns, Role role) {
@@ -60,11 +60,11 @@ stalls::Tick StallWatch::look(Role role) {
   stalls::Tick tick;
   tick.leads = role.leads;
   tick.decides = role.decides;
-  tick.obeyed = dmt::orders_obeyed(w_);
+  tick.obeyed = dmt::preempt_requests_obeyed(w_);
   tick.idle = w_.scheduler.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   tick.clock = dmt::clock_now(w_);
-  tick.told = dmt::told_clock(w_);
-  if (PreemptBody held{}; dmt::is_caught(w_, held)) tick.held = held;
+  tick.leader_clock_limit = dmt::leader_clock_limit(w_);
+  if (PreemptBody held{}; dmt::has_held_thread(w_, held)) tick.held = held;
   const dmt::Glimpse now = dmt::glimpse(w_);
   if (now.slot != dmt::kNone) {
     tick.holder = {now.slot, now.clock, now.in_operation, now.helps, now.known};

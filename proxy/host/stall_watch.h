@@ -32,7 +32,7 @@ class StallWatch {
   void close() { step(replica::stalls::Closed{}, now_ns_); }
   // True when a step has something to do at once: an entry came, or an order was obeyed.
   bool has_news() const noexcept {
-    return machine_.has_news(dmt::orders_obeyed(w_),
+    return machine_.has_news(dmt::preempt_requests_obeyed(w_),
                              w_.scheduler.arrivals.load(std::memory_order_relaxed));
   }
 
@@ -57,9 +57,13 @@ class StallWatch {
  private:
   replica::stalls::Tick look(Role role);
   void step(const replica::stalls::Event& event, std::int64_t now_ns);
-  void carry_out(const replica::stalls::TellClock& limit) { dmt::tell_clock(w_, limit.clock); }
-  void carry_out(const replica::stalls::Order& order) { dmt::order(w_, order.body); }
-  void carry_out(const replica::stalls::LetGo&) { dmt::let_go(w_); }
+  void carry_out(const replica::stalls::SetLeaderClockLimit& limit) {
+    dmt::set_leader_clock_limit(w_, limit.clock);
+  }
+  void carry_out(const replica::stalls::RequestPreemption& order) {
+    dmt::request_preemption(w_, order.body);
+  }
+  void carry_out(const replica::stalls::ReleaseHeldThread&) { dmt::release_held_thread(w_); }
   void carry_out(const replica::stalls::Diverged& diverged) { diverged_ = diverged.why; }
   void carry_out(const replica::stalls::Probe& probe);
   void carry_out(const replica::stalls::Propose& proposal);

@@ -34,7 +34,7 @@ nlohmann::json number_or_null(bool is_known, std::int64_t number) {
 nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
                          nlohmann::json known) {
   const auto found = s.peers.find(value(m.id));
-  const auto seen = found == s.peers.end() ? replica::PeerSeen{} : found->second;
+  const auto seen = found == s.peers.end() ? replica::PeerView{} : found->second;
   known["streaming"] = s.role == "leader" ? m.streaming : seen.gets_log;
   known["silent"] = seen.silent;
   known["was_there"] = seen.was_there;
@@ -288,8 +288,8 @@ replica::FollowerLag NodeStatus::lag_of(ReplicaId follower) const {
   return found == follower_lags.end() ? replica::FollowerLag{} : found->second;
 }
 
-control::GroupSeen seen_by(const NodeStatus& s) {
-  replica::GroupKnown known;
+control::GroupView seen_by(const NodeStatus& s) {
+  replica::KnownMembers known;
   known.self = ReplicaId{s.replica};
   known.leads = s.role == "leader";
   if (s.leader < kReplicasMax) known.leader = ReplicaId{s.leader};

@@ -96,7 +96,7 @@ struct NodeStatus {
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   control::Readiness readiness;  // this replica's
-  std::map<std::uint8_t, replica::PeerSeen> peers;
+  std::map<std::uint8_t, replica::PeerView> peers;
   bool gets_log = true;            // as far as the leader has told
   bool unsupervised = false;       // no crane-run starts lost replicas
   bool keeps_connections = false;  // they outlive the leader
@@ -113,7 +113,7 @@ struct NodeStatus {
 
 nlohmann::json to_json(const NodeStatus& status);
 // The group as this replica knows it.
-control::GroupSeen seen_by(const NodeStatus& status);
+control::GroupView seen_by(const NodeStatus& status);
 control::Verdict verdict_of(const NodeStatus& status);
 // Committed entries that clients and signals caused.
 std::uint64_t inputs_of(const NodeStatus& status);

@@ -28,7 +28,7 @@ void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
   s.clock = w.scheduler.clock;
   s.schedule_hash = w.scheduler.hash;
   s.settled = idle && holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
-  s.preempted = dmt::orders_obeyed(w);
+  s.preempted = dmt::preempt_requests_obeyed(w);
   s.slices = w.slice_report.slices.load(std::memory_order_relaxed);
   s.tick_points = __atomic_load_n(&w.tick_points.used, __ATOMIC_RELAXED);
   s.unhooked_calls = w.unhooked.total.load(std::memory_order_relaxed);
@@ -123,7 +123,8 @@ control::Readiness StatusReporter::readiness(const replica::Glance& seen, bool n
   replica::Report report;
   report.recovers = recovery.meter().recovering() || recovery.catches_up();
   report.needs_checkpoint = needs_checkpoint;
-  report.waits_at_leader = from_.config.spins && dmt::is_at_told_clock(from_.server.layout());
+  report.waits_at_leader =
+      from_.config.spins && dmt::is_at_leader_clock_limit(from_.server.layout());
   report.held_ns = from_.proposals.held_ns(now_ns);
   report.behind_ns = from_.progress.behind_ns(from_.server.applied(), now_ns);
   if (report.recovers) report.progress = recovery.meter().progress();
@@ -175,7 +176,7 @@ NodeStatus StatusReporter::status() {
   s.waited_ns = from_.proposals.waited_ns();
   s.reigns = from_.leadership.reigns();
   s.commit_times = from_.leadership.commit_times();
-  s.spooled_bytes = server.slot0().spooled_bytes();
+  s.spooled_bytes = server.scheduler_link().spooled_bytes();
   s.wakeups = from_.loop.waits();
   const std::int64_t now_ns = monotonic_ns();
   s.now_ns = static_cast<std::uint64_t>(now_ns);

@@ -12,7 +12,7 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/clock.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/config.h"
 #include "proxy/host/event_log.h"
 #include "proxy/host/event_loop.h"

@@ -170,12 +170,13 @@ void begin_again(const std::string& path, int replica, rlim_t descriptors) {
   ::execv("/proc/self/exe", const_cast<char* const*>(words));
 }
 
-struct Begin {
+struct RestartPlan {
   bool new_group = false;  // forget what there is
   bool forget = false;     // as a new member, at a checkpoint
 };
 
-int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim_t descriptors) {
+int run_by_itself(const std::string& path, int replica, const RestartPlan& begin,
+                  rlim_t descriptors) {
   crane::setup::set_program("crane-node");
   crane::setup::keep_log();
   crane::setup::GroupDirectories directories;
@@ -251,7 +252,7 @@ struct Typed {
   int control_fd = -1, replica = -1;
   std::string path, instance;
   bool checks_devices = false;
-  Begin begin;
+  RestartPlan begin;
 };
 
 std::vector<Word> words_of(Typed& typed) {

@@ -64,8 +64,8 @@ ExitStatus Node::run() {
       for (int i = 0; i < kRoundsMax && !end_.done(); ++i) {
         if (!round()) break;
       }
-      proxy_->tend();
-      proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(),
+      proxy_->prune_followed();
+      proposals_->pace(server_->applied(), server_->scheduler_link().waiting_bytes(),
                        recovery_->log_is_full(), now_ns_);
       due_.progress = report_progress();
       due_.lead = watch_lead();
@@ -73,7 +73,7 @@ ExitStatus Node::run() {
       if (http_ != nullptr) http_->step(now_ns_);
       server_->outputs().tick(now_ns_);
       server_->step_trials(now_ns_);
-      if (server_->slot0().spooled_bytes() > kSpoolMax) {
+      if (server_->scheduler_link().spooled_bytes() > kSpoolMax) {
         fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
       }
       end_.step(now_ns_);
@@ -145,9 +145,9 @@ bool Node::round() {
   if (life().watches_quorum()) service_->look_at_quorum(consensus_->quorum(), now_ns_);
   if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
   if (end_.done()) return false;  // fenced: nothing is admitted any more
-  server_->slot0().pump();
-  server_->slot0().admit();
-  proxy_->settle();
+  server_->scheduler_link().pump();
+  server_->scheduler_link().admit();
+  proxy_->resume_reading();
   if (life().may_start_server()) {
     const Outcome begun = server_->start([this] { return recovery_->start_server(); });
     if (!begun.ok()) {
@@ -194,7 +194,7 @@ void Node::propose_inputs() {
 bool Node::work_waiting() const noexcept {
   const bool stalls = stalls_->has_news() && mode_.watches_stalls();
   const bool inputs = !proxy_->batch().empty() && !leadership_.busy();
-  if (server_->slot0().outputs_waiting() || stalls || leadership_.has_change() || inputs) {
+  if (server_->scheduler_link().outputs_waiting() || stalls || leadership_.has_change() || inputs) {
     return true;
   }
   if (!leadership_.leads() || leadership_.busy() || !life().goes_on()) return false;
@@ -218,7 +218,7 @@ void Node::sleep_until_event() {
   const bool computes =
       leadership_.leads() && s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
-  if (server_->slot0().spooling() || leadership_.busy() || proxy_->paused()) {
+  if (server_->scheduler_link().spooling() || leadership_.busy() || proxy_->paused()) {
     due = std::min(due, now_ns_ + kPollNs);
   }
   if (http_ != nullptr) due = std::min(due, http_->due_ns());
@@ -255,7 +255,7 @@ std::int64_t Node::watch_lead() {
   const bool no_server = recovery_->acceptor_only();
   const bool leads = life().may_give_lead_away();
   const Index applied = server_->applied();
-  replica::LeadWatch::Seen seen{leads, applied, 0, 0, !no_server};
+  replica::LeadWatch::Inputs seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;
   if (leads && !no_server) {
     seen.behind_ns = progress_.behind_ns(applied, now_ns_);

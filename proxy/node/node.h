@@ -23,7 +23,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "proxy/host/agreed.h"
 #include "proxy/host/clients_host.h"
 #include "proxy/host/config.h"
@@ -155,7 +155,7 @@ class Node final : public EventLoop::Owner,
   void entry_held(const consensus::EntryView& entry) override;
   void deliver(const consensus::EntryView& entry, bool was_held) override;
   bool has_early_point(const consensus::EntryView& entry);
-  bool server_has_room() const override { return !server_->slot0().spooling(); }
+  bool server_has_room() const override { return !server_->scheduler_link().spooling(); }
   bool group_began() const override { return value(intake_->first_start()) != 0; }
   Result<Index> propose(EntryType type, GrantTurns grant,
                         std::span<const std::byte> body) override {

@@ -59,7 +59,7 @@ void Node::hear(ReplicaId from, const replica::StandingMessage& message) {
     dmt::Layout& layout = server_->layout();
     answer.applied = value(server_->applied());
     answer.clock = dmt::clock_now(layout);
-    answer.waits = dmt::is_at_told_clock(layout) && dmt::glimpse(layout).in_operation;
+    answer.waits = dmt::is_at_leader_clock_limit(layout) && dmt::glimpse(layout).in_operation;
   }
   (void)send(*consensus_, from, answer);
 }
@@ -129,7 +129,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
     given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(RestartBody)));
   }
   recovery_->before_server(entry);
-  server_->slot0().committed(given);
+  server_->scheduler_link().committed(given);
   recovery_->after_server(entry);
 }
 
@@ -139,7 +139,7 @@ bool Node::has_early_point(const consensus::EntryView& entry) {
   EarlyPoint early;
   if (!proxy::read_body(entry.payload, early)) return true;  // of no use to admission, either
   if (dmt::has_early_point(server_->layout(), early)) return true;
-  server_->slot0().hold(true);
+  server_->scheduler_link().hold(true);
   if (const Outcome noted = note_early_point(config_, early); !noted.ok()) {
     fail(ExitStatus::kNoRoom, "a tick point cannot be noted: " + noted.error().message());
     return false;

@@ -94,7 +94,7 @@ bool Node::open() {
   open_checks();
   if (host_ != nullptr && !host_->open()) return false;
   server_->open_monitor(loop_.base());
-  recovery_->open({config_, server_->segment(), server_->layout(), server_->slot0(),
+  recovery_->open({config_, server_->segment(), server_->layout(), server_->scheduler_link(),
                    server_->monitor(), server_->outputs(), *stalls_, *intake_, *live_check_,
                    leadership_, server_->exit(), *this});
   open_control_socket();

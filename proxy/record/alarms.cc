@@ -22,7 +22,7 @@ void Alarms::raised(std::string what, std::uint64_t index, const std::string& wh
   last_ = std::move(what);
 }
 
-void Alarms::begin_anew(std::uint64_t index) {
+void Alarms::restart_from(std::uint64_t index) {
   restarted_from_ = index;
   since_ = 0;
 }

@@ -21,7 +21,7 @@ class Alarms {
   // They were not, at this cut; `when`: the wall clock's time as text.
   void raised(std::string what, std::uint64_t index, const std::string& when);
   // Nothing before this log index is compared any more.
-  void begin_anew(std::uint64_t index);
+  void restart_from(std::uint64_t index);
 
   bool none() const noexcept { return count_ == 0; }
   std::uint64_t count() const noexcept { return count_; }

@@ -78,7 +78,7 @@ std::vector<EarlyPoint> Replay::early_points(const Config& config) const {
 
 // Operations wait for what the node has told: none is begun before the tool is there.
 void Replay::before_server(dmt::Layout& layout) {
-  if (holds()) dmt::tell_clock(layout, 0);
+  if (holds()) dmt::set_leader_clock_limit(layout, 0);
 }
 
 Outcome Replay::server_started(pid_t pid, std::string& reason) {
@@ -120,8 +120,8 @@ bool Replay::whole() const noexcept {
 }
 
 void Replay::report_progress(std::int64_t now_ns, Index applied) {
-  if (!tell_ || now_ns - told_ns_ < kTellEveryNs) return;
-  told_ns_ = now_ns;
+  if (!tell_ || now_ns - reported_ns_ < kTellEveryNs) return;
+  reported_ns_ = now_ns;
   tell_(applied);
 }
 
@@ -143,14 +143,14 @@ bool Replay::at_rest(const dmt::Layout& layout, const ServerProgress& server) co
   const dmt::SchedulerState& s = layout.scheduler;
   if (s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle) return true;
   // Where its leader told nobody to go on.
-  return __atomic_load_n(&s.clock, __ATOMIC_ACQUIRE) >= dmt::told_clock(layout);
+  return __atomic_load_n(&s.clock, __ATOMIC_ACQUIRE) >= dmt::leader_clock_limit(layout);
 }
 
 bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server) {
   report_progress(now_ns, server.applied);
   // With a stall rule the clock that is told is the watch's alone: no operation may come past it.
   const bool watched = layout.header.configuration.stall_rule != dmt::StallRule::kOff;
-  if (lets_go() && !watched) dmt::tell_clock(layout, dmt::kNoClock);
+  if (lets_go() && !watched) dmt::set_leader_clock_limit(layout, dmt::kNoClock);
   if (holds()) return false;
   if (!stops() && !reached_end_) {
     if (!at_rest(layout, server)) return false;
@@ -161,7 +161,8 @@ bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress
     if (!stops()) reached_end_ = true;
   }
   if (const auto& d = check_.difference(); d && stops()) {
-    dmt::tell_clock(layout, 0);  // it stays where it is: the stall watch is not asked any more
+    dmt::set_leader_clock_limit(layout,
+                                0);  // it stays where it is: the stall watch is not asked any more
     spdlog::info("differs at entry {}: {}", d->index, d->text);
   }
   return over();

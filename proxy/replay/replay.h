@@ -107,7 +107,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   bool goes_on_ = false, started_ = false, let_go_ = false, over_ = false, reached_end_ = false;
   std::string failure_;
   std::function<void(Index)> tell_;
-  std::int64_t told_ns_ = 0;
+  std::int64_t reported_ns_ = 0;
 };
 
 }  // namespace crane::node

@@ -106,7 +106,7 @@ Outcome choose_history(const std::string& directory, int replica, LoadedRecordin
 }
 
 // The machine, its server and its Crane against those of the recording.
-Outcome check_here(const LoadedRecording& loaded, const setup::Parts& parts) {
+Outcome check_here(const LoadedRecording& loaded, const setup::ProgramPaths& parts) {
   const HistoryAbout& a = loaded.about;
   const std::string recorded = file_of(loaded.directory, loaded.replica, "history");
   if (a.layout_version != dmt::kLayoutVersion ||
@@ -344,8 +344,8 @@ struct Prepared {
 };
 
 Outcome prepare(const LoadedRecording& loaded, const ReplayRequest& request, Prepared& prepared) {
-  setup::Parts parts;
-  if (auto p = setup::find_parts(parts); !p)
+  setup::ProgramPaths parts;
+  if (auto p = setup::find_programs(parts); !p)
     return replay_error(ReplayStatus::kNotHere, p.error().text);
   Config& config = prepared.config;
   config = loaded.about.config;

@@ -47,7 +47,7 @@ struct ServerReport {
 };
 
 // A member of the group, as this replica sees it.
-struct MemberSeen {
+struct MemberView {
   ReplicaId id{};
   consensus::MemberRole role{};
   bool connected = false;         // its process is there
@@ -71,7 +71,7 @@ struct Facts {
   bool started = false;                 // START was proposed,
   bool admitted = false;                // the own server has admitted it,
   bool serves = false;                  // and clients are taken
-  std::span<const MemberSeen> members;  // in force; this replica is one of them
+  std::span<const MemberView> members;  // in force; this replica is one of them
 
   // The log.
   Index committed{};              // as far as consensus knows here
@@ -131,7 +131,7 @@ struct Packed {
   std::string why_not;       // empty: the checkpoint is published and verified
 };
 // A checkpoint of the server's files was not made.
-struct NotTaken {
+struct NotAdmitted {
   Index at{};
   std::string why;
 };
@@ -148,14 +148,14 @@ struct ServerRan {
 struct ServerBehind {
   std::int64_t behind_ns = 0;
 };
-struct HeardCommitted {
+struct PeerCommitted {
   ReplicaId from{};
   CommittedMessage message;
 };
-struct HeardCheckpoint {
+struct PeerCheckpoint {
   CheckpointNote note;
 };
-struct HeardRefusal {
+struct PeerRefusal {
   RefusalMessage note;
 };
 // An operator wants a checkpoint, of that replica or of any; Answer follows.
@@ -180,14 +180,14 @@ enum class Purpose : std::uint8_t {
   kOvertake,  // one that is reached sooner by a restart
   kFirst,     // a place where a server can begin
 };
-struct CheckpointSeen {
+struct CheckpointView {
   consensus::LogPlace at;
   bool here = false;        // it is this replica's own
   bool distrusted = false;  // replicas that began there differed (START-3)
 };
 struct Found {
   Purpose purpose{};
-  std::vector<CheckpointSeen> checkpoints;  // of this log, newest first but the distrusted last
+  std::vector<CheckpointView> checkpoints;  // of this log, newest first but the distrusted last
   bool fetching = false;                    // another one is on its way from another host
   bool distrusted_behind = false;  // kFirst: a distrusted one that can be unpacked is behind the
                                    // place where this replica was to begin
@@ -195,8 +195,8 @@ struct Found {
 };
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
-                           Packed, NotTaken, ServerRuns, ServerEnds, ServerRan, ServerBehind,
-                           HeardCommitted, HeardCheckpoint, HeardRefusal, CheckpointWanted,
+                           Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
+                           PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointWanted,
                            CheckpointHelps, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ ClientShell::Turn ClientShell::accept() {
 }
 
 void ClientShell::take(ClientSocket socket) {
-  SocketSeen seen;
+  SocketView seen;
   seen.peer.port = static_cast<std::uint16_t>(kernel_.socket_of(socket.fd()).client);
   seen.id = socket.id();
   if (slots_ != nullptr) seen.slot = slots_->claim(seen.id);
@@ -123,7 +123,7 @@ bool ClientShell::lacks(const SimSocket& socket, std::uint64_t closed_at) const 
 
 void ClientShell::let_go_if_released() {
   if (!kernel_.released(process_)) return;
-  clients_.let_go();
+  clients_.release_sockets();
   kernel_.none_left(process_);
 }
 
@@ -131,9 +131,9 @@ void ClientShell::take_over() {
   let_go_if_released();
   std::vector<ClientSocket> sockets;
   if (slots_ != nullptr) {
-    for (const int fd : kernel_.collect(process_)) sockets.emplace_back(fd, kernel_);
+    for (const int fd : kernel_.adopt_sockets(process_)) sockets.emplace_back(fd, kernel_);
   }
-  clients_.collected(std::move(sockets));
+  clients_.sockets_adopted(std::move(sockets));
   clients_.lead(0, false);
 }
 

@@ -50,7 +50,7 @@ void Kernel::died(Process process) {
   if (!table.holds || mutant_ == Mutant::kNoKeeper) close_all(process);
 }
 
-std::vector<int> Kernel::collect(Process process) {
+std::vector<int> Kernel::adopt_sockets(Process process) {
   std::vector<int> all;
   for (auto& [other, table] : tables_) {
     if (other == process || !table.holds) continue;

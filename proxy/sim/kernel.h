@@ -77,7 +77,7 @@ class Kernel final : public SocketCalls {
   // A descriptor of the next client; -1: none waits.
   int accept(Process process);
   // Duplicates of all that other processes hold; these are to let go of theirs.
-  std::vector<int> collect(Process process);
+  std::vector<int> adopt_sockets(Process process);
   // Another process has collected what this one held.
   bool released(Process process) const;
   void none_left(Process process) { tables_[process].held = false; }

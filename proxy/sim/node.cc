@@ -138,7 +138,7 @@ void Node::run_server() {
   }
   plan_server();
   if (leads_ || serves()) return wake(group_.random().between(2'000, 60'000));
-  tend();
+  prune_followed();
 }
 
 void Node::output(const OutputHeader& header, std::span<const std::byte> bytes) {
@@ -172,12 +172,12 @@ void Node::wake(std::uint64_t delay_ns) {
 void Node::turn() {
   run();  // what the process had to do when it was stopped
   if (inside()) return;
-  if (!leads_ && !serves()) return tend();
+  if (!leads_ && !serves()) return prune_followed();
   if (!serves()) return try_to_lead();
   bool again = accept_one();
   again = serve_clients() || again;
   if (!inside()) again = propose() || again;
-  if (serves() && !inside()) shell_->clients().settle();
+  if (serves() && !inside()) shell_->clients().resume_reading();
   run();
   again = again || !shell_->clients().batch().empty();
   if (again || inside()) wake(group_.random().between(2'000, 100'000));
@@ -281,7 +281,7 @@ void Node::step_down() {
   run();
 }
 
-void Node::tend() {
+void Node::prune_followed() {
   if (inside()) return;
   shell_->let_go_if_released();
   shell_->clients().prune();

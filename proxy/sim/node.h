@@ -4,7 +4,7 @@
 // their change from leader to leader.
 //
 // What it decides about clients is Clients, the production code, with its Connections, the
-// ConnectionTable and the WriterRight.  What Proxy (proxy/clients/server.h) does in an event loop
+// ConnectionTable and the WriterRight.  What Proxy (proxy/clients/proxy.h) does in an event loop
 // is done here in turns of random order: accept, read, write, propose, drop.  Between any two of
 // them, behind each action of Clients, and inside each call that changes a socket, the process may
 // be stopped or killed.  client_shell.h has what it shares with worlds of whole replicas.
@@ -70,7 +70,7 @@ class Node {
   bool propose_start();
   void take_over();
   void step_down();
-  void tend();
+  void prune_followed();
 
   // Carries out what Clients asks for, as far as the process is not stopped meanwhile.
   void run();

@@ -20,7 +20,7 @@ constexpr std::uint64_t kPsPerStep = 350;
 constexpr std::uint32_t kWeightMax = 1'000'000'000;
 
 // Of one instruction.
-struct Seen {
+struct Execution {
   std::size_t count = 0;
   std::size_t last = 0;
   std::size_t gap = 0;                    // the most steps without it
@@ -66,11 +66,11 @@ bool overwrites_flags(const unsigned char* c) {
   return *c == 0x84 || *c == 0x85 || *c == 0xa8 || *c == 0xa9;
 }
 
-std::unordered_map<std::uint64_t, Seen> count_all(std::span<const std::uint64_t> steps,
-                                                  const CodeAt& code_at) {
-  std::unordered_map<std::uint64_t, Seen> all;
+std::unordered_map<std::uint64_t, Execution> count_all(std::span<const std::uint64_t> steps,
+                                                       const CodeAt& code_at) {
+  std::unordered_map<std::uint64_t, Execution> all;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    Seen& s = all[steps[i]];
+    Execution& s = all[steps[i]];
     s.gap = std::max(s.gap, i - s.last);
     s.last = i;
     ++s.count;
@@ -158,11 +158,11 @@ struct Candidate {
   std::vector<std::uint64_t> inner;  // the instructions but the first
 };
 
-using Counts = std::unordered_map<std::uint64_t, Seen>;
+using Counts = std::unordered_map<std::uint64_t, Execution>;
 
 // The point that begins at `address`, as far as the executed steps tell.
-std::optional<Candidate> candidate_at(const Code& code, std::uint64_t address, const Seen& seen,
-                                      const Counts& all) {
+std::optional<Candidate> candidate_at(const Code& code, std::uint64_t address,
+                                      const Execution& seen, const Counts& all) {
   Candidate c;
   c.address = address;
   std::uint64_t at = address, before = address;

@@ -12,8 +12,8 @@ namespace crane::control {
 namespace {
 
 using Json = nlohmann::json;
-using Member = ReplicaSeen::Member;
-using Seen = ReplicaSeen::Seen;
+using Member = ReplicaView::Member;
+using Contact = ReplicaView::Contact;
 
 // 12,400
 std::string grouped(std::uint64_t number) {
@@ -41,34 +41,34 @@ std::string list_of(const std::vector<std::string>& notes) {
   return text;
 }
 
-std::string name_of(const ReplicaSeen& r) { return "replica " + std::to_string(r.replica); }
+std::string name_of(const ReplicaView& r) { return "replica " + std::to_string(r.replica); }
 
-bool counts(const ReplicaSeen& r) { return r.member != Member::kOther; }
+bool counts(const ReplicaView& r) { return r.member != Member::kOther; }
 // It holds the log, its acceptor answers, and has room for what comes.
-bool there(const ReplicaSeen& r) {
-  const bool answers = r.seen == Seen::kTold || r.seen == Seen::kNotTold;
+bool there(const ReplicaView& r) {
+  const bool answers = r.seen == Contact::kTold || r.seen == Contact::kNotTold;
   const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
   return r.member == Member::kVoter && answers && r.connected && takes_log;
 }
 
 // Why the replica could not lead and serve at once; empty: it could (VERDICT-2).
-std::string lacks(const ReplicaSeen& r) {
+std::string lacks(const ReplicaView& r) {
   switch (r.seen) {
-    case Seen::kTold:
+    case Contact::kTold:
       break;
-    case Seen::kNotTold:
+    case Contact::kNotTold:
       return "has not told how far it is";
-    case Seen::kStarts:
+    case Contact::kStarts:
       return "starts";
-    case Seen::kSilent:
+    case Contact::kSilent:
       return "does not answer";
-    case Seen::kDenied:
+    case Contact::kDenied:
       return "may not be asked";
-    case Seen::kDrained:
+    case Contact::kDrained:
       return "is drained";
-    case Seen::kNotYet:
+    case Contact::kNotYet:
       return "is not there yet";
-    case Seen::kGone:
+    case Contact::kGone:
       return "is gone";
   }
   if (!r.connected) return "is not connected to the leader";
@@ -79,16 +79,16 @@ std::string lacks(const ReplicaSeen& r) {
 }
 
 // Its process does not take part now: that others know it as their leader will soon change.
-bool is_away(const ReplicaSeen& r) {
-  return r.seen == Seen::kGone || r.seen == Seen::kNotYet || r.seen == Seen::kStarts ||
-         r.seen == Seen::kDrained;
+bool is_away(const ReplicaView& r) {
+  return r.seen == Contact::kGone || r.seen == Contact::kNotYet || r.seen == Contact::kStarts ||
+         r.seen == Contact::kDrained;
 }
 
 // It is on its way: there was no time yet in which it should have come, or it tells how far it is.
-bool comes(const ReplicaSeen& r, const GroupSeen& group) {
+bool comes(const ReplicaView& r, const GroupView& group) {
   const bool early = group.no_quorum.empty();
-  if (r.seen == Seen::kStarts || (r.seen == Seen::kNotYet && early)) return true;
-  return r.seen == Seen::kTold && (r.told.recovers || (r.told.starts && early));
+  if (r.seen == Contact::kStarts || (r.seen == Contact::kNotYet && early)) return true;
+  return r.seen == Contact::kTold && (r.told.recovers || (r.told.starts && early));
 }
 
 Verdict not_serving(Health health, std::string text) {
@@ -103,16 +103,16 @@ Verdict replaying(const Progress& progress) {
   return not_serving(Health::kNotServing, "not serving: replaying" + progress_text(progress));
 }
 
-Verdict without_leader(const GroupSeen& group) {
+Verdict without_leader(const GroupView& group) {
   std::vector<std::string> starting;
-  const ReplicaSeen* furthest = nullptr;
+  const ReplicaView* furthest = nullptr;
   std::size_t voters = 0, present = 0;
-  for (const ReplicaSeen& r : group.replicas) {
+  for (const ReplicaView& r : group.replicas) {
     voters += counts(r);
     present += counts(r) && (there(r) || comes(r, group));
     if (!counts(r) || !comes(r, group)) continue;
     starting.push_back(std::to_string(r.replica));
-    const bool replays = r.seen == Seen::kTold && r.told.recovers;
+    const bool replays = r.seen == Contact::kTold && r.told.recovers;
     if (replays && (furthest == nullptr || r.told.progress.done > furthest->told.progress.done)) {
       furthest = &r;
     }
@@ -130,10 +130,10 @@ Verdict without_leader(const GroupSeen& group) {
 }
 
 // Of a leader without a server.
-Verdict without_server(const ReplicaSeen& leader, const GroupSeen& group) {
+Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   std::vector<std::string> away;
-  for (const ReplicaSeen& r : group.replicas) {
-    if (!counts(r) || (r.seen == Seen::kTold && r.told.acceptor_only)) continue;
+  for (const ReplicaView& r : group.replicas) {
+    if (!counts(r) || (r.seen == Contact::kTold && r.told.acceptor_only)) continue;
     if (there(r)) {
       return not_serving(Health::kNotServing, "not serving: " + name_of(leader) +
                                                   " leads without a server, and hands over");
@@ -142,7 +142,7 @@ Verdict without_server(const ReplicaSeen& leader, const GroupSeen& group) {
   }
   const auto unused =
       std::find_if(group.replicas.begin(), group.replicas.end(),
-                   [](const ReplicaSeen& r) { return counts(r) && !r.told.why_not.empty(); });
+                   [](const ReplicaView& r) { return counts(r) && !r.told.why_not.empty(); });
   if (away.empty() && unused != group.replicas.end()) {
     return not_serving(Health::kNotServing, "NOT SERVING: no replica has a server; " +
                                                 name_of(*unused) + ": " + unused->told.why_not);
@@ -158,12 +158,12 @@ Verdict without_server(const ReplicaSeen& leader, const GroupSeen& group) {
 }
 
 // Of a leader that does not serve.
-Verdict unready(const ReplicaSeen& leader, const GroupSeen& group) {
+Verdict unready(const ReplicaView& leader, const GroupView& group) {
   const std::string who = name_of(leader);
-  if (leader.seen == Seen::kNotTold) {
+  if (leader.seen == Contact::kNotTold) {
     return not_serving(Health::kNotServing, who + " leads, and has not told whether it serves");
   }
-  if (leader.seen != Seen::kTold) {
+  if (leader.seen != Contact::kTold) {
     return not_serving(Health::kNoLeader,
                        "NOT SERVING: " + who + ", which leads, " + lacks(leader));
   }
@@ -192,9 +192,9 @@ Verdict unready(const ReplicaSeen& leader, const GroupSeen& group) {
 }
 
 // The leader's server has not taken for long what another's has: it is stopped, or starved.
-bool stands(const ReplicaSeen& leader, const GroupSeen& group) {
+bool stands(const ReplicaView& leader, const GroupView& group) {
   if (leader.told.lag_ms <= kStandsMs) return false;
-  return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaSeen& r) {
+  return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaView& r) {
     return r.replica != leader.replica && there(r) && lacks(r).empty();
   });
 }
@@ -214,14 +214,14 @@ struct Voters {
   std::vector<std::string> notes;
 };
 
-Voters voters_of(const GroupSeen& group) {
+Voters voters_of(const GroupView& group) {
   Voters v;
-  for (const ReplicaSeen& r : group.replicas) {
+  for (const ReplicaView& r : group.replicas) {
     // A learner may be late, or a tool that tells nothing.
-    const bool away = r.seen != Seen::kTold && r.seen != Seen::kNotTold;
+    const bool away = r.seen != Contact::kTold && r.seen != Contact::kNotTold;
     if (!counts(r) && !away) continue;
     const std::string why = lacks(r);
-    const bool late = r.seen == Seen::kTold && r.told.late() && !r.told.recovers;
+    const bool late = r.seen == Contact::kTold && r.told.late() && !r.told.recovers;
     if (!why.empty()) v.notes.push_back(name_of(r) + " " + why);
     if (!why.empty() && !late) v.whole = false;
     v.all += r.member == Member::kVoter;
@@ -232,7 +232,7 @@ Voters voters_of(const GroupSeen& group) {
   return v;
 }
 
-std::string text_of(const GroupSeen& group, const Voters& v, std::int64_t spare) {
+std::string text_of(const GroupView& group, const Voters& v, std::int64_t spare) {
   std::string text = "serving, " + std::to_string(v.there) + " of " + std::to_string(v.belong);
   if (!group.alarm.empty()) text += ", BUT THE REPLICAS DIFFER";
   const std::string notes = list_of(v.notes);
@@ -246,10 +246,10 @@ std::string text_of(const GroupSeen& group, const Voters& v, std::int64_t spare)
   return text + ": ONE MORE LOSS STOPS IT" + (notes.empty() ? "" : "; " + notes);
 }
 
-bool all_drained(const GroupSeen& group) {
+bool all_drained(const GroupView& group) {
   return !group.replicas.empty() &&
          std::all_of(group.replicas.begin(), group.replicas.end(),
-                     [](const ReplicaSeen& r) { return r.seen == Seen::kDrained; });
+                     [](const ReplicaView& r) { return r.seen == Contact::kDrained; });
 }
 
 }  // namespace
@@ -282,7 +282,7 @@ const char* name(Health health) noexcept {
   return "?";
 }
 
-Verdict verdict_of(const GroupSeen& group) {
+Verdict verdict_of(const GroupView& group) {
   if (all_drained(group)) {
     Verdict v =
         not_serving(Health::kDrained, "drained: the replicas of this machine wait for resume");
@@ -291,7 +291,7 @@ Verdict verdict_of(const GroupSeen& group) {
   }
   const auto leader =
       std::find_if(group.replicas.begin(), group.replicas.end(),
-                   [&group](const ReplicaSeen& r) { return r.replica == group.leader; });
+                   [&group](const ReplicaView& r) { return r.replica == group.leader; });
   Voters voters = voters_of(group);
   Verdict v;
   // VERDICT-1
@@ -299,8 +299,8 @@ Verdict verdict_of(const GroupSeen& group) {
     v = without_leader(group);
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
-  } else if (leader->seen != Seen::kTold || !leader->told.takes_clients || leader->told.no_room ||
-             leader->told.paced || !leader->told.why_not.empty()) {
+  } else if (leader->seen != Contact::kTold || !leader->told.takes_clients ||
+             leader->told.no_room || leader->told.paced || !leader->told.why_not.empty()) {
     v = unready(*leader, group);
   } else if (stands(*leader, group)) {
     v = not_serving(Health::kNotServing, "NOT SERVING: the server of " + name_of(*leader) +

@@ -55,9 +55,9 @@ struct Readiness {
 // Why such a replica could not lead and serve at once; empty: it could.
 std::string why_not_ready(const Readiness& told);
 
-struct ReplicaSeen {
+struct ReplicaView {
   enum class Member : std::uint8_t { kVoter, kReturning, kOther };
-  enum class Seen : std::uint8_t {
+  enum class Contact : std::uint8_t {
     kTold,     // it says what it is
     kNotTold,  // it is there, and has said nothing yet
     kStarts,   // its node was started, and does not answer yet
@@ -69,14 +69,14 @@ struct ReplicaSeen {
   };
   int replica = 0;
   Member member = Member::kVoter;
-  Seen seen = Seen::kGone;
+  Contact seen = Contact::kGone;
   bool connected = true;  // by the leader's word
   bool gets_log = true;   // by the leader's word
   Readiness told;         // kTold
 };
 
-struct GroupSeen {
-  std::vector<ReplicaSeen> replicas;
+struct GroupView {
+  std::vector<ReplicaView> replicas;
   bool knows_members = true;  // else nothing is known of how many may be lost
   int leader = -1;            // -1: none is known
   std::string no_quorum;      // why clients are not served, by the leader or the newest view
@@ -96,7 +96,7 @@ struct Verdict {
   std::vector<std::string> notes;        // what is wrong with which replica
 };
 
-Verdict verdict_of(const GroupSeen& group);
+Verdict verdict_of(const GroupView& group);
 
 // --- as JSON: the tables are kReadiness and kVerdict of answers.cc
 nlohmann::json to_json(const Verdict& verdict);

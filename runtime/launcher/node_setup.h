@@ -17,13 +17,13 @@
 
 namespace crane::launcher {
 
-using setup::Parts;
 using setup::Profile;
+using setup::ProgramPaths;
 
 struct NodeSetup {
   const Options& options;
   const Profile& profile;
-  const Parts& parts;
+  const ProgramPaths& parts;
   const std::string& dir;
   const std::string& shm_dir;
   const std::string& program;

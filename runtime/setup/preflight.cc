@@ -198,7 +198,7 @@ bool good_group_name(const std::string& name) {
          });
 }
 
-Outcome find_parts(Parts& parts) {
+Outcome find_programs(ProgramPaths& parts) {
   std::error_code failed;
   const fs::path here = fs::read_symlink("/proc/self/exe", failed).parent_path();
   const auto find = [&here](const char* name, const char* installed,

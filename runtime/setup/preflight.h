@@ -18,12 +18,12 @@
 namespace crane::setup {
 
 // The programs of Crane, found beside crane-run.
-struct Parts {
+struct ProgramPaths {
   std::string node;
   std::string library;
 };
 
-Outcome find_parts(Parts& parts);
+Outcome find_programs(ProgramPaths& parts);
 
 // In a replica's directory while it is drained: its node makes it, an agent that brings it back in
 // vain as well.

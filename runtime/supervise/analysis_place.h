@@ -26,11 +26,11 @@ class AnalysisPlace {
   bool differs(bool is_member) const noexcept {
     return exists_ && !settled_ && is_member == unwanted_;
   }
-  std::int64_t due_ms() const noexcept { return asked_ms_ + kAskAgainMs; }
+  std::int64_t due_ms() const noexcept { return request_ms_ + kAskAgainMs; }
   // The change to ask for now, "add" or "remove"; nullptr: none.
   const char* change(bool is_member, std::int64_t now_ms) noexcept {
     if (!differs(is_member) || now_ms < due_ms()) return nullptr;  // PLACE-1
-    asked_ms_ = now_ms;
+    request_ms_ = now_ms;
     return unwanted_ ? "remove" : "add";
   }
   // The list, as it is now, after what was asked for.  True: the replica is to be started.
@@ -42,7 +42,7 @@ class AnalysisPlace {
     settled_ = true;
     return true;
   }
-  void let_go() noexcept {
+  void release() noexcept {
     unwanted_ = true;
     settled_ = false;
   }
@@ -51,7 +51,7 @@ class AnalysisPlace {
   bool exists_;
   bool unwanted_ = false;  // none is to be there
   bool settled_ = false;   // and the group's list says so; or one is, and the list has it
-  std::int64_t asked_ms_ = -kAskAgainMs;
+  std::int64_t request_ms_ = -kAskAgainMs;
 };
 
 }  // namespace crane::supervise

@@ -177,8 +177,8 @@ struct RemoveNotice {
   int replica = 0;
 };
 struct KeepLogs {};
-struct Stopping {};     // all of it ends from here on
-struct AnalysisLetGo {  // the group goes on without it
+struct Stopping {};        // all of it ends from here on
+struct AnalysisReleased {  // the group goes on without it
   int replica = 0;
   std::string why = {};
 };
@@ -199,7 +199,7 @@ struct GiveUp {  // an agent's node never ran
 
 using Action =
     std::variant<StartNode, EndNode, SignalServers, AskCheckpoint, AskMember, LookForCheckpoint,
-                 Say, Detail, WriteNotice, RemoveNotice, KeepLogs, Stopping, AnalysisLetGo, Answer,
-                 StaysDrained, BroughtBack, Leave, GiveUp>;
+                 Say, Detail, WriteNotice, RemoveNotice, KeepLogs, Stopping, AnalysisReleased,
+                 Answer, StaysDrained, BroughtBack, Leave, GiveUp>;
 
 }  // namespace crane::supervise

@@ -397,8 +397,8 @@ bool Supervisor::majority_fails() const {
 
 // Nothing is lost with the analysis replica.
 void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
-  place_.let_go();
-  act(AnalysisLetGo{r.number, why});
+  place_.release();
+  act(AnalysisReleased{r.number, why});
   r.problem = Done{};
   r.returns.forget();
   act(KeepLogs{});
@@ -474,8 +474,8 @@ void Supervisor::on(const Facts& e) {
 // The leader's node knows whether checkpoints are wanted, and can be taken.
 void Supervisor::ask_for_checkpoint() {
   if (leader() < 0 || alive() * 2 <= voters()) return;
-  if (asked_ms_ && now_ms_ - *asked_ms_ < kAskAgainMs) return;
-  asked_ms_ = now_ms_;
+  if (checkpoint_request_ms_ && now_ms_ - *checkpoint_request_ms_ < kAskAgainMs) return;
+  checkpoint_request_ms_ = now_ms_;
   act(AskCheckpoint{leader()});
 }
 

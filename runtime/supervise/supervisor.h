@@ -172,8 +172,8 @@ class Supervisor {
   bool handed_over_ = false;  // to another build of Crane, none of whose servers has listened
   bool left_ = false;         // an agent's replica is over
   bool answers_ = false;      // an operator waits until the node is started
-  std::optional<std::int64_t> asked_ms_;  // when a checkpoint was asked for
-  std::string refused_;                   // why the server cannot be dumped
+  std::optional<std::int64_t> checkpoint_request_ms_;  // when a checkpoint was asked for
+  std::string refused_;                                // why the server cannot be dumped
   int status_ = 0;
   Outcome problem_ = Done{};
 };

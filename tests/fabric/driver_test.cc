@@ -21,7 +21,7 @@ namespace {
 constexpr int kSoon = 20'000;  // generous: the machine may be busy
 
 constexpr std::uint64_t kLongRing = 128U << 20;  // sparse; newcomers find all since the beginning
-constexpr std::uint32_t kNobody = 99;            // no role was told yet
+constexpr std::uint32_t kNoRole = 99;            // no role was told yet
 
 bool votes_as_follower(NodeGroup& g, std::uint8_t id) {
   return g.report(id).role == static_cast<std::uint32_t>(consensus::Role::kFollower) ||
@@ -147,7 +147,7 @@ TEST_CASE("driver: a replica that lost its memory recovers and counts again",
   const auto other = static_cast<std::uint8_t>(3 - leader - lost);
   g.process(lost).kill();
   g.lose_memory(lost);
-  g.report(lost).role = kNobody;
+  g.report(lost).role = kNoRole;
   g.start(lost);
   REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, lost); }, kSoon));
   CHECK(until([&] { return let_pass_us(200), g.report(lost).voters == 3; }, kSoon));
@@ -168,7 +168,7 @@ TEST_CASE("driver: three replicas grow to five under load, which outlive two",
   g.set_traffic(true);
   REQUIRE(g.wait_for_leader(-1, kSoon) >= 0);
   for (const std::uint8_t id : {std::uint8_t{3}, std::uint8_t{4}}) {
-    g.report(id).role = kNobody;
+    g.report(id).role = kNoRole;
     if (id == 3) g.start(id);  // before it is invited, the other one after
     REQUIRE(g.command(Command::kAdd, id, kSoon));
     if (id == 4) g.start(id);
@@ -182,7 +182,7 @@ TEST_CASE("driver: three replicas grow to five under load, which outlive two",
   const std::uint8_t second = old == 1 ? 2 : 1;
   g.process(old).kill();
   g.process(second).kill();
-  g.report(old).role = g.report(second).role = kNobody;
+  g.report(old).role = g.report(second).role = kNoRole;
   const int next = g.wait_for_leader(old, kSoon);
   REQUIRE(next >= 0);
   const auto now = static_cast<std::uint8_t>(next);
@@ -210,7 +210,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
   REQUIRE(until([&] { return let_pass_us(200), g.report(old).removed == 1; }, kSoon));
   CHECK(until([&] { return let_pass_us(200), g.report(old).fatal == 1; }, kSoon));
   g.process(old).kill();
-  g.report(old).role = kNobody;
+  g.report(old).role = kNoRole;
   const int next = g.wait_for_leader(old, kSoon);
   REQUIRE(next >= 0);
   const auto now = static_cast<std::uint8_t>(next);

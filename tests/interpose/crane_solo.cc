@@ -204,7 +204,7 @@ class Node {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
       options_.signal = 0;
       push(EntryType::kSignal, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
-    } else if (s.lined_up.load() != 0) {  // nobody else can come to the soft barrier
+    } else if (s.at_soft_barrier.load() != 0) {  // nobody else can come to the soft barrier
       push(EntryType::kTime, now_, dmt::kInputGrantDefault, nullptr, 0);
     } else if (s.next_deadline.load() != dmt::kNoDeadline) {
       const std::int64_t deadline = s.next_deadline.load();
@@ -397,8 +397,8 @@ class Node {
   // As the leader's node: who has the turn and does nothing with it is probed, and gives way.
   void look_for_stalls() {
     PreemptBody body{};
-    if (dmt::is_caught(*w_, body)) {
-      if (w_->scheduler.preempt_clock.load() != body.clock) dmt::order(*w_, body);
+    if (dmt::has_held_thread(*w_, body)) {
+      if (w_->scheduler.preempt_clock.load() != body.clock) dmt::request_preemption(*w_, body);
       idle_ms_ = 0;
       return;
     }

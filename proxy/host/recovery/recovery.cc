@@ -172,7 +172,7 @@ void Recovery::packed(checkpoint::Tier tier, Index at, const std::string& why_no
 
 // --- the loop -----------------------------------------------------------------------------------
 
-void Recovery::step(const Seen& seen, std::int64_t now_ns) {
+void Recovery::step(const Inputs& seen, std::int64_t now_ns) {
   seen_ = seen;
   step_restart(seen, now_ns);
   if (member_ && run_time_.is_due(now_ns)) {
@@ -183,7 +183,7 @@ void Recovery::step(const Seen& seen, std::int64_t now_ns) {
   if (shipping_ != nullptr) shipping_->step();
 }
 
-void Recovery::step_restart(const Seen& seen, std::int64_t now_ns) {
+void Recovery::step_restart(const Inputs& seen, std::int64_t now_ns) {
   if (restart_->under_way() && !machine_.idle()) feed(replica::ServerEnds{});
   replica::change::Tick s;
   s.serves = seen.serves;
@@ -276,7 +276,7 @@ void Recovery::look_at_group(std::int64_t now_ns) {
   needs_checkpoint_ = group.needs_checkpoint;
   members_.clear();
   for (const consensus::MemberStatus& m : group.members) {
-    replica::MemberSeen seen{m.id, m.role, m.connected, m.streaming, m.needs_checkpoint, 0, {}};
+    replica::MemberView seen{m.id, m.role, m.connected, m.streaming, m.needs_checkpoint, 0, {}};
     if (leadership_.leads()) seen.lag_ns = owner_.lag_ns(m.id);
     // What this replica says of itself costs more to find out, and counts only then.
     const bool looks = value(m.id) != config_.replica || machine_.log_is_full();

@@ -85,10 +85,10 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   Index held() const noexcept { return machine_.held(); }
   // What other replicas tell.
   void heard(ReplicaId from, const replica::CommittedMessage& message) {
-    feed(replica::HeardCommitted{from, message});
+    feed(replica::PeerCommitted{from, message});
   }
-  void heard(const replica::CheckpointNote& note) { feed(replica::HeardCheckpoint{note}); }
-  void heard(const replica::RefusalMessage& note) { feed(replica::HeardRefusal{note}); }
+  void heard(const replica::CheckpointNote& note) { feed(replica::PeerCheckpoint{note}); }
+  void heard(const replica::RefusalMessage& note) { feed(replica::PeerRefusal{note}); }
   // A replica came for a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
@@ -110,12 +110,12 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   void dump_ended(const std::string& why_not, const std::string& refusal);
 
   // --- the loop
-  struct Seen {
+  struct Inputs {
     bool serves = false;    // it leads and takes clients
     bool admitted = false;  // it leads, and its server admitted START
     bool stopping = false, done = false;
   };
-  void step(const Seen& seen, std::int64_t now_ns);
+  void step(const Inputs& seen, std::int64_t now_ns);
   // Whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry that its
   // server has not run.
   void step_catch_up(std::int64_t behind_ns);
@@ -147,7 +147,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   bool knows(ReplicaId who) const override;
   void lacked(ReplicaId who, Index behind) override { feed(replica::Lacked{who, behind}); }
   void packed(checkpoint::Tier tier, Index at, const std::string& why_not) override;
-  void step_restart(const Seen& seen, std::int64_t now_ns);
+  void step_restart(const Inputs& seen, std::int64_t now_ns);
   void rely_on_checkpoints();
   Index trusted() const;
   bool reaches_beginning() const;
@@ -201,13 +201,13 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   checkpoint::Newest newest_;           // of this machine
   ServerRunTime run_time_;
   bool acceptor_only_ = false;
-  Seen seen_;  // as of the last step
+  Inputs seen_;  // as of the last step
   std::int64_t restart_due_ns_;
 
   replica::Recovery machine_;
   std::deque<replica::Event> events_;  // that the machine has still to be given
   bool carrying_out_ = false;
-  std::vector<replica::MemberSeen> members_;  // as of the last look
+  std::vector<replica::MemberView> members_;  // as of the last look
   Index committed_{};
   bool needs_checkpoint_ = false;
   std::int64_t looked_ns_ = 0, given_ns_ = 0;

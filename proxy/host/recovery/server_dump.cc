@@ -63,8 +63,8 @@ replica::Looked ServerDump::look(Index at) {
 }
 
 bool ServerDump::admitted(Index at) {
-  parts_.slot0.pump();
-  parts_.slot0.admit();
+  parts_.scheduler_link.pump();
+  parts_.scheduler_link.admit();
   parts_.owner.drain_server();
   return parts_.applied() >= at;
 }
@@ -143,7 +143,7 @@ Outcome ServerDump::copy_shared_state() {
   for (const char* name : kSharedState) {
     if (!std::filesystem::exists(shared + "/" + name)) continue;
     std::vector<checkpoint::FileRange> read;
-    if (std::string_view(name) == "segment") read = parts_.slot0.read_bytes();
+    if (std::string_view(name) == "segment") read = parts_.scheduler_link.read_bytes();
     if (const Outcome copied = packer_.copy_shared(name, read); !copied.ok()) {
       spdlog::error("{}", copied.error().message());
       return copied;

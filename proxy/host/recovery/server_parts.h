@@ -17,10 +17,10 @@
 #include "proxy/host/log_intake.h"
 #include "proxy/host/outputs.h"
 #include "proxy/host/recovery/node_state.h"
+#include "proxy/host/scheduler_link.h"
 #include "proxy/host/segment.h"
 #include "proxy/host/server_exit.h"
 #include "proxy/host/server_monitor.h"
-#include "proxy/host/slot0.h"
 #include "proxy/host/stall_watch.h"
 #include "proxy/replica/role/leadership.h"
 #include "proxy/replica/step.h"
@@ -71,7 +71,7 @@ struct ServerParts {
   const Config& config;
   Segment& segment;
   dmt::Layout& layout;  // of `segment`
-  Slot0& slot0;
+  SchedulerLink& scheduler_link;
   ServerMonitor& monitor;
   Outputs& outputs;
   StallWatch& stalls;

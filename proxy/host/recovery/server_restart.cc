@@ -225,7 +225,7 @@ void ServerRestart::carry_out(const change::Published& published) {
 }
 
 void ServerRestart::carry_out(const change::NotPublished& published) {
-  events_.feed(replica::NotTaken{published.at, published.why});
+  events_.feed(replica::NotAdmitted{published.at, published.why});
 }
 
 void ServerRestart::carry_out(const change::Fail& failure) {
@@ -266,7 +266,7 @@ void ServerRestart::carry_out(change::NotePlace& note) {
 void ServerRestart::carry_out(const change::LookWhetherOver&) { step(change::Looked{is_over()}); }
 
 bool ServerRestart::is_over() {
-  parts_.slot0.pump();
+  parts_.scheduler_link.pump();
   if (!dmt::take_unowned_turn(parts_.layout)) return false;
   parts_.owner.drain_server();
   if (dmt::is_over(parts_.layout)) return true;
@@ -316,7 +316,7 @@ void ServerRestart::carry_out(const change::NoteServer& note) {
 void ServerRestart::note_dead_server() {
   carried_.admitted = contents_.state.at;
   carried_.view = contents_.state.at.view;
-  parts_.slot0.forget();
+  parts_.scheduler_link.forget();
 }
 
 void ServerRestart::carry_out(const change::EndServer&) {

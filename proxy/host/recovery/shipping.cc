@@ -173,11 +173,11 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
 void Shipping::fetched() {
   const auto& result = fetching_.worker.result();
   if (result.ok()) {
-    said_.clear();
+    last_failure_.clear();
     spdlog::info("{}", result.value());
   } else if (const std::string reason = result.error().message();
-             std::exchange(said_, reason) != reason) {
-    spdlog::warn("no checkpoint was fetched, it is tried again: {}", said_);
+             std::exchange(last_failure_, reason) != reason) {
+    spdlog::warn("no checkpoint was fetched, it is tried again: {}", last_failure_);
   }
 }
 

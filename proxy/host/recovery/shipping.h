@@ -86,7 +86,7 @@ class Shipping {
   std::vector<std::unique_ptr<Job>> serving_;
   Job fetching_;
   std::int64_t fetch_at_ns_ = 0;  // not before
-  std::string said_;              // why the last one failed
+  std::string last_failure_;      // why the last one failed
 };
 
 }  // namespace crane::node

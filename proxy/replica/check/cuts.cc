@@ -150,8 +150,8 @@ void Cuts::on(const Admitted& entry) {
     judge(hash.body, view_owner(hash.at.view), entry.voters);
   }
   if (hash.body.restarts) {
-    actions_.emplace_back(BeginAnew{entry.here});
-    alarms_.begin_anew(entry.here.index);
+    actions_.emplace_back(StartAgain{entry.here});
+    alarms_.restart_from(entry.here.index);
     evidence_cut_ = 0;
   }
   if (hash.body.cut && entry.takes_digests) {

@@ -121,7 +121,7 @@ struct Compared {
 // All were equal where the evidence was taken.
 struct Verified {};
 // Nothing before is compared any more.
-struct BeginAnew {
+struct StartAgain {
   proxy::SchedulePoint here{};
 };
 // Replicas differ: what is said of it, with the differences from what the leader did.
@@ -141,7 +141,7 @@ struct Diverged {
 };
 
 using Action = std::variant<LookAtMembers, Propose, TakeDigest, SendDigest, Compared, Verified,
-                            BeginAnew, Raise, Diverged>;
+                            StartAgain, Raise, Diverged>;
 using ActionList = std::vector<Action>;
 
 struct Options {

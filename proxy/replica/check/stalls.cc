@@ -94,17 +94,17 @@ void Stalls::hand_out_orders(const Tick& tick) {
   const bool obeys_held =
       tick.leads && tick.held && !orders_.empty() && tick.held->clock == orders_.front().clock;
   if (!orders_.empty() && !obeys_held) limit = std::min(limit, orders_.front().clock);
-  if (limit != tick.told) actions_.emplace_back(TellClock{limit});
+  if (limit != tick.leader_clock_limit) actions_.emplace_back(SetLeaderClockLimit{limit});
   if (!orders_.empty() && !published_) {
     published_ = true;
-    actions_.emplace_back(Order{orders_.front()});
+    actions_.emplace_back(RequestPreemption{orders_.front()});
   }
 }
 
 void Stalls::settle_held(const Tick& tick) {
   if (!tick.held) return;
   if (!tick.leads) {
-    actions_.emplace_back(LetGo{});
+    actions_.emplace_back(ReleaseHeldThread{});
   } else if (proposed_clock_ != tick.held->clock) {
     actions_.emplace_back(Propose{*tick.held});
   }
@@ -130,19 +130,19 @@ std::int64_t Stalls::look(const Tick& tick) {
         now.slot, now.clock, lasts / 1'000'000'000)});
   }
   if (!options_.on) return kNever;
-  const bool ordered = published_ && orders_.front().clock == now.clock;
+  const bool requested = published_ && orders_.front().clock == now.clock;
   // STALL-1.  A server that is behind what an earlier leader has passed may not decide what that
   // one did not.
   const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
   const bool may_catch = tick.leads && (tick.decides || stood_there);
-  if (!ordered && !tick.leads) return kNever;
-  const std::int64_t period = ordered                        ? kProbeKnownNs
+  if (!requested && !tick.leads) return kNever;
+  const std::int64_t period = requested                      ? kProbeKnownNs
                               : options_.computation_ns != 0 ? options_.computation_ns
                               : now.known                    ? kProbeKnownNs
                                                              : kProbeNs;
   if (now_ns_ - probed_at_ns_ >= period) {
     probed_at_ns_ = now_ns_;
-    const bool wanted = ordered || (may_catch && now.helps && !tick.held);
+    const bool wanted = requested || (may_catch && now.helps && !tick.held);
     if (wanted) actions_.emplace_back(Probe{now.slot});
   }
   return probed_at_ns_ + period;

@@ -79,13 +79,13 @@ struct Arrived {
 };
 // A look at the server.
 struct Tick {
-  bool leads = false;               // may propose
-  bool decides = false;             // STALL-1
-  std::uint64_t obeyed = 0;         // orders, in all
-  bool idle = false;                // no thread has the turn, nor wants it
-  std::uint64_t clock = 0;          // as far as its turns are taken, read after the two before
-  std::uint64_t told = 0;           // the clock that its operations wait at
-  std::optional<PreemptBody> held;  // of a thread that a probe has caught: what to propose
+  bool leads = false;                    // may propose
+  bool decides = false;                  // STALL-1
+  std::uint64_t obeyed = 0;              // orders, in all
+  bool idle = false;                     // no thread has the turn, nor wants it
+  std::uint64_t clock = 0;               // as far as its turns are taken, read after the two before
+  std::uint64_t leader_clock_limit = 0;  // the clock that its operations wait at
+  std::optional<PreemptBody> held;       // of a thread that a probe has caught: what to propose
   std::optional<Holder> holder;
   std::uint32_t arrivals = 0;  // of threads that want to rejoin, so far
 };
@@ -94,14 +94,14 @@ using Event = std::variant<Tick, Preempt, Passed, Closed, Restored, Proposed, Ar
 
 // --- actions
 
-struct TellClock {
+struct SetLeaderClockLimit {
   std::uint64_t clock = 0;
 };
-struct Order {
+struct RequestPreemption {
   PreemptBody body{};
 };
 // The thread that is held goes on.
-struct LetGo {};
+struct ReleaseHeldThread {};
 // Interrupts the process of this slot.
 struct Probe {
   std::uint16_t slot = 0;
@@ -118,8 +118,8 @@ struct Warn {
   std::string text;
 };
 
-using Action =
-    std::variant<TellClock, Order, LetGo, Probe, Propose, LookForArrived, Diverged, Warn>;
+using Action = std::variant<SetLeaderClockLimit, RequestPreemption, ReleaseHeldThread, Probe,
+                            Propose, LookForArrived, Diverged, Warn>;
 using ActionList = std::vector<Action>;
 
 struct Options {

@@ -21,7 +21,7 @@ class ClientMoves {
   // It is forgotten.
   virtual void ended(Client& client) = 0;
   // All that is committed by now was told.
-  virtual void settle() = 0;
+  virtual void resume_reading() = 0;
 
   // --- changes of the leader
   // This replica begins to lead; `reign` rises from one leader to the next.
@@ -32,7 +32,7 @@ class ClientMoves {
   // All that go on were taken.
   virtual void go_on() = 0;
   // This leader has no quorum, or has one again.
-  virtual void hush(bool on) noexcept = 0;
+  virtual void silence(bool on) noexcept = 0;
   virtual void stop() = 0;
   // What was sent in order leaves first: the group ends.
   virtual void flush() = 0;

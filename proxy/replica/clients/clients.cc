@@ -53,7 +53,7 @@ void Clients::follow_server(ServerPort& port) {
 }
 
 void Clients::update_accepting(ServerPort& port) {
-  const bool takes = leading_ ? !paused_ : takes_strangers_;
+  const bool takes = leading_ ? !paused_ : takes_clients_to_forward_;
   const bool on = takes && port.host_port != 0 && !no_descriptors_ && port.server_listens &&
                   !refuses_ && !port.full;
   if (on != std::exchange(port.accepting, on)) act(client_actions::Accept{port.port, on});
@@ -67,7 +67,7 @@ void Clients::refuse(bool on) {
   if (on == refuses_) return;
   refuses_ = on;
   if (on && leading_) reset_all();
-  hush(on);
+  silence(on);
   for (const auto& port : ports_) {
     if (!on) follow_server(*port);
     update_accepting(*port);
@@ -80,9 +80,9 @@ void Clients::pause_accepting(bool on) {
   update_accepting();
 }
 
-void Clients::take_strangers(bool on) {
-  if (on == takes_strangers_ || leading_) return;
-  takes_strangers_ = on;
+void Clients::take_clients_to_forward(bool on) {
+  if (on == takes_clients_to_forward_ || leading_) return;
+  takes_clients_to_forward_ = on;
   update_accepting();
 }
 
@@ -129,7 +129,7 @@ bool Clients::has_unclaimed(std::uint16_t port) const noexcept {
   return own != nullptr && !own->unclaimed.empty();
 }
 
-void Clients::accepted(std::uint16_t port, ClientSocket socket, const SocketSeen& seen) {
+void Clients::accepted(std::uint16_t port, ClientSocket socket, const SocketView& seen) {
   CRANE_ASSERT(leading_);
   ServerPort& own = own_port(port);
   Client& client = clients_.add(
@@ -184,8 +184,8 @@ void Clients::named(Client& client) {
   client.accepted_at->unadmitted.push_back(value(client.conn));
 }
 
-void Clients::settle() {
-  if (moves_ != nullptr) moves_->settle();
+void Clients::resume_reading() {
+  if (moves_ != nullptr) moves_->resume_reading();
   for (std::size_t i = 0; i < settling_.size(); ++i) {
     Client& client = *settling_[i];
     client.settles = false;

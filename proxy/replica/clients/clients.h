@@ -3,7 +3,7 @@
 // What a replica decides about the group's clients: who is accepted, what becomes an entry, what is
 // put into which socket, and what becomes of connections when the leader changes.
 //
-// The event loop of crane-node (proxy/clients/server.h) and the simulator (proxy/sim/node.h) are
+// The event loop of crane-node (proxy/clients/proxy.h) and the simulator (proxy/sim/node.h) are
 // shells around it:
 //
 //   something happens: a method is called, and then
@@ -93,7 +93,7 @@ struct ServerPort {
 };
 
 // What the shell knows of a new socket.
-struct SocketSeen {
+struct SocketView {
   VirtualAddress peer{}, local{};
   std::uint32_t slot = kNoTableSlot;  // claimed for it, where sockets are shared
   SocketId id{};
@@ -125,7 +125,7 @@ class Clients {
   // No descriptor is left for clients, or there are some again.
   void pause_accepting(bool on);
   // While this replica follows, clients that come are accepted; accepted() is not for them.
-  void take_strangers(bool on);
+  void take_clients_to_forward(bool on);
   bool accepts(std::uint16_t port) const noexcept;
   // A leader may take one more client at that port; false: no more are accepted until look() says
   // that there is room.
@@ -137,7 +137,7 @@ class Clients {
   ClientSocket next_unclaimed(std::uint16_t port);
   bool has_unclaimed(std::uint16_t port) const noexcept;
   // REQUIRES: leading().
-  void accepted(std::uint16_t port, ClientSocket socket, const SocketSeen& seen);
+  void accepted(std::uint16_t port, ClientSocket socket, const SocketView& seen);
 
   // --- clients
   // More may be there to read; `ends`: the client's FIN or reset as well, perhaps behind bytes.
@@ -151,7 +151,7 @@ class Clients {
   void pause(bool paused);
   bool paused() const noexcept { return paused_; }
   // Behind committed(): reads on from clients whose inputs were committed.
-  void settle();
+  void resume_reading();
   // Proposes what was read; see Batch::propose_all.
   template <typename Propose>
   Outcome propose(GrantTurns grant, Propose&& propose_entry) {
@@ -176,13 +176,13 @@ class Clients {
   // .. had asked, before this replica recovered.
   void wait_for_outcome(ConnId conn, const Destination& to);
   // What came of Dial: `error`, or a socket.
-  void dialed(ConnId conn, int error, ClientSocket socket, const SocketSeen& seen);
+  void dialed(ConnId conn, int error, ClientSocket socket, const SocketView& seen);
 
   // --- changes of the leader
   // Sockets of clients that earlier leaders held.
-  void collected(std::vector<ClientSocket> sockets);
+  void sockets_adopted(std::vector<ClientSocket> sockets);
   // Another process has collected what this one held.
-  void let_go();
+  void release_sockets();
   // All sockets, also of Close that was not carried out: the process ends.
   std::vector<ClientSocket> surrender_all();
   // REQUIRES: as Proxy::lead().  `resets_all`: sockets may still be used by an earlier leader.
@@ -197,8 +197,8 @@ class Clients {
   // --- of a virtual address (ClientMoves)
   void hold_output(bool on);
   // Another host has the address, or a quorum is missing.
-  void hush(bool on) noexcept {
-    if (moves_ != nullptr && leading_) moves_->hush(on);
+  void silence(bool on) noexcept {
+    if (moves_ != nullptr && leading_) moves_->silence(on);
   }
   // The client's socket is here, behind so much of the output; none: it cannot go on.
   void serve_moved(Client& client, ClientSocket socket, std::uint64_t put);
@@ -285,7 +285,7 @@ class Clients {
   const ConnectionSlots* slots_ = nullptr;
   ClientMoves* moves_ = nullptr;
   bool leading_ = false;
-  bool takes_strangers_ = false;
+  bool takes_clients_to_forward_ = false;
   bool refuses_ = false;
   bool paused_ = false;
   bool no_descriptors_ = false;

@@ -14,7 +14,7 @@ namespace crane::proxy {
 
 void Clients::lead(std::uint32_t reign, bool resets_all) {
   leading_ = true;
-  takes_strangers_ = false;
+  takes_clients_to_forward_ = false;
   if (slots_ != nullptr) take_over(resets_all);
   if (moves_ != nullptr) take_moved(reign);
   clients_.for_each([](Client& client) {
@@ -52,7 +52,7 @@ void Clients::reset_unless_known(ConnId conn) {
 
 // --- taking over ---------------------------------------------------------------------------------
 
-void Clients::collected(std::vector<ClientSocket> sockets) {
+void Clients::sockets_adopted(std::vector<ClientSocket> sockets) {
   for (ClientSocket& socket : sockets) left_.push_back(std::move(socket));
 }
 
@@ -171,8 +171,8 @@ void Clients::step_down(Client& client) {
   if (client.server_closed()) closed_.push_back(value(client.conn));
 }
 
-void Clients::let_go() {
-  clients_.for_each([](Client& client) { client.let_go(); });
+void Clients::release_sockets() {
+  clients_.for_each([](Client& client) { client.release_sockets(); });
   left_.clear();
 }
 
@@ -279,7 +279,7 @@ Client& Clients::add_outbound(ConnId conn) {
   return client;
 }
 
-void Clients::dialed(ConnId conn, int error, ClientSocket socket, const SocketSeen& seen) {
+void Clients::dialed(ConnId conn, int error, ClientSocket socket, const SocketView& seen) {
   Client* const client = clients_.find(value(conn));
   if (client == nullptr || !std::exchange(client->dials, false)) return;
   ConnectedBody body{};

@@ -24,7 +24,7 @@ void Connection::committed_data(std::uint64_t bytes) noexcept {
 void Connection::committed_shutdown() noexcept { fin_committed_ = input_ended_ = true; }
 
 void Connection::committed_reset() noexcept {
-  reset_committed_ = reset_told_ = input_ended_ = true;
+  reset_committed_ = reset_proposed_ = input_ended_ = true;
   if (!serves_) tail_.forget();
 }
 
@@ -116,8 +116,8 @@ void Connection::consumed(std::uint64_t total) noexcept {
 
 void Connection::tell_reset(Batch& batch) {
   input_ended_ = true;
-  if (server_closed_ || reset_told_) return;
-  reset_told_ = true;  // CONN-3
+  if (server_closed_ || reset_proposed_) return;
+  reset_proposed_ = true;  // CONN-3
   batch.add_reset(*this);
 }
 
@@ -157,7 +157,7 @@ Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
     shared_ = true;
   }
   if (!socket_) {
-    const bool ended = server_closed_ || reset_told_;
+    const bool ended = server_closed_ || reset_proposed_;
     tell_reset(batch);
     tail_.forget();
     return ended ? Adopted::kEnded : Adopted::kReset;
@@ -218,7 +218,7 @@ void Connection::follow() noexcept {
   consumed_ = std::min(consumed_, committed_);
   undropped_ = 0;
   window_proposed_ = window_committed_;
-  reset_told_ = reset_committed_;
+  reset_proposed_ = reset_committed_;
   input_ended_ = fin_committed_ || reset_committed_ || server_closed_;
 }
 

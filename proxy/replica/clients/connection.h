@@ -171,7 +171,7 @@ class Connection : public Opener {
   // open, and touches it no more.
   void follow() noexcept;
   // The socket is another replica's now.
-  void let_go() noexcept { socket_.close(); }
+  void release_sockets() noexcept { socket_.close(); }
   // Its socket, which it has no more.
   ClientSocket surrender() noexcept { return std::move(socket_); }
 
@@ -213,8 +213,8 @@ class Connection : public Opener {
   std::uint64_t undropped_ = 0;  // committed, and still in the socket
   bool parted_ = false;  // what is in the socket may share a buffer with what was taken out of it
   std::uint64_t window_proposed_ = 0;
-  bool input_ended_ = false;  // SHUTDOWN or RESET was proposed, or no input is wanted
-  bool reset_told_ = false;   // RESET was proposed
+  bool input_ended_ = false;     // SHUTDOWN or RESET was proposed, or no input is wanted
+  bool reset_proposed_ = false;  // RESET was proposed
   bool fin_sent_ = false;
   bool shared_ = false;  // another process may have the socket open
 };

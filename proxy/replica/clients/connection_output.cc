@@ -104,7 +104,7 @@ void Connection::propose_window(Batch& batch) {
   const std::uint64_t drained = tail_.from();
   const std::uint64_t written = tail_.end();
   CRANE_ASSERT(drained <= written && (moves_ || window_proposed_ <= drained));  // CONN-2
-  if (server_closed_ || reset_told_ || drained <= window_proposed_) return;
+  if (server_closed_ || reset_proposed_ || drained <= window_proposed_) return;
   if (written - window_proposed_ <= options_->send_buffer / kWindowUsed) return;
   const bool all = drained == written;
   if (!all && drained - window_proposed_ < options_->send_buffer / kWindowStep) return;

@@ -12,7 +12,7 @@ void PortQuestions::on(const AskAgain&) {
 }
 
 void PortQuestions::on(const Tick& tick) {
-  for (const Seen& seen : tick.seen) {
+  for (const OpenQuestion& seen : tick.seen) {
     const auto found = waiting_.find(seen.question);
     if (found == waiting_.end()) continue;
     if (seen.file == 0) {

@@ -53,14 +53,14 @@ struct Proposed {
   bool ok = false;
 };
 // Of a question: the socket whose bind waits, 0: none does; the group has a listening socket.
-struct Seen {
+struct OpenQuestion {
   std::uint64_t question = 0;
   std::uint32_t file = 0;
   bool has = false;
 };
 struct Tick {
   bool leads = false;  // this replica's server has admitted its leader's START, and it may propose
-  std::span<const Seen> seen;  // of each question of waiting(); valid during the step
+  std::span<const OpenQuestion> seen;  // of each question of waiting(); valid during the step
 };
 
 using Event = std::variant<Tick, Wanted, Opened, Settled, AskAgain, Proposed>;

@@ -32,7 +32,7 @@ class CatchUp {
  public:
   explicit CatchUp(Mutant mutant = Mutant::kNone) noexcept : mutant_(mutant) {}
 
-  struct Seen {
+  struct Inputs {
     bool leads = false;
     bool follows = false;        // a leader that is known
     Index applied{};             // the server has come so far,
@@ -67,7 +67,7 @@ class CatchUp {
   Index group() const noexcept { return group_; }
 
   // True once, when it has caught up.
-  bool step(const Seen& seen, std::int64_t now_ns) noexcept {
+  bool step(const Inputs& seen, std::int64_t now_ns) noexcept {
     if (!active()) return false;
     if (mutant_ == Mutant::kCaughtUpAtOnce) return !(active_ = false);
     // When all have died together none leads before one of them is elected.

@@ -27,7 +27,7 @@ bool contains(const std::vector<ReplicaId>& some, ReplicaId one) {
 }  // namespace
 
 bool CheckpointRequests::alone(const Facts& facts) const {
-  return std::none_of(facts.members.begin(), facts.members.end(), [this](const MemberSeen& m) {
+  return std::none_of(facts.members.begin(), facts.members.end(), [this](const MemberView& m) {
     return m.id != rules_.self && m.connected && m.votes() && !m.only_votes() &&
            (!m.needs_checkpoint || mutant(Mutant::kLackingServes));
   });
@@ -36,7 +36,7 @@ bool CheckpointRequests::alone(const Facts& facts) const {
 // Ascending.
 std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
   std::vector<ReplicaId> able;
-  for (const MemberSeen& m : facts.members) {
+  for (const MemberView& m : facts.members) {
     if (!m.votes() || m.id == rules_.self) continue;
     const bool there = (m.connected && m.streaming) || mutant(Mutant::kAskAbsent);
     if (there && !m.only_votes()) able.push_back(m.id);
@@ -49,7 +49,7 @@ std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
 std::vector<ReplicaId> CheckpointRequests::soonest(const Facts& facts) const {
   std::vector<ReplicaId> able = this->able(facts);
   const auto late = std::stable_partition(able.begin(), able.end(), [&](ReplicaId who) {
-    return std::none_of(facts.members.begin(), facts.members.end(), [who](const MemberSeen& m) {
+    return std::none_of(facts.members.begin(), facts.members.end(), [who](const MemberView& m) {
       return m.id == who && m.lag_ns >= kFarBehindNs;
     });
   });
@@ -89,7 +89,7 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
   if (value(result.at) == 0) return refuse("busy", result.why_not, facts, out);
   const Reason reason = std::exchange(open_, {});
   last_asked_ = taker_;
-  asked_ = result.at;
+  request_index_ = result.at;
   if (seen_.now_ns != 0) schedule_.asked(seen_);
   const std::string text =
       fmt::format("replica {} takes a checkpoint at entry {}", value(taker_), value(result.at));
@@ -142,7 +142,7 @@ void CheckpointRequests::heard(const CheckpointNote& note, std::int64_t now_ns) 
     return schedule_.taken(note.end, now_ns);
   }
   // Of one before, which was given up late.
-  if (!schedule_.under_way() || Index{note.index} < asked_) return;
+  if (!schedule_.under_way() || Index{note.index} < request_index_) return;
   schedule_.failed(now_ns, note.came == CheckpointNote::kRefused);
 }
 
@@ -156,7 +156,7 @@ void CheckpointRequests::give_up_lost(const Facts& facts) {
 void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
   look_at_ns_ = facts.now_ns + kLookNs;
   if (mutant(Mutant::kForgetWaiting)) return;
-  for (const MemberSeen& m : facts.members) {
+  for (const MemberView& m : facts.members) {
     // A server in valgrind cannot begin at one.
     if (m.role == consensus::MemberRole::kAnalysis || m.id == rules_.self) continue;
     const bool waits = helps(m, facts.now_ns);
@@ -166,7 +166,7 @@ void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
 }
 
 // A replica without a server waits for one that is not there: or it would have begun by then.
-bool CheckpointRequests::helps(const MemberSeen& member, std::int64_t now_ns) const {
+bool CheckpointRequests::helps(const MemberView& member, std::int64_t now_ns) const {
   if (!member.connected || !member.only_votes() || !rules_.wanted_not.empty()) return false;
   if (schedule_.under_way() || schedule_.refused(now_ns)) return false;
   return newest_ <= member.report->waits_behind || now_ns >= waited_for_ns_ + kBegunNs;

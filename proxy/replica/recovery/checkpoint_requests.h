@@ -72,20 +72,20 @@ class CheckpointRequests {
   std::vector<ReplicaId> soonest(const Facts& facts) const;
   void give_up_lost(const Facts& facts);
   void help_lagging(const Facts& facts, ActionList& out);
-  bool helps(const MemberSeen& member, std::int64_t now_ns) const;
+  bool helps(const MemberView& member, std::int64_t now_ns) const;
   bool mutant(Mutant m) const noexcept { return rules_.test_only_mutant == m; }
 
   const Rules rules_;
   CheckpointSchedule schedule_;
-  CheckpointSchedule::Seen seen_;   // by the last step()
-  Reason open_;                     // of the ask that was not proposed yet,
-  ReplicaId taker_{};               // and who is to take it
-  ReplicaId last_asked_{};          // who took the last one,
-  Index asked_{};                   // at that entry
-  std::int64_t look_at_ns_ = 0;     // when to look again for a replica that lacks entries
-  std::int64_t helped_ns_ = 0;      // when one was last asked for, for a replica that came for it
-  Index newest_{};                  // that was heard of
-  std::int64_t waited_for_ns_ = 0;  // when one was last asked for, for a replica without a server
+  CheckpointSchedule::Inputs seen_;  // by the last step()
+  Reason open_;                      // of the ask that was not proposed yet,
+  ReplicaId taker_{};                // and who is to take it
+  ReplicaId last_asked_{};           // who took the last one,
+  Index request_index_{};            // at that entry
+  std::int64_t look_at_ns_ = 0;      // when to look again for a replica that lacks entries
+  std::int64_t helped_ns_ = 0;       // when one was last asked for, for a replica that came for it
+  Index newest_{};                   // that was heard of
+  std::int64_t waited_for_ns_ = 0;   // when one was last asked for, for a replica without a server
 };
 
 }  // namespace crane::replica

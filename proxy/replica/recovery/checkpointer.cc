@@ -64,7 +64,7 @@ void Checkpointer::prepared(std::int64_t now_ns, Index place) {
   CRANE_ASSERT(place >= at_);
   at_ = place;
   admitted_ = false;
-  asked_ns_ = look_ns_ = 0;
+  first_try_ns_ = look_ns_ = 0;
   enter(State::kResting, now_ns);
 }
 
@@ -94,16 +94,16 @@ void Checkpointer::looked(std::int64_t now_ns, const Looked& seen, ActionList& o
     admitted_ = seen.admitted || mutant_ == Mutant::kDumpEarly;
     since_ns_ = now_ns;
     if (!admitted_) return;
-    if (asked_ns_ == 0) asked_ns_ = now_ns;
+    if (first_try_ns_ == 0) first_try_ns_ = now_ns;
   }
   if (!seen.blocker.empty()) {
-    if (now_ns - asked_ns_ >= kRestNs) {
+    if (now_ns - first_try_ns_ >= kRestNs) {
       return give_up("the server did not become quiescent: " + seen.blocker, out);
     }
     if (now_ns - since_ns_ >= kSlideNs) out.push_back(Slide{});
     return;
   }
-  rest_ns_ = now_ns - asked_ns_;
+  rest_ns_ = now_ns - first_try_ns_;
   enter(State::kDumping, now_ns);
   out.push_back(Dump{});  // TAKE-2
 }

@@ -98,9 +98,9 @@ class Checkpointer {
   const Mutant mutant_;
   State state_ = State::kIdle;
   Index at_{};
-  std::int64_t since_ns_ = 0;  // of `state_`; of kResting from admission on
-  std::int64_t asked_ns_ = 0;  // admission of the first entry that was tried
-  std::int64_t look_ns_ = 0;   // kResting: when the server is looked at again
+  std::int64_t since_ns_ = 0;      // of `state_`; of kResting from admission on
+  std::int64_t first_try_ns_ = 0;  // admission of the first entry that was tried
+  std::int64_t look_ns_ = 0;       // kResting: when the server is looked at again
   bool admitted_ = false;
   std::int64_t prepare_ns_ = 0, rest_ns_ = 0, held_ns_ = 0;
   CheckpointStatus status_;

@@ -38,7 +38,7 @@ class LogKeeper {
     consensus::LogPlace at;
     bool distrusted = false;  // replicas that began there differed (START-3)
   };
-  struct Seen {
+  struct Inputs {
     std::uint64_t log_end = 0;   // of what is committed, bytes
     bool refused = false;        // CRIU does not dump this server
     bool stand = false;          // the servers of all followers do, and are not recovering
@@ -69,7 +69,7 @@ class LogKeeper {
     looked_ns_ = now_ns;
     return true;
   }
-  Next step(const Seen& seen) noexcept {
+  Next step(const Inputs& seen) noexcept {
     Next actions;
     if (ring_bytes_ == 0) return actions;
     const bool was_full = full_, kept = keeps_;

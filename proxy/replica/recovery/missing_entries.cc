@@ -15,21 +15,21 @@ constexpr std::int64_t kFirstLookNs = 500'000'000;
 // After so long one that could not be used is tried again: the disk may have been full.
 constexpr std::int64_t kUnusableNs = 30'000'000'000;
 
-bool is_other_voter(const MemberSeen& m, ReplicaId self) noexcept {
+bool is_other_voter(const MemberView& m, ReplicaId self) noexcept {
   return m.votes() && m.id != self;
 }
 
 }  // namespace
 
-bool none_has_server(std::span<const MemberSeen> members, ReplicaId self) noexcept {
-  return std::none_of(members.begin(), members.end(), [self](const MemberSeen& m) {
+bool none_has_server(std::span<const MemberView> members, ReplicaId self) noexcept {
+  return std::none_of(members.begin(), members.end(), [self](const MemberView& m) {
     return is_other_voter(m, self) && m.connected && !m.only_votes();
   });
 }
 
-bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcept {
+bool others_suffice(std::span<const MemberView> members, ReplicaId self) noexcept {
   std::size_t voters = 0, others = 0;
-  for (const MemberSeen& m : members) {
+  for (const MemberView& m : members) {
     voters += m.votes() ? 1 : 0;
     const bool gets_log = m.connected && m.report && !m.report->lacks;
     others += is_other_voter(m, self) && gets_log ? 1 : 0;
@@ -37,16 +37,16 @@ bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcep
   return others * 2 > voters;
 }
 
-bool may_restart(std::span<const MemberSeen> members, ReplicaId self, Index at,
+bool may_restart(std::span<const MemberView> members, ReplicaId self, Index at,
                  std::int64_t known_ns) noexcept {
   if (none_has_server(members, self)) return true;
-  const bool another_first = std::any_of(members.begin(), members.end(), [&](const MemberSeen& m) {
+  const bool another_first = std::any_of(members.begin(), members.end(), [&](const MemberView& m) {
     return is_other_voter(m, self) && m.connected && m.id < self && m.only_votes() &&
            m.report->waits_behind < at;
   });
   if (another_first && known_ns < kTurnNs) return false;
   const auto voters =
-      std::count_if(members.begin(), members.end(), [](const MemberSeen& m) { return m.votes(); });
+      std::count_if(members.begin(), members.end(), [](const MemberView& m) { return m.votes(); });
   return voters <= 2 || others_suffice(members, self) || known_ns >= kSpareNs;
 }
 
@@ -62,7 +62,7 @@ std::optional<Index> MissingEntries::choose(const Found& found, Index last, std:
   const bool again =
       now_ns - began_ns_ >= kUnusableNs || mutant_ == Mutant::kRetryUnusable;  // LACK-2
   const auto unusable = again ? std::span<const Index>() : std::span(found.unusable);
-  for (const CheckpointSeen& one : found.checkpoints) {
+  for (const CheckpointView& one : found.checkpoints) {
     if (one.distrusted) continue;
     if (one.at.at.index <= last && mutant_ != Mutant::kRestartAnywhere) break;  // LACK-1
     if (std::find(unusable.begin(), unusable.end(), one.at.at.index) != unusable.end()) continue;
@@ -80,7 +80,7 @@ void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
   look_ns_ = facts.now_ns + kLookNs;
   if (facts.needs_checkpoint) {  // its leader has one more taken for it (checkpoint_requests.h)
     behind_ = std::max(facts.taken, begins_);
-    if (!std::exchange(said_, true)) {
+    if (!std::exchange(reported_, true)) {
       out.push_back(Say{Level::kWarning,
                         fmt::format("entries behind {} have left the logs of the others: this "
                                     "replica waits for a newer checkpoint",
@@ -90,7 +90,7 @@ void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
     return;
   }
   if (!overtaking_.active() && mutant_ != Mutant::kOvertakeAlways) return;
-  Overtaking::Seen seen;
+  Overtaking::Inputs seen;
   seen.applied = facts.applied;
   seen.caught_up = caught_up && facts.applied >= facts.for_server;
   seen.spared = others_suffice(facts.members, self_);
@@ -131,7 +131,7 @@ void MissingEntries::found_first(const Found& found, const Facts& facts, ActionL
     known_ns_ = 0;
     const bool lost = std::all_of(
         facts.members.begin(), facts.members.end(),
-        [this](const MemberSeen& m) { return !is_other_voter(m, self_) || m.only_votes(); });
+        [this](const MemberView& m) { return !is_other_voter(m, self_) || m.only_votes(); });
     if (!lost || !found.distrusted_behind) return;
     // START-3: no replica has a server, and none can take a checkpoint.
     out.push_back(NoteLogGone{});

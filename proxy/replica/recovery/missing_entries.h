@@ -31,17 +31,17 @@
 namespace crane::replica {
 
 // Whether no voter but perhaps one that is away has a server; `self` has none.
-bool none_has_server(std::span<const MemberSeen> members, ReplicaId self) noexcept;
+bool none_has_server(std::span<const MemberView> members, ReplicaId self) noexcept;
 
 // The other voters that are there and, as they have said, get the log are a majority.
-bool others_suffice(std::span<const MemberSeen> members, ReplicaId self) noexcept;
+bool others_suffice(std::span<const MemberView> members, ReplicaId self) noexcept;
 
 // Whether the replica may restart at a checkpoint at `at`, which it has known for so long
 // (VOTES-1). While another one's server serves, the replica with the lowest id goes first, unless
 // that does not go for kTurnNs; and others_suffice(), unless no other voter
 // comes for kSpareNs, or there are only two: clients wait for a moment then.
 inline constexpr std::int64_t kTurnNs = 10'000'000'000, kSpareNs = 30'000'000'000;
-bool may_restart(std::span<const MemberSeen> members, ReplicaId self, Index at,
+bool may_restart(std::span<const MemberView> members, ReplicaId self, Index at,
                  std::int64_t known_ns) noexcept;
 
 class MissingEntries {
@@ -78,7 +78,7 @@ class MissingEntries {
   const ReplicaId self_;
   const Mutant mutant_;
   Overtaking overtaking_;
-  bool said_ = false;
+  bool reported_ = false;
   std::int64_t look_ns_ = 0;
   Index behind_{};  // of what is looked for now: a checkpoint behind this entry
   Index held_{}, begins_{};

@@ -35,14 +35,14 @@ class Overtaking {
   // Another replica has published a checkpoint at that entry.
   void heard(Index at) noexcept { newest_ = std::max(newest_, at); }
 
-  struct Seen {
+  struct Inputs {
     Index applied{};         // the server has come so far,
     bool caught_up = false;  // with all that the group has
     bool spared = false;     // the others are a majority without this replica
     std::int64_t now_ns = 0;
   };
   // A checkpoint at that entry or behind it is worth a restart; nullopt: none is that was heard of.
-  std::optional<Index> step(const Seen& seen) noexcept {
+  std::optional<Index> step(const Inputs& seen) noexcept {
     if (seen.caught_up) active_ = false;
     if (!active_) return std::nullopt;
     if (seen.now_ns - before_ns_ >= 2 * kMeasureNs) {  // the rate of the last seconds

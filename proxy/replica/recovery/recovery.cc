@@ -132,7 +132,7 @@ void Recovery::on(const Packed& event, const Facts& facts) {
   }
 }
 
-void Recovery::on(const NotTaken& event, const Facts&) {
+void Recovery::on(const NotAdmitted& event, const Facts&) {
   checkpointer_.refuse(event.at, event.why, out_);
 }
 
@@ -148,7 +148,7 @@ void Recovery::announce_checkpoints(const Facts& facts) {
     note.index = value(status.gave_up);
     announce(note, facts);
   }
-  if (std::exchange(taken_, status.taken) != status.taken) {
+  if (std::exchange(announced_, status.taken) != status.taken) {
     note.came = CheckpointNote::kTaken;
     note.index = value(status.last);
     note.end = packed_end_;
@@ -158,7 +158,7 @@ void Recovery::announce_checkpoints(const Facts& facts) {
 }
 
 void Recovery::announce(const CheckpointNote& note, const Facts& facts) {
-  for (const MemberSeen& m : facts.members) {
+  for (const MemberView& m : facts.members) {
     if (m.id != self()) out_.push_back(Tell{m.id, note});
   }
   hear(note, facts.now_ns);
@@ -169,13 +169,13 @@ void Recovery::hurry_packing(const Facts& facts) {
   if (!facts.packs) return;
   const bool lost = std::any_of(
       facts.members.begin(), facts.members.end(),
-      [](const MemberSeen& m) { return m.votes() && (!m.connected || m.only_votes()); });
+      [](const MemberView& m) { return m.votes() && (!m.connected || m.only_votes()); });
   if (lost || requests_.is_urgent(facts.log_end)) out_.push_back(HurryPacking{});
 }
 
 // --- what is heard ------------------------------------------------------------------------------
 
-void Recovery::on(const HeardCommitted& event, const Facts& facts) {
+void Recovery::on(const PeerCommitted& event, const Facts& facts) {
   if (event.message.answers != 0) return catch_up_.heard(event.message);
   if (!facts.leads) return;
   CommittedMessage answer = event.message;
@@ -184,7 +184,7 @@ void Recovery::on(const HeardCommitted& event, const Facts& facts) {
   out_.push_back(Tell{event.from, answer});
 }
 
-void Recovery::on(const HeardCheckpoint& event, const Facts& facts) {
+void Recovery::on(const PeerCheckpoint& event, const Facts& facts) {
   hear(event.note, facts.now_ns);
 }
 
@@ -200,7 +200,7 @@ void Recovery::hear(const CheckpointNote& note, std::int64_t now_ns) {
   }
 }
 
-void Recovery::on(const HeardRefusal& event, const Facts& facts) {
+void Recovery::on(const PeerRefusal& event, const Facts& facts) {
   tier_.heard(event.note, facts.leads, out_);
 }
 
@@ -253,7 +253,7 @@ void Recovery::on(const Found& event, const Facts& facts) {
 
 // Of those that a checkpoint can be asked of: they are stopped, or starved.
 bool Recovery::followers_stand(const Facts& facts) const {
-  return std::all_of(facts.members.begin(), facts.members.end(), [&](const MemberSeen& m) {
+  return std::all_of(facts.members.begin(), facts.members.end(), [&](const MemberView& m) {
     if (!m.votes() || !m.connected || m.id == facts.leader) return true;
     if (!m.report) return false;
     const ServerReport& r = *m.report;
@@ -266,7 +266,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
     out_.push_back(FindCheckpoints{Purpose::kKeep});
     return;  // and once more, with what is found
   }
-  LogKeeper::Seen seen;
+  LogKeeper::Inputs seen;
   seen.log_end = facts.log_end;
   seen.refused = !tier_.refusal().empty();
   seen.stand = keeper_.full() && followers_stand(facts);
@@ -274,7 +274,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
   seen.compared = facts.trusted;
   seen.looked = found != nullptr;
   if (seen.looked && !found->checkpoints.empty()) {
-    const CheckpointSeen& newest = found->checkpoints.front();
+    const CheckpointView& newest = found->checkpoints.front();
     seen.newest = {newest.at, newest.distrusted};
   }
   const LogKeeper::Next actions = keeper_.step(seen);
@@ -294,7 +294,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
 
 void Recovery::on(const ServerBehind& event, const Facts& facts) {
   if (!catch_up_.active()) return;
-  CatchUp::Seen seen;
+  CatchUp::Inputs seen;
   const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
   seen.leads = facts.leads;
   // One that lost its memory comes back as a learner, and has a leader as well.

@@ -79,14 +79,14 @@ class Recovery {
   void on(const Slid& event, const Facts& facts);
   void on(const Dumped& event, const Facts& facts);
   void on(const Packed& event, const Facts& facts);
-  void on(const NotTaken& event, const Facts& facts);
+  void on(const NotAdmitted& event, const Facts& facts);
   void on(const ServerRuns& event, const Facts& facts);
   void on(const ServerEnds&, const Facts& facts);
   void on(const ServerRan& event, const Facts& facts);
   void on(const ServerBehind& event, const Facts& facts);
-  void on(const HeardCommitted& event, const Facts& facts);
-  void on(const HeardCheckpoint& event, const Facts& facts);
-  void on(const HeardRefusal& event, const Facts& facts);
+  void on(const PeerCommitted& event, const Facts& facts);
+  void on(const PeerCheckpoint& event, const Facts& facts);
+  void on(const PeerRefusal& event, const Facts& facts);
   void on(const CheckpointWanted& event, const Facts& facts);
   void on(const CheckpointHelps&, const Facts& facts);
   void on(const Lacked& event, const Facts& facts);
@@ -117,12 +117,13 @@ class Recovery {
   bool acceptor_only_ = false;
   bool server_runs_ = false;
   bool stopping_ = false;
-  Index begins_{};                        // the server began behind this entry
-  Index log_end_{};                       // of the own log, when the node began
-  std::uint64_t given_up_ = 0;            // checkpoints that replicas said to have given up
-  std::uint64_t taken_ = 0, failed_ = 0;  // of the own checkpoints, that the others were told of
-  std::uint64_t packed_end_ = 0;          // where the entry of the last own one ends in the log,
-  bool packed_by_criu_ = true;            // and what is in it
+  Index begins_{};              // the server began behind this entry
+  Index log_end_{};             // of the own log, when the node began
+  std::uint64_t given_up_ = 0;  // checkpoints that replicas said to have given up
+  std::uint64_t announced_ = 0,
+                failed_ = 0;      // of the own checkpoints, that the others were told of
+  std::uint64_t packed_end_ = 0;  // where the entry of the last own one ends in the log,
+  bool packed_by_criu_ = true;    // and what is in it
 };
 
 }  // namespace crane::replica

@@ -101,7 +101,7 @@ void ServerChange::on(const Proposed& proposed) {
     case Purpose::kReplace: {
       if (!well) return answer(proposed.purpose, "busy", Index{}, proposed.why_not);
       const bool replaces = proposed.purpose == Purpose::kReplace;
-      if (!replaces) asked_ns_ = now_ns_;
+      if (!replaces) schedule_request_ns_ = now_ns_;
       return answer(
           proposed.purpose, nullptr, proposed.index,
           fmt::format("the server of every replica ends at entry {}{}", value(proposed.index),
@@ -109,7 +109,7 @@ void ServerChange::on(const Proposed& proposed) {
     }
     case Purpose::kEndOfTrial:
     case Purpose::kKeep:
-      if (well) judged_ = tick_.view;
+      if (well) trial_end_view_ = tick_.view;
       return;
     case Purpose::kBegin:
       if (well) begin_proposed_ = tick_.view;  // RESTART-1
@@ -123,7 +123,7 @@ void ServerChange::judge_trial(const Tick& tick) {
     return;
   }
   if (trial_ns_ == 0) trial_ns_ = now_ns_;
-  if (!tick.may_lead || judged_ == tick.view || upgrade_.keeps()) return;
+  if (!tick.may_lead || trial_end_view_ == tick.view || upgrade_.keeps()) return;
   const bool listens = listens_ns_ != 0;
   if (listens && now_ns_ - listens_ns_ >= kTrialNs) {
     actions_.emplace_back(Propose{Purpose::kKeep, RestartBody{RestartBody::kKeep}, "", false});
@@ -135,9 +135,9 @@ void ServerChange::judge_trial(const Tick& tick) {
 // By itself only where CRIU refuses, and if clients have done something since the last time.
 void ServerChange::ask_by_schedule(const Tick& tick) {
   if (!tick.serves || options_.every_ns == 0 || !tick.refused) return;
-  if (asked_ns_ == 0) asked_ns_ = now_ns_;
-  if (now_ns_ - asked_ns_ < options_.every_ns) return;
-  asked_ns_ = now_ns_;
+  if (schedule_request_ns_ == 0) schedule_request_ns_ = now_ns_;
+  if (now_ns_ - schedule_request_ns_ < options_.every_ns) return;
+  schedule_request_ns_ = now_ns_;
   if (std::exchange(asked_after_, tick.inputs) == tick.inputs) return;
   ask(Asked{}, Purpose::kScheduled);
 }
@@ -187,7 +187,7 @@ void ServerChange::end_committed(const Committed& entry) {
     next_build_ = next.build;
     if (next.build.empty() && next.same_program) {
       upgrade_.asked(at, next.before, next.server, entry.body.patience_s);
-      judged_ = View{};
+      trial_end_view_ = View{};
     } else if (next.build.empty()) {
       fail(Fail::Cause::kDisagrees,
            next.server.command[0] +

@@ -302,20 +302,20 @@ class ServerChange {
   change::Tick tick_;  // the last one
   Restarter restarter_;
   Upgrade upgrade_;
-  bool gone_ = false;              // for the kernel, while another one is to take its place,
-  std::string not_kept_;           // and its files are not kept, because of this
-  bool rolls_back_ = false;        // the server that begins is the one before
-  bool due_ = false;               // to be published
-  View begin_proposed_{};          // here, for the server that ends
-  std::int64_t ending_ns_ = 0;     // since when it ends; 0: it does not
-  std::int64_t asked_ns_ = 0;      // when the schedule last asked,
-  std::uint64_t asked_after_ = 0;  // and how many inputs there were before
-  std::int64_t packing_ns_ = 0;    // since when; 0: nothing is packed
-  std::string next_build_;         // for whose server this one ends; "": ours
-  bool handed_over_ = false;       // and has ended
-  std::int64_t trial_ns_ = 0;      // since when the server is on trial; 0: it is not,
-  std::int64_t listens_ns_ = 0;    // and listens; 0: it does not
-  View judged_{};                  // the view in which the trial was ended from here
+  bool gone_ = false;                     // for the kernel, while another one is to take its place,
+  std::string not_kept_;                  // and its files are not kept, because of this
+  bool rolls_back_ = false;               // the server that begins is the one before
+  bool due_ = false;                      // to be published
+  View begin_proposed_{};                 // here, for the server that ends
+  std::int64_t ending_ns_ = 0;            // since when it ends; 0: it does not
+  std::int64_t schedule_request_ns_ = 0;  // when the schedule last asked,
+  std::uint64_t asked_after_ = 0;         // and how many inputs there were before
+  std::int64_t packing_ns_ = 0;           // since when; 0: nothing is packed
+  std::string next_build_;                // for whose server this one ends; "": ours
+  bool handed_over_ = false;              // and has ended
+  std::int64_t trial_ns_ = 0;             // since when the server is on trial; 0: it is not,
+  std::int64_t listens_ns_ = 0;           // and listens; 0: it does not
+  View trial_end_view_{};                 // the view in which the trial was ended from here
   std::vector<change::PutOut> kept_back_;  // of the server on trial, in order
 };
 

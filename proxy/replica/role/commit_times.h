@@ -21,13 +21,13 @@ class CommitTimes {
   void committed(Index index, std::int64_t now_ns) noexcept {
     Proposal& proposal = at(index);
     if (proposal.index != index) return;
-    taken_.add(now_ns - proposal.at_ns);
+    latencies_.add(now_ns - proposal.at_ns);
     proposal = {};
   }
   // Another reign begins: nothing of the last one is waited for.
   void forget() noexcept { proposals_ = {}; }
 
-  const LatencyHistogram& taken() const noexcept { return taken_; }
+  const LatencyHistogram& taken() const noexcept { return latencies_; }
 
  private:
   struct Proposal {
@@ -38,7 +38,7 @@ class CommitTimes {
   Proposal& at(Index index) noexcept { return proposals_[value(index) % kKept]; }
 
   std::array<Proposal, kKept> proposals_{};
-  LatencyHistogram taken_;
+  LatencyHistogram latencies_;
 };
 
 }  // namespace crane::replica

@@ -48,7 +48,7 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
   seen_ = applied;
   if (applied >= log_.newest() || now_ns - log_.left(applied) < kLateNs) {
     if (near_ns_ == 0 && log_.newest() != Index{0}) near_ns_ = now_ns;
-    return std::exchange(said_late_, false);
+    return std::exchange(reported_late_, false);
   }
   near_ns_ = 0;
   const bool stands = applied == reported_;
@@ -56,13 +56,13 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
   if (stands && now_ns - moved_ns_ > kStandsNs) return false;
   reported_ = applied;
   reported_ns_ = now_ns;
-  said_late_ = true;
+  reported_late_ = true;
   return true;
 }
 
 std::int64_t ProgressReport::again_ns(std::int64_t now_ns) const noexcept {
   const std::int64_t again = reported_ns_ + kRepeatNs;
-  const bool repeats = said_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
+  const bool repeats = reported_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
   return repeats ? again : std::numeric_limits<std::int64_t>::max();
 }
 

@@ -87,8 +87,8 @@ class ProgressReport {
   Trail log_;
   Index reported_{}, seen_{};
   std::int64_t reported_ns_ = 0, moved_ns_ = 0;
-  std::int64_t near_ns_ = 0;  // since when no entry is late; 0: one is, or there is no log yet
-  bool said_late_ = false;    // and nothing else since
+  std::int64_t near_ns_ = 0;    // since when no entry is late; 0: one is, or there is no log yet
+  bool reported_late_ = false;  // and nothing else since
 };
 
 // How far a follower's server is behind its leader's.

@@ -5,13 +5,13 @@
 
 namespace crane::replica {
 
-Decision GrantProposer::step(const Now& now, const TurnsWanted& wanted) noexcept {
+Decision GrantProposer::step(const Now& now, const TurnsNeeded& wanted) noexcept {
   Observation seen;
   seen.applied = seen_applied_ = now.applied;
   seen.stalled = seen_stalled_ = wanted.stalled;
   seen.grant_low = seen_low_ = wanted.low;
   seen.slice_wanted = seen_slice_ = wanted.slice;
-  seen.lined_up = wanted.lined_up && !wanted.stalled;
+  seen.at_soft_barrier = wanted.at_soft_barrier && !wanted.stalled;
   seen.next_deadline_ns = wanted.next_deadline_ns;
   seen.proposed = now.proposed;
   seen.virtual_now_ns = now.virtual_ns;
@@ -28,11 +28,11 @@ Decision GrantProposer::step(const Now& now, const TurnsWanted& wanted) noexcept
 }
 
 bool GrantProposer::has_news(Index applied, Index proposed,
-                             const TurnsWanted& wanted) const noexcept {
+                             const TurnsNeeded& wanted) const noexcept {
   if (applied != seen_applied_ || wanted.stalled != seen_stalled_) return true;
   if (wanted.low != seen_low_ || wanted.slice != seen_slice_) return true;
   if (proposed > seen_applied_) return false;
-  return wanted.lined_up || wanted.next_deadline_ns < timer_ns_;
+  return wanted.at_soft_barrier || wanted.next_deadline_ns < timer_ns_;
 }
 
 }  // namespace crane::replica

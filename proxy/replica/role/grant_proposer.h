@@ -16,11 +16,11 @@
 namespace crane::replica {
 
 // What the server's scheduler says of its need for turns, read at one moment.
-struct TurnsWanted {
+struct TurnsNeeded {
   bool stalled = false;                    // it wants turns, has none, and no thread runs
   bool low = false;                        // it will soon want some
   bool slice = false;                      // sliced threads wait for a bubble
-  bool lined_up = false;                   // no thread runs, and some wait at a soft barrier
+  bool at_soft_barrier = false;            // no thread runs, and some wait at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // virtual time
 };
 
@@ -42,9 +42,9 @@ class GrantProposer {
   // Nothing is proposed for now.
   void pause() noexcept { due_ns_ = kNever; }
   // What is to be proposed now.
-  Decision step(const Now& now, const TurnsWanted& wanted) noexcept;
+  Decision step(const Now& now, const TurnsNeeded& wanted) noexcept;
   // What step() has seen has changed since.
-  bool has_news(Index applied, Index proposed, const TurnsWanted& wanted) const noexcept;
+  bool has_news(Index applied, Index proposed, const TurnsNeeded& wanted) const noexcept;
   // Virtual time at which to decide again.
   std::int64_t due_ns() const noexcept { return due_ns_; }
   // The server need not ring for a deadline that is not before this, virtual time: the timer may be

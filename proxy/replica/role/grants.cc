@@ -25,7 +25,7 @@ Decision GrantPolicy::step(const Observation& seen) noexcept {
     }
     return with_deadline;
   }
-  if (seen.lined_up) {
+  if (seen.at_soft_barrier) {
     last_time_ns_ = seen.virtual_now_ns;
     return {Propose::kTime, input_grant(), kNever};
   }

@@ -39,7 +39,7 @@ struct Observation {
   bool stalled = false;                    // the server wants turns and has none
   bool grant_low = false;                  // it will soon want some, and nothing is queued
   bool slice_wanted = false;               // sliced threads wait for a bubble
-  bool lined_up = false;                   // it waits, and some of its threads at a soft barrier
+  bool at_soft_barrier = false;            // it waits, and some of its threads at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
   Index applied{};                         // last entry the own server admitted
   Index proposed{};                        // last entry proposed by this leader

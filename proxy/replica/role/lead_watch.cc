@@ -7,12 +7,12 @@
 
 namespace crane::replica {
 
-bool LeadWatch::is_ahead(const Ahead& a, const Seen& seen) const noexcept {
+bool LeadWatch::is_ahead(const Ahead& a, const Inputs& seen) const noexcept {
   if (!seen.has_server) return value(a.applied) > 0;
   return a.applied > seen.applied || (a.clock != 0 && a.clock >= seen.clock);
 }
 
-LeadWatch::Next LeadWatch::step(const Seen& seen, std::span<const ReplicaId> voters,
+LeadWatch::Next LeadWatch::step(const Inputs& seen, std::span<const ReplicaId> voters,
                                 std::int64_t now_ns) noexcept {
   if (!seen.leads || seen.applied != seen_.applied) moved_ns_ = now_ns;
   seen_ = seen;

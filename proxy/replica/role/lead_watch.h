@@ -50,7 +50,7 @@ class LeadWatch {
   // After so long without handing over, the next time is the first again.
   static constexpr std::int64_t kForgiveNs = 60'000'000'000;
 
-  struct Seen {
+  struct Inputs {
     bool leads = false;          // and may hand over
     Index applied{};             // by the own server
     std::int64_t behind_ns = 0;  // age of the oldest entry that it has not run
@@ -69,7 +69,7 @@ class LeadWatch {
   };
 
   // `voters`: may_take_lead(); not needed before an entry is kAskAfterNs old.
-  Next step(const Seen& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
+  Next step(const Inputs& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
   // Whether the hand-over that step() chose is put off, as the own server waits for its disk.
   bool waits_for_disk(std::int64_t now_ns) noexcept {
@@ -88,7 +88,7 @@ class LeadWatch {
     std::int64_t since_ns = 0;
     std::int64_t took_ns = 0;  // at most, for what it had run
   };
-  bool is_ahead(const Ahead& a, const Seen& seen) const noexcept;
+  bool is_ahead(const Ahead& a, const Inputs& seen) const noexcept;
   std::int64_t patience_ns(const Ahead& a, std::int64_t now_ns) const noexcept {
     const std::int64_t stood_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
     const bool stopped = stood_ns >= kPatienceNs << kStoppedPowerMax;
@@ -98,7 +98,7 @@ class LeadWatch {
 
   Mutant mutant_;
   std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
-  Seen seen_;                  // as of the last step
+  Inputs seen_;                // as of the last step
   std::int64_t moved_ns_ = 0;  // when the own server had last run an entry
   std::int64_t ask_ns_ = 0;
   std::int64_t disk_until_ns_ = 0;   // no hand-over before: the server was seen to wait for it

@@ -13,7 +13,7 @@ constexpr std::int64_t kReportEveryNs = 60'000'000'000;
 
 // What the own server has not read leaves half of the inbound blocks free: what is under way needs
 // at most the other half (C4).
-ClientPacing::Next ClientPacing::step(const Seen& seen, std::int64_t now_ns) noexcept {
+ClientPacing::Next ClientPacing::step(const Inputs& seen, std::int64_t now_ns) noexcept {
   const std::uint64_t outstanding =
       seen.proposed > seen.applied ? value(seen.proposed) - value(seen.applied) : 0;
   const std::uint64_t bytes = seen.waiting_bytes;

@@ -21,7 +21,7 @@ namespace crane::replica {
 // The leader's side.
 class ClientPacing {
  public:
-  struct Seen {
+  struct Inputs {
     bool leads = false;
     bool busy = false;    // consensus took no more
     bool full = false;    // the log has no room before the next checkpoint
@@ -49,7 +49,7 @@ class ClientPacing {
     return flow_.lag_of(who, now_ns);
   }
   bool anybody_late(std::int64_t now_ns) const noexcept { return flow_.anybody_late(now_ns); }
-  Next step(const Seen& seen, std::int64_t now_ns) noexcept;
+  Next step(const Inputs& seen, std::int64_t now_ns) noexcept;
   // Followers are waited for (FLOW-1).
   bool waits() const noexcept { return since_ns_ != 0; }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }

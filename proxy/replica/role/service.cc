@@ -27,7 +27,7 @@ void Service::on(const Round& round) {
 void Service::on(const Writer& writer) {
   if (!writer.started) return act(ProposeStart{});
   if (!writer.ours) return;
-  if (std::exchange(collects_at_ns_, kNever) != kNever) act(CollectSockets{});
+  if (std::exchange(collects_at_ns_, kNever) != kNever) act(AdoptSockets{});
   if (!writer.admitted || writer.serves) return;  // LEAD-2
   act(Serve{});
   act(StatusChanged{});

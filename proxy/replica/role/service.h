@@ -55,9 +55,9 @@ struct FollowRole {     // of a node by itself: its ports, its hook
   bool refuses = false;
 };
 struct EndClients {};
-struct BecomeWriter {};    // Writer follows
-struct ProposeStart {};    // StartProposed follows
-struct CollectSockets {};  // of an earlier leader
+struct BecomeWriter {};  // Writer follows
+struct ProposeStart {};  // StartProposed follows
+struct AdoptSockets {};  // of an earlier leader
 struct Serve {};
 struct Refuse {  // clients are refused, where another host may serve them
   bool on = false;
@@ -67,7 +67,7 @@ struct ReportQuorum {
 };
 struct StatusChanged {};
 using Action = std::variant<StopServing, FollowRole, EndClients, BecomeWriter, ProposeStart,
-                            CollectSockets, Serve, Refuse, ReportQuorum, StatusChanged>;
+                            AdoptSockets, Serve, Refuse, ReportQuorum, StatusChanged>;
 using ActionList = std::vector<Action>;
 
 class Service {

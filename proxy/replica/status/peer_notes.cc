@@ -69,7 +69,7 @@ void PeerNotes::heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns)
   Peer& p = peers_[value(from)];
   p.note = note;
   p.heard_ns = now_ns;
-  p.asked_ns = 0;
+  p.request_ns = 0;
   if (note.asks == 0) return;
   p.wants_answer = true;
   due_ns_ = now_ns;
@@ -130,20 +130,20 @@ std::vector<ReplicaId> PeerNotes::ask(std::int64_t now_ns) {
   std::vector<ReplicaId> to;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     Peer& p = peers_[i];
-    if (!p.there || p.asked_ns != 0 || now_ns - p.heard_ns < kOldNs) continue;
-    p.asked_ns = now_ns;
+    if (!p.there || p.request_ns != 0 || now_ns - p.heard_ns < kOldNs) continue;
+    p.request_ns = now_ns;
     to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
   }
   return to;
 }
 
-PeerSeen PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const {
+PeerView PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const {
   const Peer& p = peers_[value(peer)];
-  PeerSeen seen;
+  PeerView seen;
   seen.was_there = p.was_there;
   seen.gets_log = gets_log(leader, peer);
   if (!p.there) return seen;
-  seen.silent = p.asked_ns != 0 && now_ns - p.asked_ns > kAnswerNs;
+  seen.silent = p.request_ns != 0 && now_ns - p.request_ns > kAnswerNs;
   if (!p.note) return seen;
   seen.told = told(peer);
   seen.applied = p.note->applied;

@@ -27,7 +27,7 @@
 namespace crane::replica {
 
 // What is known of a peer by notes.
-struct PeerSeen {
+struct PeerView {
   bool was_there = false;  // since this node began
   bool silent = false;     // it was asked, and does not answer
   bool gets_log = true;    // by the leader's word; true: the leader has said nothing
@@ -54,7 +54,7 @@ class PeerNotes {
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
   // `leader`: its word on whether it writes to the peer's log counts.
-  PeerSeen seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const;
+  PeerView seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const;
   std::optional<control::Readiness> told(ReplicaId peer) const;
   // Whether the leader, if it is a peer that has told, writes to the log of `replica`.
   bool gets_log(ReplicaId leader, ReplicaId replica) const noexcept;
@@ -69,7 +69,7 @@ class PeerNotes {
     bool there = false, was_there = false;
     std::optional<PeerNote> note;
     std::int64_t heard_ns = 0;
-    std::int64_t asked_ns = 0;  // 0: it has answered since
+    std::int64_t request_ns = 0;  // 0: it has answered since
     bool wants_answer = false;
     std::uint64_t sent = 0;  // the last version of the own note that went out; 0: none
     unsigned repeats = 0;    // of that one, still to come

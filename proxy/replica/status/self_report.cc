@@ -17,12 +17,13 @@ bool SelfReport::must_write(const Glance& glance, std::int64_t now_ns) {
 }
 
 bool SelfReport::must_tell(const Glance& glance, std::int64_t now_ns) {
-  const Told told{glance.role,    glance.view,       glance.answering, glance.takes_clients,
-                  glance.no_room, glance.server_pid, not_serving_};
+  const ReportedState told{glance.role,          glance.view,    glance.answering,
+                           glance.takes_clients, glance.no_room, glance.server_pid,
+                           not_serving_};
   // A server that has something to run may be late soon, which no event tells.
   if (glance.has_more_to_run && tell_at_ns_ == kNever) tell_at_ns_ = now_ns + kMovesNs;
-  if (told == told_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
-  told_ = told;
+  if (told == reported_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
+  reported_ = told;
   return true;
 }
 
@@ -81,19 +82,19 @@ SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& g
 namespace {
 
 // What one of the members is, by what it has told.
-control::ReplicaSeen seen_as(const consensus::MemberStatus& member, const PeerSeen& peer,
+control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerView& peer,
                              bool leads) {
-  using Member = control::ReplicaSeen::Member;
-  using Seen = control::ReplicaSeen::Seen;
-  control::ReplicaSeen one;
+  using Member = control::ReplicaView::Member;
+  using Contact = control::ReplicaView::Contact;
+  control::ReplicaView one;
   one.replica = value(member.id);
   one.member = member.role == consensus::MemberRole::kVoter       ? Member::kVoter
                : member.role == consensus::MemberRole::kReturning ? Member::kReturning
                                                                   : Member::kOther;
-  one.seen = !member.connected ? (peer.was_there ? Seen::kGone : Seen::kNotYet)
-             : peer.silent     ? Seen::kSilent
-             : peer.told       ? Seen::kTold
-                               : Seen::kNotTold;
+  one.seen = !member.connected ? (peer.was_there ? Contact::kGone : Contact::kNotYet)
+             : peer.silent     ? Contact::kSilent
+             : peer.told       ? Contact::kTold
+                               : Contact::kNotTold;
   one.gets_log = leads ? member.streaming : peer.gets_log;
   if (peer.told) one.told = *peer.told;
   one.told.needs_checkpoint = one.told.needs_checkpoint || member.needs_checkpoint;
@@ -102,8 +103,9 @@ control::ReplicaSeen seen_as(const consensus::MemberStatus& member, const PeerSe
 
 }  // namespace
 
-control::GroupSeen seen_by(const GroupKnown& known, const std::map<std::uint8_t, PeerSeen>& peers) {
-  control::GroupSeen group;
+control::GroupView seen_by(const KnownMembers& known,
+                           const std::map<std::uint8_t, PeerView>& peers) {
+  control::GroupView group;
   group.knows_members = !known.members.empty();
   if (known.leader) group.leader = value(*known.leader);
   group.no_quorum = known.no_quorum;
@@ -112,10 +114,10 @@ control::GroupSeen seen_by(const GroupKnown& known, const std::map<std::uint8_t,
   for (const consensus::MemberStatus& m : known.members) {
     const auto peer = peers.find(value(m.id));
     group.replicas.push_back(
-        seen_as(m, peer == peers.end() ? PeerSeen{} : peer->second, known.leads));
+        seen_as(m, peer == peers.end() ? PeerView{} : peer->second, known.leads));
     if (m.id != known.self) continue;
-    control::ReplicaSeen& own = group.replicas.back();
-    own.seen = control::ReplicaSeen::Seen::kTold;
+    control::ReplicaView& own = group.replicas.back();
+    own.seen = control::ReplicaView::Contact::kTold;
     own.told = known.own;
     own.gets_log = known.leads || known.gets_log;
   }

@@ -99,7 +99,7 @@ class SelfReport {
     bool operator==(const Mark&) const = default;
   };
   // What of a note costs nothing to look at.
-  struct Told {
+  struct ReportedState {
     consensus::Role role = consensus::Role::kFollower;
     View view{};
     unsigned answering = 0;
@@ -107,7 +107,7 @@ class SelfReport {
     bool no_room = false;
     std::int64_t server_pid = -1;
     std::string not_serving;
-    bool operator==(const Told&) const = default;
+    bool operator==(const ReportedState&) const = default;
   };
 
   const ReplicaId self_;
@@ -115,14 +115,14 @@ class SelfReport {
   PeerNotes notes_;
   std::string not_serving_;
   Mark mark_;
-  Told told_;
+  ReportedState reported_;
   std::int64_t write_at_ns_ = kNever;
   std::int64_t look_at_ns_ = kNever;
   std::int64_t tell_at_ns_ = 0;  // when to look again at what changes by itself
 };
 
 // The group as a replica knows it.
-struct GroupKnown {
+struct KnownMembers {
   ReplicaId self{};
   bool leads = false;
   std::optional<ReplicaId> leader;
@@ -133,6 +133,7 @@ struct GroupKnown {
   bool unsupervised = false;
 };
 // `peers`: what each other member has told, by its number.
-control::GroupSeen seen_by(const GroupKnown& known, const std::map<std::uint8_t, PeerSeen>& peers);
+control::GroupView seen_by(const KnownMembers& known,
+                           const std::map<std::uint8_t, PeerView>& peers);
 
 }  // namespace crane::replica

@@ -28,7 +28,7 @@ void ModelReplica::look_at_members() {
   report_->lag_ms = behind_ns() / kMs;
   for (unsigned id = 0; id < world_.replicas(); ++id) {
     const Acceptor& a = log.acceptor(id);
-    MemberSeen& m = members_[id];
+    MemberView& m = members_[id];
     const bool leads = log.leader() == id_;
     m.role = a.votes ? consensus::MemberRole::kVoter : consensus::MemberRole::kReturning;
     m.connected = a.connected();
@@ -53,12 +53,12 @@ Facts ModelReplica::facts() {
   f.started = f.leads && start_ != 0;
   f.admitted = f.serves = serves();
   f.members = members_;
-  f.committed = Index{std::min(log.committed(), std::max(taken_, a.last))};
+  f.committed = Index{std::min(log.committed(), std::max(entries_, a.last))};
   f.needs_checkpoint = a.lacks;
-  f.taken = Index{taken_};
+  f.taken = Index{entries_};
   f.for_server = Index{for_server_};
-  f.log_end = taken_ * kEntryBytes;
-  f.inputs = taken_;
+  f.log_end = entries_ * kEntryBytes;
+  f.inputs = entries_;
   f.trusted = Index{verified_};
   f.applied = Index{applied()};
   f.restarts = change_->busy();
@@ -93,11 +93,11 @@ void ModelReplica::on(const Tell& action) {
   const ReplicaId from{static_cast<std::uint8_t>(id_)};
   ModelReplica& other = world_.replica(to);
   if (const auto* m = std::get_if<CommittedMessage>(&action.message)) {
-    other.hear(HeardCommitted{from, *m});
+    other.hear(PeerCommitted{from, *m});
   } else if (const auto* n = std::get_if<CheckpointNote>(&action.message)) {
-    other.hear(HeardCheckpoint{*n});
+    other.hear(PeerCheckpoint{*n});
   } else {
-    other.hear(HeardRefusal{std::get<RefusalMessage>(action.message)});
+    other.hear(PeerRefusal{std::get<RefusalMessage>(action.message)});
   }
 }
 
@@ -151,7 +151,7 @@ void ModelReplica::on(const ReportLag& action) {
 void ModelReplica::on(const ReportCaughtUp&) {
   if (!server_ran_) world_.violate("CAUGHT: the server of a replica does not run yet");
   // Where none leads for a while, as all began together, it relies on its own log.
-  if (began_ns_ > world_.unled_ns() && applied() < missed_)
+  if (began_ns_ > world_.unled_ns() && applied() < committed_at_start_)
     world_.violate("CAUGHT: a replica lacks what was committed when it began");
   world_.log().report_lag(id_, 0, applied());
 }
@@ -170,7 +170,7 @@ bool ModelReplica::spares() const {
   if (leader == kNone || leader == id_ || !world_.replica(leader).serves()) return true;
   unsigned others = 0, voters = 0;
   for (unsigned id = 0; id < world_.replicas(); ++id) {
-    const MemberSeen& m = members_[id];
+    const MemberView& m = members_[id];
     voters += m.votes() ? 1 : 0;
     others += id != id_ && m.votes() && m.connected && m.report && !m.report->lacks ? 1 : 0;
   }
@@ -195,7 +195,7 @@ change::Tick ModelReplica::change_tick() const {
   t.runs = server_.runs();
   t.missed = machine_->missed();
   t.applied = Index{applied()};
-  t.inputs = taken_;
+  t.inputs = entries_;
   return t;
 }
 
@@ -230,7 +230,7 @@ void ModelReplica::on(const Look& action) {
 }
 
 void ModelReplica::on(const Slide&) {
-  if (given_ >= taken_) return feed(Slid{});
+  if (given_ >= entries_) return feed(Slid{});
   give();
   held_ = true;
   feed(Slid{Index{given_}});

@@ -99,7 +99,7 @@ void ModelChange::on(const change::Propose& action) {
 void ModelChange::on(const change::LookWhetherOver&) { step(change::Looked{true}); }
 
 void ModelChange::on(const change::NoteServer&) {
-  noted_hash_ = replica_.hash();
+  hash_ = replica_.hash();
   replica_.end_server();
   gone_ns_ = world_.now_ns() + kGoneNs;
 }
@@ -110,7 +110,7 @@ void ModelChange::on(const change::BeginServer& action) {
     version_ = static_cast<std::uint32_t>(std::stoul(action.server->command.front()));
   }
   world_.version_begins(id_, replica_.applied(), version_);
-  replica_.begin_server(noted_hash_);
+  replica_.begin_server(hash_);
   step(change::Begun{});
 }
 
@@ -121,7 +121,7 @@ void ModelChange::on(const change::Published& action) {
 }
 
 void ModelChange::on(const change::NotPublished& action) {
-  replica_.hear(NotTaken{action.at, action.why});
+  replica_.hear(NotAdmitted{action.at, action.why});
 }
 
 void ModelChange::on(const change::Say& action) {

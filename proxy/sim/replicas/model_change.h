@@ -44,7 +44,7 @@ class ModelChange {
   bool lets_clients_in() const { return !undecided() && listens(version_); }
   std::uint32_t version() const { return version_; }
   // What was noted where the server ended.
-  std::uint64_t noted() const { return noted_hash_; }
+  std::uint64_t noted() const { return hash_; }
 
  private:
   bool undecided() const { return machine_.upgrade().undecided(); }
@@ -65,7 +65,7 @@ class ModelChange {
   const unsigned id_;
   ServerChange machine_;
   std::uint32_t version_ = 0, asked_ = 0;
-  std::uint64_t noted_hash_ = 0;
+  std::uint64_t hash_ = 0;
   bool ended_ = false;
   std::int64_t gone_ns_ = 0;  // when the kernel has ended it; 0: it does not end
 };

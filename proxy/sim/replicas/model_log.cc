@@ -128,12 +128,12 @@ void ModelLog::lead(unsigned id) {
 void ModelLog::step(std::int64_t now_ns) {
   const bool led = leader_ != kNone && acceptors_[leader_].runs && has_majority();
   if (led) {
-    missed_ns_ = now_ns;
-  } else if (has_majority() && now_ns - missed_ns_ >= kElectNs) {
+    leaderless_since_ns_ = now_ns;
+  } else if (has_majority() && now_ns - leaderless_since_ns_ >= kElectNs) {
     if (const unsigned next = best_candidate(); next != kNone) {
       lead(next);
       elected_ = view_;
-      missed_ns_ = now_ns;
+      leaderless_since_ns_ = now_ns;
     }
   } else if (leader_ != kNone && !has_majority()) {
     depose();  // it sees no majority's processes

@@ -139,7 +139,7 @@ class ModelLog {
   unsigned leader_ = kNone;
   View view_{}, elected_{};
   std::uint64_t reign_ = 0;
-  std::int64_t missed_ns_ = 0;  // since when there is no leader that runs
+  std::int64_t leaderless_since_ns_ = 0;  // since when there is no leader that runs
   bool lost_committed_ = false;
   bool full_ = false;
 };

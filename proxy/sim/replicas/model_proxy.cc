@@ -121,7 +121,7 @@ void ModelProxy::serve(bool lets_in) {
     if (!ended_ && shell_.ring(fd).done) run();
   }
   if (!ended_) propose();
-  if (!ended_) shell_.clients().settle();
+  if (!ended_) shell_.clients().resume_reading();
   run();
 }
 

@@ -60,7 +60,7 @@ void ModelReplica::start(const BeginRules& rules) {
   lead_watch_ = LeadWatch(s.mutant);
   members_.clear();
   for (unsigned id = 0; id < world_.replicas(); ++id) {
-    MemberSeen m;
+    MemberView m;
     m.id = id_of(id);
     members_.push_back(m);
   }
@@ -124,7 +124,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   was_here_ = true;
   server_ran_ = false;
   begins_ = behind;
-  taken_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
+  entries_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
   limit_ = passed_ = behind;
   held_ = false;
   start_ = 0;
@@ -134,7 +134,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   own_.clear();
   verified_ = behind;
   began_ns_ = world_.now_ns();
-  missed_ = log.last_for_servers();
+  committed_at_start_ = log.last_for_servers();
   if (gap) world_.began_without_server();
   world_.tell("replica %u begins %s %llu, its log is %llu..%llu", id_,
               gap              ? "without a server; the log lacks what is behind"
@@ -296,17 +296,17 @@ void ModelReplica::step_role() {
 void ModelReplica::take_entries() {
   ModelLog& log = world_.log();
   const std::uint64_t upto = std::min(log.committed(), log.acceptor(id_).last);
-  for (; taken_ < upto && up(); ++taken_) {
-    const LogEntry& entry = log.entry(taken_ + 1);
-    if (proxy_) proxy_->committed(taken_ + 1);
+  for (; entries_ < upto && up(); ++entries_) {
+    const LogEntry& entry = log.entry(entries_ + 1);
+    if (proxy_) proxy_->committed(entries_ + 1);
     if (!up()) return;
     if (entry.kind != LogEntry::Kind::kPassed) {
-      for_server_ = taken_ + 1;
+      for_server_ = entries_ + 1;
     } else {
       limit_ = std::max<std::uint64_t>(limit_, entry.number);
     }
   }
-  while (up() && !held_ && !change_->holds_log() && given_ < taken_) give();
+  while (up() && !held_ && !change_->holds_log() && given_ < entries_) give();
   server_.came_for_it(for_server_);
   const bool may_start = log.leader() == id_ && start_ == 0 && up();
   if (may_start) start_ = log.propose(id_, {LogEntry::Kind::kStart, {}, 0});
@@ -417,7 +417,7 @@ void ModelReplica::report_lag() {
 void ModelReplica::hand_over_if_behind() {
   ModelLog& log = world_.log();
   const bool no_server = machine_->acceptor_only();
-  LeadWatch::Seen seen{log.leader() == id_, Index{applied()}, 0, 0, !no_server};
+  LeadWatch::Inputs seen{log.leader() == id_, Index{applied()}, 0, 0, !no_server};
   if (seen.leads && !no_server) {
     seen.behind_ns = behind_ns();
     seen.clock = ran();

@@ -184,24 +184,24 @@ class ModelReplica {
   ModelServer server_;
   std::deque<Event> events_;
   bool carries_out_ = false;
-  std::vector<MemberSeen> members_;
+  std::vector<MemberView> members_;
   std::optional<ServerReport> report_;
 
   bool was_here_ = false;
-  std::uint64_t begins_ = 0;        // the server began behind this entry
-  std::uint64_t began_at_ = 0;      // and at this checkpoint; 0: at none
-  std::vector<Index> unusable_;     // checkpoints that could not be unpacked
-  std::optional<Index> gone_;       // NoteLogGone of the life before
-  std::uint64_t taken_ = 0;         // entries that came here,
-  std::uint64_t for_server_ = 0;    // the last of those that a server gets,
-  std::uint64_t given_ = 0;         // and that the server was given
-  std::uint64_t limit_ = 0;         // no follower's server runs further (stall rule)
-  std::uint64_t passed_ = 0;        // what it asked for, as the leader,
-  std::int64_t pass_ns_ = 0;        // and when it asks again
-  bool held_ = false;               // the log is, for a dump
-  std::uint64_t missed_ = 0;        // what was committed when it began
-  std::uint64_t verified_ = 0;      // it was equal to the others up to here
-  std::uint64_t relied_ = 0;        // stores may be cut at this own checkpoint
+  std::uint64_t begins_ = 0;              // the server began behind this entry
+  std::uint64_t began_at_ = 0;            // and at this checkpoint; 0: at none
+  std::vector<Index> unusable_;           // checkpoints that could not be unpacked
+  std::optional<Index> gone_;             // NoteLogGone of the life before
+  std::uint64_t entries_ = 0;             // entries that came here,
+  std::uint64_t for_server_ = 0;          // the last of those that a server gets,
+  std::uint64_t given_ = 0;               // and that the server was given
+  std::uint64_t limit_ = 0;               // no follower's server runs further (stall rule)
+  std::uint64_t passed_ = 0;              // what it asked for, as the leader,
+  std::int64_t pass_ns_ = 0;              // and when it asks again
+  bool held_ = false;                     // the log is, for a dump
+  std::uint64_t committed_at_start_ = 0;  // what was committed when it began
+  std::uint64_t verified_ = 0;            // it was equal to the others up to here
+  std::uint64_t relied_ = 0;              // stores may be cut at this own checkpoint
   std::vector<std::uint64_t> own_;  // checkpoints that they may be cut at once they are trusted
   std::int64_t began_ns_ = 0;
   std::int64_t full_ns_ = 0;  // since when inputs wait for a checkpoint; 0: they do not

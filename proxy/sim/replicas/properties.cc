@@ -144,17 +144,17 @@ void ReplicaWorld::check_near() {
 // As crane-ctl finds it: it asks every node.
 control::Verdict ReplicaWorld::status() const {
   using Life = ModelReplica::Life;
-  control::GroupSeen group;
+  control::GroupView group;
   for (unsigned id = 0; id < replicas(); ++id) {
     const ModelReplica& r = *replicas_[id];
     const Acceptor& a = log_.acceptor(id);
-    control::ReplicaSeen seen;
+    control::ReplicaView seen;
     seen.replica = static_cast<int>(id);
     seen.member =
-        a.votes ? control::ReplicaSeen::Member::kVoter : control::ReplicaSeen::Member::kReturning;
-    seen.seen = r.up()                       ? control::ReplicaSeen::Seen::kTold
-                : r.life() == Life::kStopped ? control::ReplicaSeen::Seen::kSilent
-                                             : control::ReplicaSeen::Seen::kGone;
+        a.votes ? control::ReplicaView::Member::kVoter : control::ReplicaView::Member::kReturning;
+    seen.seen = r.up()                       ? control::ReplicaView::Contact::kTold
+                : r.life() == Life::kStopped ? control::ReplicaView::Contact::kSilent
+                                             : control::ReplicaView::Contact::kGone;
     seen.connected = a.connected();
     seen.gets_log = a.streaming;
     if (r.up()) seen.told = r.readiness();

@@ -152,11 +152,11 @@ class HostAgent {
   void fail(const Error& problem);
 
   Wire wire_;
-  AgentSocket door_;
-  setup::Parts parts_;
+  AgentSocket agent_socket_;
+  setup::ProgramPaths parts_;
   setup::GroupDirectories directories_;
   GroupFile file_;
-  std::string program_, said_, last_state_;
+  std::string program_, last_line_, last_state_;
   int replica_ = -1;
   Child node_;
   Lines commands_, lines_;
@@ -203,7 +203,7 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p) return p;
   if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p) return p;
   supervisor_.emplace(supervise::Settings{.first = replica_, .host = true, .group = file_.name});
-  if (auto p = door_.open(home); !p) wire_.send({{"t", "line"}, {"text", p.error().text}});
+  if (auto p = agent_socket_.open(home); !p) wire_.send({{"t", "line"}, {"text", p.error().text}});
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
@@ -230,7 +230,7 @@ void HostAgent::carry_out(const supervise::StartNode& a) {
   const bool fresh = a.plan.from == From::kBeginning && file_.durability == "memory";
   if (fresh) words.push_back("--force-new-group");
   if (a.plan.forgets) words.push_back("--forget-log");
-  said_.clear();
+  last_line_.clear();
   ask_ms_ = 0;
   if (spawn_child(words, ParentDeathPolicy::kParent, node_)) {
     return step(supervise::Started{replica_});
@@ -291,7 +291,7 @@ std::string HostAgent::replica_home() const {
 std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
 void HostAgent::on_node_end(int status) {
-  lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
+  lines_.read_from(node_.out, [this](const std::string& line) { last_line_ = line; });
   if (node_.out >= 0) close(node_.out);
   node_.out = node_.pid = -1;
   serves_ = false;
@@ -306,7 +306,7 @@ void HostAgent::on_node_end(int status) {
   }
   checkpoint::remove_what_was_left();
   const bool drained = access(drained_mark().c_str(), F_OK) == 0;
-  step(supervise::NodeEnded{replica_, status, drained, said_});
+  step(supervise::NodeEnded{replica_, status, drained, last_line_});
 }
 
 // The group goes on without this host: what is not kept for the next start goes.
@@ -333,7 +333,7 @@ void HostAgent::carry_out(const supervise::Leave& a) {
               {"server_exit", server_exit},
               {"server_end", server_end},
               {"refused", control::text_in(state, "server_refused")},
-              {"said", said_},
+              {"said", last_line_},
               {"log", well ? "" : home + "/node.log"}});
   done_ = true;
 }
@@ -398,7 +398,7 @@ int HostAgent::timeout() const {
   std::int64_t next = supervise::Supervisor::kNever;
   if (supervisor_) next = supervisor_->deadline_ms();
   if (node_.pid >= 0) next = std::min(next, ask_ms_);
-  if (door_.pause_ms() >= 0) next = std::min(next, now_ms() + door_.pause_ms());
+  if (agent_socket_.pause_ms() >= 0) next = std::min(next, now_ms() + agent_socket_.pause_ms());
   if (next == supervise::Supervisor::kNever) return -1;
   return static_cast<int>(std::max<std::int64_t>(0, next - now_ms()));
 }
@@ -414,7 +414,7 @@ int HostAgent::run() {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
-  if (auto p = setup::find_parts(parts_); !p) fail(p.error());
+  if (auto p = setup::find_programs(parts_); !p) fail(p.error());
   if (!done_) {
     wire_.send({{"t", "hello"},
                 {"protocol", kAgentProtocol},
@@ -425,12 +425,12 @@ int HostAgent::run() {
                     {signals_, POLLIN, 0},
                     {node_.out, POLLIN, 0},
                     {wire_.waiting() ? STDOUT_FILENO : -1, POLLOUT, 0},
-                    {door_.fd(), POLLIN, 0}};
+                    {agent_socket_.fd(), POLLIN, 0}};
     poll(fds, std::size(fds), timeout());
     if (fds[3].revents != 0) wire_.flush();
     if (fds[2].revents != 0) {
       const bool more = lines_.read_from(node_.out, [this](const std::string& line) {
-        said_ = line;
+        last_line_ = line;
         wire_.send({{"t", "line"}, {"text", line}}, true);
       });
       if (!more) {
@@ -450,7 +450,7 @@ int HostAgent::run() {
     }
     if (!done_ && fds[1].revents != 0) on_signals();
     if (!done_ && fds[4].revents != 0) {
-      door_.answer([this](const Json& request) { return answer(request); });
+      agent_socket_.answer([this](const Json& request) { return answer(request); });
     }
     if (!done_) step(supervise::Tick{});
     if (!done_ && node_.pid >= 0 && now_ms() >= ask_ms_) ask_node_state();

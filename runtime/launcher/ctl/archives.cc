@@ -200,8 +200,8 @@ int begin_source(const Request& request, Source& source, Data needed, Json& summ
 
 // Whether processes that were kept with the libcrane.so of this digest can be restored with ours.
 bool restores_with(const std::string& theirs) {
-  setup::Parts parts;
-  if (theirs.empty() || !setup::find_parts(parts)) return true;
+  setup::ProgramPaths parts;
+  if (theirs.empty() || !setup::find_programs(parts)) return true;
   return theirs == checkpoint::digest_of_file(parts.library);
 }
 

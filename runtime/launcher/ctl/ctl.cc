@@ -211,7 +211,7 @@ int choose_one(const Request& request, std::string& group) {
   return kNoSuchGroup;
 }
 
-Told told_by(const std::string& group, const std::string& text) {
+RequestResult result_of(const std::string& group, const std::string& text) {
   const Json answer = Json::parse(text, nullptr, false);
   const std::string message =
       answer.is_object() ? control::text_in(answer, "message") : "not understood";
@@ -224,7 +224,8 @@ Told told_by(const std::string& group, const std::string& text) {
           error};
 }
 
-Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {
+RequestResult ask_replica(const Request& request, const std::string& group, int replica,
+                          const Json& what) {
   bool denied = false;
   const auto sockets = find_replicas(request.dir_of(group), group, denied);
   const std::string who = "replica " + std::to_string(replica);
@@ -236,17 +237,17 @@ Told tell_replica(const Request& request, const std::string& group, int replica,
     return {static_cast<int>(Health::kDegraded),
             "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
   }
-  return told_by(group, text);
+  return result_of(group, text);
 }
 
-Told tell_leader(const Request& request, const std::string& group, const Json& summary,
-                 const Json& what) {
+RequestResult request_of_leader(const Request& request, const std::string& group,
+                                const Json& summary, const Json& what) {
   constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
   if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
     return {kNoLeader, "no leader: " + group + ": nobody leads now; see crane-ctl status " + group,
             true};
   }
-  Told told = tell_replica(request, group, summary["leader"].get<int>(), what);
+  RequestResult told = ask_replica(request, group, summary["leader"].get<int>(), what);
   if (told.status == static_cast<int>(Health::kDegraded)) told.status = kNoLeader;
   return told;
 }
@@ -254,7 +255,7 @@ Told tell_leader(const Request& request, const std::string& group, const Json& s
 int ask_leader(const Request& request, const Json& what) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const Told told = tell_leader(request, group, summary_of(request, group), what);
+  const RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
   if (told.status == 0) {
     print(told.message + "\n");
   } else {

@@ -59,7 +59,7 @@ struct Request {
 };
 
 // What the leader said to a request; `status` is crane-ctl's.
-struct Told {
+struct RequestResult {
   int status = 0;
   std::string message;
   bool busy = false;        // refused now, maybe not later
@@ -76,12 +76,12 @@ int choose_one(const Request& request, std::string& group);
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group);
 nlohmann::json summary_of(const Request& request, const std::string& group);
 // What an answer of a node, or of an agent, says.
-Told told_by(const std::string& group, const std::string& text);
+RequestResult result_of(const std::string& group, const std::string& text);
 // What one node of this machine says to a request.
-Told tell_replica(const Request& request, const std::string& group, int replica,
-                  const nlohmann::json& what);
-Told tell_leader(const Request& request, const std::string& group, const nlohmann::json& summary,
-                 const nlohmann::json& what);
+RequestResult ask_replica(const Request& request, const std::string& group, int replica,
+                          const nlohmann::json& what);
+RequestResult request_of_leader(const Request& request, const std::string& group,
+                                const nlohmann::json& summary, const nlohmann::json& what);
 // Asks the node that leads, and says what it answered.
 int ask_leader(const Request& request, const nlohmann::json& what);
 

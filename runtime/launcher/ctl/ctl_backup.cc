@@ -228,8 +228,8 @@ Outcome make_base(const std::string& to, const Source& source) {
 
 // Whether a server can recover from it with the libcrane.so that is here.
 Outcome check_library(const Restored& restored) {
-  setup::Parts parts;
-  if (auto found = setup::find_parts(parts); !found) return found;
+  setup::ProgramPaths parts;
+  if (auto found = setup::find_programs(parts); !found) return found;
   const std::string ours = checkpoint::digest_of_file(parts.library);
   const std::string& theirs = restored.about.libcrane;
   if (theirs.empty() || theirs == ours) return Done{};
@@ -241,7 +241,7 @@ Outcome check_library(const Restored& restored) {
 }
 
 // From here on the group has a log of its own, and its server begins with the files.
-void begin_anew(const std::string& to, Restored& restored) {
+void restart_from(const std::string& to, Restored& restored) {
   restored.known.log_id = random_log_id();
   restored.known.secret = random_secret();
   std::error_code ignored;
@@ -294,7 +294,7 @@ Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fre
   }
   if (auto fits = with_log ? check_library(restored) : Outcome(Done{}); !fits) return fits;
   if (auto made = make_base(fresh.path(), restored.source); !made) return made;
-  if (!with_log) begin_anew(fresh.path(), restored);
+  if (!with_log) restart_from(fresh.path(), restored);
   if (auto done = write_group(fresh.path(), restored); !done) return done;
   return fresh.name_it();
 }

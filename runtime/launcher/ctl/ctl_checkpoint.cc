@@ -73,7 +73,7 @@ int take_checkpoint(const Request& request, Taken& taken,
   if (!request.tier.empty()) what["tier"] = request.tier;
   const auto deadline = now_ms() + kOtherStepsMs;
   for (;; poll(nullptr, 0, kAskAgainMs)) {
-    const Told told = tell_leader(request, group, summary_of(request, group), what);
+    const RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
     if (told.status != 0) {
       say(told.message);
       return told.status;

@@ -84,7 +84,7 @@ bool agreed(const Request& request, const std::string& group, const std::string&
   return confirmed(request);
 }
 
-struct Seen {
+struct Progress {
   int ours = 0;         // replicas of this machine that are of this build,
   int returned = 0;     // and of the old one, from that entry on
   bool serves = false;  // one of ours takes clients, or follows another machine's
@@ -99,8 +99,8 @@ bool is_served(const NodeAnswer& answer, const std::map<int, NodeAnswer>& here) 
          here.count(leader->get<int>()) == 0;
 }
 
-Seen look(const Request& request, const std::string& group, std::uint64_t entry) {
-  Seen seen;
+Progress look(const Request& request, const std::string& group, std::uint64_t entry) {
+  Progress seen;
   const auto answers = ask_all(request, group);
   for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
@@ -116,7 +116,7 @@ Seen look(const Request& request, const std::string& group, std::uint64_t entry)
 int await_this_build(const Request& request, const std::string& group, std::uint64_t entry,
                      int replicas) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
-  Seen seen;
+  Progress seen;
   for (bool told = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     seen = look(request, group, entry);
     if (seen.serves && !told) print("clients are let in\n");

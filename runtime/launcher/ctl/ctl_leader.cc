@@ -47,7 +47,7 @@ Json wait_for_transfer(const Request& request, const std::string& group, const J
     now = summary_of(request, group);
     const bool another = now["leader"].is_number() && now["leader"] != request.to;
     if (request.to < 0 || !another || now_ms() < ask_at) continue;
-    tell_leader(request, group, now, what);  // a leader that is busy now is asked again
+    request_of_leader(request, group, now, what);  // a leader that is busy now is asked again
     ask_at = now_ms() + kAskAgainMs;
   }
   return now;
@@ -74,7 +74,7 @@ int transfer_lead(const Request& request) {
   const Json before = summary_of(request, group);
   Json what{{"do", "transfer"}};
   if (request.to >= 0) what["to"] = request.to;
-  const Told told = tell_leader(request, group, before, what);
+  const RequestResult told = request_of_leader(request, group, before, what);
   if (told.status != 0) {
     say(told.message);
     return told.status;

@@ -35,11 +35,11 @@ std::string name_of(int replica) { return "replica " + std::to_string(replica); 
 class ChangePrinter {
  public:
   void operator()(const std::string& text) {
-    if (text != said_) print((said_ = text) + "\n");
+    if (text != last_message_) print((last_message_ = text) + "\n");
   }
 
  private:
-  std::string said_;
+  std::string last_message_;
 };
 
 // Who leads says that a change is not committed yet.
@@ -91,7 +91,7 @@ int hand_over(const Request& request, const std::string& group, int replica) {
     const Json summary = summary_of(request, group);
     if (!summary["leader"].is_number()) continue;
     if (summary["leader"] != replica) return 0;
-    const Told told = tell_leader(request, group, summary, {{"do", "transfer"}});
+    const RequestResult told = request_of_leader(request, group, summary, {{"do", "transfer"}});
     if (told.status != 0 && !told.busy) {
       say(told.message);
       return told.status;
@@ -138,7 +138,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     if (asked) continue;
     if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     node = static_cast<pid_t>(number_in(row, "pid"));
-    const Told told = tell_replica(request, group, replica, {{"do", "leave"}});
+    const RequestResult told = ask_replica(request, group, replica, {{"do", "leave"}});
     asked = told.status == 0;
     if (asked) {
       tell(told.message);
@@ -157,7 +157,7 @@ std::string why_gone(const Request& request, const std::string& group, int repli
   if (gone_ms == 0) gone_ms = now_ms();
   const std::string what = name_of(replica) + " did not recover";
   const std::string see = "; see its node.log";
-  const Told agent = tell_agent(request, group, replica, {{"do", "state"}});
+  const RequestResult agent = ask_agent(request, group, replica, {{"do", "state"}});
   if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
   // One that fetches a checkpoint cannot be asked itself.
   const bool begins = agent.status == 0 && flag_in(agent.answer, "node");
@@ -215,35 +215,36 @@ int wait_until_back(const Request& request, const std::string& group, int replic
 }
 
 // Asks whoever starts nodes.
-Told ask_to_start(const Request& request, const std::string& group, int replica, Starter starter,
-                  bool forgets) {
+RequestResult ask_to_start(const Request& request, const std::string& group, int replica,
+                           Starter starter, bool forgets) {
   switch (starter) {
     case Starter::kCraneRun:
       if (!forgets && request.checkpoint.empty()) {
         // One that waits for its next attempt needs no leader to be started.
-        const Told told = tell_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
+        const RequestResult told =
+            ask_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
         if (told.status == 0) return told;
       }
-      return tell_leader(request, group, summary_of(request, group),
-                         {{"do", "bring_back"},
-                          {"replica", replica},
-                          {"forget", forgets},
-                          {"checkpoint", request.checkpoint}});
+      return request_of_leader(request, group, summary_of(request, group),
+                               {{"do", "bring_back"},
+                                {"replica", replica},
+                                {"forget", forgets},
+                                {"checkpoint", request.checkpoint}});
     case Starter::kAgent:
-      return tell_agent(request, group, replica, {{"do", "resume"}, {"forget", forgets}});
-    case Starter::kNobody:
+      return ask_agent(request, group, replica, {{"do", "resume"}, {"forget", forgets}});
+    case Starter::kNone:
       break;
   }
   return {kRefused, "refused: " + group + ": " + name_of(replica) +
                         " does not run, and nothing here starts nodes; " +
-                        way_back(Starter::kNobody, replica)};
+                        way_back(Starter::kNone, replica)};
 }
 
 int bring_back(const Request& request, const std::string& group, int replica, Starter starter,
                bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const Told told = ask_to_start(request, group, replica, starter, forgets);
+    const RequestResult told = ask_to_start(request, group, replica, starter, forgets);
     // The answer to an earlier request may have come too late.
     const bool begun = told.busy && state_of(request, group, replica) == "ok";
     if (told.status == 0 || begun) {
@@ -306,8 +307,8 @@ int check_named(const Request& request, const std::string& group) {
 }
 
 // What `member replace` asks the leader for.  `goal`: what the new one must have done to vote.
-Told next_change(const Request& request, const std::string& group, const Json& summary,
-                 ReplaceStep step, std::uint64_t goal) {
+RequestResult next_change(const Request& request, const std::string& group, const Json& summary,
+                          ReplaceStep step, std::uint64_t goal) {
   const bool removes = step == ReplaceStep::kRemove;
   const char* change = removes ? "remove" : step == ReplaceStep::kAdd ? "add" : "promote";
   const Json row = row_of(summary, request.fresh);
@@ -316,10 +317,10 @@ Told next_change(const Request& request, const std::string& group, const Json& s
   if (step == ReplaceStep::kPromote && (!runs || number_in(row, "applied") < goal)) {
     return {kRefused, name_of(request.fresh) + " takes in what the others have done", true};
   }
-  return tell_leader(request, group, summary,
-                     {{"do", "member"},
-                      {"change", change},
-                      {"replica", removes ? request.replica : request.fresh}});
+  return request_of_leader(request, group, summary,
+                           {{"do", "member"},
+                            {"change", change},
+                            {"replica", removes ? request.replica : request.fresh}});
 }
 
 }  // namespace
@@ -395,7 +396,7 @@ int replace_member(const Request& request) {
     }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
     if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
-    const Told told = next_change(request, group, summary, step, goal);
+    const RequestResult told = next_change(request, group, summary, step, goal);
     leaving |= step == ReplaceStep::kRemove && told.status == 0;
     if (told.status == 0) {
       tell(told.message);
@@ -447,7 +448,7 @@ int replace_replica(const Request& request) {
   if (!drained || starter == Starter::kCraneRun) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
   }
-  if (starter == Starter::kNobody) {
+  if (starter == Starter::kNone) {
     return refuse(group, "nothing here starts nodes: stop the node of " + name_of(request.replica) +
                              ", and start it with crane-node --forget-log");
   }

@@ -137,9 +137,9 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
   now.group = group;
   if (checkpoint_now(now) != 0) print(std::string("no checkpoint: ") + without_checkpoint + "\n");
   const auto deadline = now_ms() + kOtherStepsMs;
-  Told told = tell_leader(request, group, summary_of(request, group), what);
+  RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
   for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
-    told = tell_leader(request, group, summary_of(request, group), what);
+    told = request_of_leader(request, group, summary_of(request, group), what);
   }
   if (told.status != 0) {
     say(told.message);

@@ -93,7 +93,7 @@ int LogCopy::ask(const Request& request, const Source& source, int replica, std:
                   {"position", m.cursor}, {"through", through},       {"file", getpid()}};
   std::uint64_t last = 0;
   for (std::int64_t moved_ns = monotonic_ns();; poll(nullptr, 0, kLookForMs)) {
-    const Told told = tell_replica(request, source.group, replica, what);
+    const RequestResult told = ask_replica(request, source.group, replica, what);
     why = told.message;
     gone = told.error == "gone";
     if (told.error == "full") return static_cast<int>(setup::Status::kDiskFull);

@@ -22,8 +22,8 @@ std::string door_of(const Request& request, const std::string& group, int replic
 Starter starter_of(const Request& request, const std::string& group, int replica) {
   const std::string state = request.home_of(group) + "/state.json";
   if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
-  const Told told = tell_agent(request, group, replica, {{"do", "state"}});
-  return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNobody;
+  const RequestResult told = ask_agent(request, group, replica, {{"do", "state"}});
+  return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNone;
 }
 
 bool is_here(const Request& request, const std::string& group, int replica) {
@@ -31,7 +31,8 @@ bool is_here(const Request& request, const std::string& group, int replica) {
   return find_replicas(request.dir_of(group), group, denied).count(replica) != 0;
 }
 
-Told tell_agent(const Request& request, const std::string& group, int replica, const Json& what) {
+RequestResult ask_agent(const Request& request, const std::string& group, int replica,
+                        const Json& what) {
   std::string text;
   const Reply reply = ask_node(door_of(request, group, replica), what.dump(), kAskMs, text);
   if (reply != Reply::kAnswer) {
@@ -40,14 +41,14 @@ Told tell_agent(const Request& request, const std::string& group, int replica, c
                 " does not answer",
             reply == Reply::kSilent};
   }
-  return told_by(group, text);
+  return result_of(group, text);
 }
 
-Told tell_crane_run(const Request& request, const std::string& group, const Json& what) {
-  const std::string door = request.home_of(group) + "/" + kAgentSocket;
+RequestResult ask_crane_run(const Request& request, const std::string& group, const Json& what) {
+  const std::string agent_socket = request.home_of(group) + "/" + kAgentSocket;
   std::string text;
-  const Reply reply = ask_node(door, what.dump(), kAskMs, text);
-  if (reply == Reply::kAnswer) return told_by(group, text);
+  const Reply reply = ask_node(agent_socket, what.dump(), kAskMs, text);
+  if (reply == Reply::kAnswer) return result_of(group, text);
   return {kRefused, "no answer: " + group + ": its crane-run does not answer",
           reply == Reply::kSilent};
 }
@@ -59,7 +60,7 @@ bool is_unsupervised(const std::string& dir, const std::string& group) {
 
 std::string way_back(Starter starter, int replica) {
   const std::string number = std::to_string(replica);
-  return starter != Starter::kNobody
+  return starter != Starter::kNone
              ? "crane-ctl replica resume " + number + " brings it back"
              : "start its node to bring it back (crane-node --config FILE --replica " + number +
                    ", or crane-run --hosts)";

@@ -11,16 +11,17 @@
 
 namespace crane::launcher {
 
-enum class Starter { kCraneRun, kAgent, kNobody };
+enum class Starter { kCraneRun, kAgent, kNone };
 
 Starter starter_of(const Request& request, const std::string& group, int replica);
 // Whether one of its replica directories lies on this machine.
 bool is_here(const Request& request, const std::string& group, int replica);
 // What the agent says; its answer has `node`: it has one, which may not listen yet.
-Told tell_agent(const Request& request, const std::string& group, int replica,
-                const nlohmann::json& what);
+RequestResult ask_agent(const Request& request, const std::string& group, int replica,
+                        const nlohmann::json& what);
 // The same for the group's crane-run.
-Told tell_crane_run(const Request& request, const std::string& group, const nlohmann::json& what);
+RequestResult ask_crane_run(const Request& request, const std::string& group,
+                            const nlohmann::json& what);
 // What crane-run started and none supervises now.
 bool is_unsupervised(const std::string& dir, const std::string& group);
 // How somebody brings the replica back, for people.

@@ -8,7 +8,7 @@
 #include "dmt/base/join.h"
 #include "runtime/control/schema.h"
 #include "runtime/control/verdict.h"
-#include "runtime/launcher/ctl/group_seen.h"
+#include "runtime/launcher/ctl/group_view.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/supervise/ends.h"
@@ -85,7 +85,7 @@ void complete_members(Json& members, const Json* leader, const std::map<int, Nod
 // What the answers say together.
 struct Heard {
   std::uint64_t commit = 0, view = 0;
-  std::uint64_t leader = kNobody;
+  std::uint64_t leader = kNoReplicaNumber;
   std::size_t replicas = 0;
   bool any = false;
 };
@@ -99,7 +99,7 @@ Heard hear(const std::map<int, NodeAnswer>& answers) {
     heard.any = true;
     heard.commit = std::max(heard.commit, number(answer.status, "commit"));
     heard.replicas = std::max<std::size_t>(heard.replicas, number(answer.status, "replicas"));
-    if (control::number_in(answer.status, "leader", kNobody) < kNobody &&
+    if (control::number_in(answer.status, "leader", kNoReplicaNumber) < kNoReplicaNumber &&
         number(answer.status, "view") >= heard.view) {
       heard.view = number(answer.status, "view");
       heard.leader = number(answer.status, "leader");
@@ -156,7 +156,7 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
   const Heard heard = hear(answers);
   Json summary{{"version", control::kVersion},
                {"group", group},
-               {"leader", heard.leader < kNobody ? Json(heard.leader) : Json()},
+               {"leader", heard.leader < kNoReplicaNumber ? Json(heard.leader) : Json()},
                {"not_serving", nullptr},
                {"replicas", Json::array()}};
   add_group(summary, answers, leader, heard.view);
@@ -165,7 +165,7 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
     summary["replicas"].push_back(std::move(row));
   }
-  summary["view"] = heard.leader < kNobody ? Json(heard.view) : Json();
+  summary["view"] = heard.leader < kNoReplicaNumber ? Json(heard.view) : Json();
   summary["commit"] = heard.any ? Json(heard.commit) : Json();
   if (!unsupervised.empty()) {
     summary["supervised"] = false;

@@ -27,8 +27,8 @@ void add_directories(const Examination& what, std::vector<Finding>& findings, Ro
 
 std::vector<Finding> examine(const Examination& what) {
   std::vector<Finding> findings;
-  setup::Parts parts;
-  const Outcome found = setup::find_parts(parts);
+  setup::ProgramPaths parts;
+  const Outcome found = setup::find_programs(parts);
   findings.push_back(check_parts(found));
 
   const Privileges privileges = look_at_privileges();

@@ -60,14 +60,14 @@ int fail(const Error& problem) {
 // Everything that is found out before a group runs.
 struct Found {
   std::string program;
-  Parts parts;
+  ProgramPaths parts;
   Profile profile;
 };
 
 Outcome find_all(const Options& options, Found& found) {
   if (auto p = find_program(options.program[0], found.program); !p) return p;
   if (auto p = check_program(found.program); !p) return p;
-  if (auto p = find_parts(found.parts); !p) return p;
+  if (auto p = find_programs(found.parts); !p) return p;
   if (auto p = choose_profile(options, found.program, found.profile); !p) return p;
   std::vector<std::string> detach = options.detach;
   detach.insert(detach.end(), found.profile.detach.begin(), found.profile.detach.end());

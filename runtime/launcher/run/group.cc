@@ -54,7 +54,7 @@ supervise::Settings settings_of(const Options& options, const Profile& profile,
 
 }  // namespace
 
-Group::Group(const Options& options, const Parts& parts, const Profile& profile,
+Group::Group(const Options& options, const ProgramPaths& parts, const Profile& profile,
              const std::string& program, GroupDirectories& directories, const GroupRecord& record,
              const Lasting& lasting)
     : options_(options),
@@ -94,7 +94,7 @@ void Group::open_signals() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
   setup::say_without_waiting();
-  if (const Outcome p = door_.open(directories_.dir()); !p) say(p.error().text);
+  if (const Outcome p = agent_socket_.open(directories_.dir()); !p) say(p.error().text);
 }
 
 int Group::run() {
@@ -163,7 +163,7 @@ void Group::serve() {
   while (!supervisor_.over()) {
     std::vector<pollfd> fds{{signals_, POLLIN, 0},
                             {output_.fd(), POLLIN, 0},
-                            {door_.fd(), POLLIN, 0},
+                            {agent_socket_.fd(), POLLIN, 0},
                             {unsaved_.fd(), POLLIN, 0},
                             {output_.waits() ? STDOUT_FILENO : -1, POLLOUT, 0},
                             {setup::said_waits() ? STDERR_FILENO : -1, POLLOUT, 0}};
@@ -181,7 +181,7 @@ void Group::serve() {
     if (deadline != supervise::Supervisor::kNever)
       at_most(std::max<std::int64_t>(0, deadline - now_ms()));
     if (has_silent()) at_most(kLookTimeoutMs);
-    at_most(door_.pause_ms());
+    at_most(agent_socket_.pause_ms());
     for (const auto& replica : replicas_) {
       if (replica.outbox.refused()) at_most(control::Outbox::kAgainMs);
     }
@@ -193,7 +193,8 @@ void Group::serve() {
     if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) hear(replica);
     look_at_adopted();
-    if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
+    if (fds[2].revents != 0)
+      agent_socket_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
     step(supervise::Tick{});
   }

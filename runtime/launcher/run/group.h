@@ -44,8 +44,8 @@
 namespace crane::launcher {
 
 using setup::GroupDirectories;
-using setup::Parts;
 using setup::Profile;
+using setup::ProgramPaths;
 
 // From here on SIGINT, SIGTERM, SIGHUP and SIGCHLD wait for the group's loop: who is told to stop
 // while it finds its nodes ends them in order.
@@ -53,7 +53,7 @@ void hold_signals();
 
 class Group {
  public:
-  Group(const Options& options, const Parts& parts, const Profile& profile,
+  Group(const Options& options, const ProgramPaths& parts, const Profile& profile,
         const std::string& program, GroupDirectories& directories, const GroupRecord& record,
         const Lasting& lasting);
   ~Group();
@@ -94,7 +94,7 @@ class Group {
   void carry_out(const supervise::RemoveNotice& a);
   void carry_out(const supervise::KeepLogs& a);
   void carry_out(const supervise::Stopping& a);
-  void carry_out(const supervise::AnalysisLetGo& a);
+  void carry_out(const supervise::AnalysisReleased& a);
   void carry_out(const supervise::Answer& a);
   template <typename Other>
   void carry_out(const Other&) {}  // an agent's
@@ -140,7 +140,7 @@ class Group {
   std::string report() const { return options_.analysis_dir + "/report.txt"; }
 
   const Options& options_;
-  const Parts& parts_;
+  const ProgramPaths& parts_;
   const Profile& profile_;
   const std::string program_;
   const GroupRecord& record_;
@@ -149,7 +149,7 @@ class Group {
   Unsaved unsaved_;
   ServerOutput output_;
   Listeners listeners_;
-  AgentSocket door_;
+  AgentSocket agent_socket_;
   std::vector<Replica> replicas_;
   supervise::Supervisor supervisor_;
   std::deque<supervise::Event> events_;

@@ -140,7 +140,7 @@ void Group::carry_out(const supervise::Answer& a) { answer_ = answer_of(a); }
 
 // --- the analysis replica -----------------------------------------------------------------------
 
-void Group::carry_out(const supervise::AnalysisLetGo& a) {
+void Group::carry_out(const supervise::AnalysisReleased& a) {
   say("analysis replica " + std::to_string(a.replica) + " is gone: " + a.why +
       "; the group goes on without it" +
       (has_report() ? ", what it found is in " + report() : std::string()));

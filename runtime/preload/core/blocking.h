@@ -67,7 +67,7 @@ inline void note_empty_poll(Turn& turn) noexcept {
 }
 
 // In parallel mode a thread that may compute for long now lets the others go first (rule 23).
-inline void let_others_go(Turn& turn) noexcept {
+inline void yield_to_others(Turn& turn) noexcept {
   if (is_parallel()) turn.yield();
 }
 

@@ -148,7 +148,7 @@ void open_own_descriptors() noexcept {
   if (inherited >= 0) {
     descriptor_base = inherited;
     set_message_fd(descriptor_base + kMessagesAt);
-    world = attach(descriptor_base + kSegmentAt).layout;
+    segment = attach(descriptor_base + kSegmentAt).layout;
     return;
   }
   descriptor_base = pick_base();
@@ -161,7 +161,7 @@ void open_own_descriptors() noexcept {
   if (log >= 0) set_message_fd(descriptor_base + kMessagesAt);
   move_to(open_beside("", O_PATH | O_DIRECTORY), kDirectoryAt);
   put_spare();
-  world = attach(descriptor_base + kSegmentAt).layout;
+  segment = attach(descriptor_base + kSegmentAt).layout;
 }
 
 void ring() noexcept {
@@ -247,7 +247,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   dmt::set_doorbell(ring);
   if (!after_exec) check_in(index);  // else the process did, and the node watches it by its pid
   be_patient();
-  prepare_net();
+  install_trap();
   unreachable::prepare();
   signal_stack::arm(signal_stack::map());
   adopt_slot(static_cast<std::uint16_t>(slot), index);
@@ -274,10 +274,10 @@ void initialise(int count, char** arguments, char** environment) noexcept {
 
 }  // namespace
 
-int own_descriptor_base() noexcept { return world == nullptr ? 0 : descriptor_base; }
+int own_descriptor_base() noexcept { return segment == nullptr ? 0 : descriptor_base; }
 
 int own_descriptor_end() noexcept {
-  if (world == nullptr) return 0;
+  if (segment == nullptr) return 0;
   const bool counts = without_turn().header.configuration.branch_event != 0;
   return descriptor_base + kOwnDescriptors + (counts ? kCounterDescriptors : 0);
 }

@@ -13,7 +13,7 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/processes/judged.h"
+#include "runtime/preload/processes/seccomp_check.h"
 #include "runtime/preload/threads/thread.h"
 
 // What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object

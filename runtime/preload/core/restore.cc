@@ -19,7 +19,7 @@ void after_restore(std::uint32_t restores) noexcept {
     vdso_restores = restores;
   }
   forbid_tsc();
-  arm_net();
+  arm_trap();
   branches::open_for_thread();
 }
 

@@ -10,9 +10,9 @@ namespace crane {
 
 using dmt::WakeReason;
 
-void stand_still() noexcept {
-  while (dmt::is_stopped(*world, self.process)) {
-    dmt::wait(*world, own_slot(), dmt::continue_object(self.process), dmt::kNoDeadline,
+void block_while_stopped() noexcept {
+  while (dmt::is_stopped(*segment, self.process)) {
+    dmt::wait(*segment, own_slot(), dmt::continue_object(self.process), dmt::kNoDeadline,
               static_cast<dmt::Operation>(Op::kStopped));
     let_ending_thread_go();
   }
@@ -21,17 +21,17 @@ void stand_still() noexcept {
 void take_turn() noexcept {
   dmt::get_turn(without_turn(), own_slot());
   let_ending_thread_go();
-  stand_still();
+  block_while_stopped();
   if (self.home != 0) come_home();
 }
 
 WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept {
   const WakeReason why =
-      dmt::wait(*world, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
+      dmt::wait(*segment, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
   let_ending_thread_go();
-  stand_still();
-  ticks::begin_slice(*world);
-  if (!is_parallel()) ticks::after_operation(*world);
+  block_while_stopped();
+  ticks::begin_slice(*segment);
+  if (!is_parallel()) ticks::after_operation(*segment);
   return why;
 }
 
@@ -74,11 +74,11 @@ void Turn::put() noexcept {
   if (!is_parallel()) ticks::after_operation(without_turn());
 }
 
-void Turn::pass_on() noexcept {
+void Turn::yield_without_turn() noexcept {
   held_ = false;
   note_time(w);
   self.watched_events = w.scheduler.watched_events;
-  dmt::pass_on(w, own_slot(), static_cast<dmt::Operation>(op_));
+  dmt::yield_without_turn(w, own_slot(), static_cast<dmt::Operation>(op_));
 }
 
 WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
@@ -90,12 +90,12 @@ WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   return wait_for_turn(object, deadline_ns, op_);
 }
 
-WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept {
+WakeReason Turn::wait_at_soft_barrier(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   if (signals_due(w)) return WakeReason::kInterrupted;
-  const WakeReason why =
-      dmt::wait_lined_up(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+  const WakeReason why = dmt::wait_at_soft_barrier(w, own_slot(), object, deadline_ns,
+                                                   static_cast<dmt::Operation>(op_));
   let_ending_thread_go();
-  stand_still();
+  block_while_stopped();
   return why;
 }
 

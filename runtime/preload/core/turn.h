@@ -52,7 +52,7 @@ CRANE_TAKES_TURN void take_turn() noexcept;
 CRANE_REQUIRES_TURN dmt::WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns,
                                                   Op op) noexcept;
 // While the process is stopped its threads stand here, at a turn (JOB-1).  REQUIRES the turn.
-CRANE_REQUIRES_TURN void stand_still() noexcept;
+CRANE_REQUIRES_TURN void block_while_stopped() noexcept;
 
 // For clang's analysis a Turn holds the turn for all its life, also where put() is followed by
 // take(): functions that have one from their caller need no word of it.
@@ -93,8 +93,8 @@ class CRANE_HOLDS_TURN Turn {
                                             std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
   // The same at a soft barrier (rule 13).
-  CRANE_TURN_UNCHECKED dmt::WakeReason wait_lined_up(std::uint64_t object,
-                                                     std::int64_t deadline_ns) noexcept;
+  CRANE_TURN_UNCHECKED dmt::WakeReason wait_at_soft_barrier(std::uint64_t object,
+                                                            std::int64_t deadline_ns) noexcept;
 
   // Ends the operation and leaves the schedule by agreement, until this thread's next operation
   // (dmt/scheduler.h).  Signals wait until then.
@@ -111,7 +111,7 @@ class CRANE_HOLDS_TURN Turn {
 
   // Puts the turn and goes to the tail of the run queue, without the turn in serial mode too: for a
   // call into the kernel that no other thread can observe, after which take() is due.
-  CRANE_TURN_UNCHECKED void pass_on() noexcept;
+  CRANE_TURN_UNCHECKED void yield_without_turn() noexcept;
 
   // Ends the operation here for a thread or process that does not go on: no delivery.
   void dismiss() noexcept { held_ = false; }

@@ -67,7 +67,7 @@ bool is_libc_s(void* handle, const char* name) noexcept {
 extern "C" __attribute__((visibility("hidden"), used)) LookedUp crane_look_up(
     void* handle, const char* name) noexcept {
   LookedUp result{nullptr, reinterpret_cast<void*>(real::dlsym.get())};
-  if (world == nullptr || handle == RTLD_DEFAULT || name == nullptr) return result;
+  if (segment == nullptr || handle == RTLD_DEFAULT || name == nullptr) return result;
   void* const stub = find_stub(name);
   if (stub == nullptr || !is_libc_s(handle, name)) return result;
   if (handle == RTLD_NEXT || is_libc_s(RTLD_NEXT, name)) result.answer = stub;

@@ -4,7 +4,7 @@
 #include "dmt/processes.h"
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/time/vrandom.h"
 
 namespace crane::counter {
@@ -39,7 +39,7 @@ int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexc
 ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(std::uint64_t)) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   while (c.count == 0) {
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
@@ -60,7 +60,7 @@ ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffe
   }
   if (added == UINT64_MAX) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   while (added > kEventMax - c.count) {
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
@@ -73,7 +73,7 @@ ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffe
 ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(struct signalfd_siginfo)) return -EINVAL;
   FileRecord& f = turn.w.files[file];
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   struct signalfd_siginfo info;
   while (take(turn.w, f.counter.signal_mask, info) == 0) {
     f.counter.count = 0;

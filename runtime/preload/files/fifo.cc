@@ -12,7 +12,7 @@
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane::fifo {
 namespace {
@@ -219,7 +219,7 @@ bool is_one(int fd, struct stat& status) noexcept {
 }
 
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
-  const ssize_t result = vsock::receive(turn, fd, file, b, 0);
+  const ssize_t result = tcp_socket::receive(turn, fd, file, b, 0);
   return result == -ECONNRESET ? -EIO : result;  // its leader has gone
 }
 

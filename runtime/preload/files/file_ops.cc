@@ -12,10 +12,10 @@
 #include "runtime/preload/files/counter.h"
 #include "runtime/preload/files/fifo.h"
 #include "runtime/preload/files/notify.h"
-#include "runtime/preload/sockets/dsock.h"
-#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/kernel_socket.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/udp_socket.h"
 #include "runtime/preload/terminals/terminal.h"
 
 namespace crane {
@@ -24,10 +24,10 @@ namespace {
 // --- read and write ------------------------------------------------------------------------------
 
 ssize_t tcp_read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
-  return vsock::receive(turn, fd, file, b, 0);
+  return tcp_socket::receive(turn, fd, file, b, 0);
 }
 ssize_t tcp_write(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
-  return vsock::send(turn, fd, file, b, 0);
+  return tcp_socket::send(turn, fd, file, b, 0);
 }
 
 struct msghdr message_of(const Buffers& b) noexcept {
@@ -146,11 +146,11 @@ constexpr FileOps kFiles[] = {
      kAnonymous},
     {FileKind::kRandom, checked_read<counter::read_random>, checked_write<counter::discard>,
      no_bytes, &kNoSocket, kDevice, open_random_again, O_NONBLOCK, false, kRandomDevice, true},
-    {FileKind::kDatagram, read_message<dsock::receive>, write_message<dsock::send>, datagram_bytes,
-     &kUdpSocket, kSocket},
+    {FileKind::kDatagram, read_message<udp_socket::receive>, write_message<udp_socket::send>,
+     datagram_bytes, &kUdpSocket, kSocket},
     {FileKind::kProcess, kNoRead, kNoWrite, no_bytes, &kNoSocket, kSocket},
-    {FileKind::kKernelSocket, read_message<ksock::receive>, write_message<ksock::send>,
-     kernel_bytes, &kKernelSocket, kSocket},
+    {FileKind::kKernelSocket, read_message<kernel_socket::receive>,
+     write_message<kernel_socket::send>, kernel_bytes, &kKernelSocket, kSocket},
     {FileKind::kTerminalMaster, terminal::read_master, terminal::write, no_bytes, &kNoSocket,
      kSocket, terminal::open_again},
     {FileKind::kTerminalLine, terminal::read_line, terminal::write, no_bytes, &kNoSocket, kSocket,

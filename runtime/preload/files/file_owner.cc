@@ -34,7 +34,7 @@ bool is_there(const dmt::Layout& w, OwnerKind kind, std::uint32_t id) noexcept {
 
 int set_owner(const dmt::Layout& w, FileRecord& f, OwnerKind kind, std::uint32_t id) noexcept {
   if (id != 0 && !is_there(w, kind, id)) return -ESRCH;
-  f.owner.kind = id == 0 ? OwnerKind::kNobody : kind;
+  f.owner.kind = id == 0 ? OwnerKind::kNoOwner : kind;
   f.owner.id = id;
   return 0;
 }

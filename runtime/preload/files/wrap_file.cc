@@ -24,7 +24,7 @@
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -454,7 +454,7 @@ int ftruncate(int fd, off_t n) {
   return at_turn(Op::ftruncate, [=]() CRANE_REQUIRES_TURN {
     note_written(fd);
     const int result = with_room([=] { return real::ftruncate(fd, n); }, fd);
-    if (result == 0) notify::by_descriptor(*world, fd, IN_MODIFY);
+    if (result == 0) notify::by_descriptor(*segment, fd, IN_MODIFY);
     return result;
   });
 }

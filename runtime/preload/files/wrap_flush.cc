@@ -48,7 +48,7 @@ int flush(Op op, int fd, Call call) noexcept {
   if ((without_turn().header.configuration.detached_calls & dmt::kDetachSync) != 0) {
     turn.detach();
   } else {
-    turn.pass_on();
+    turn.yield_without_turn();
   }
   if (!at_turn) result = call();
   if (marked != nullptr) clear(*marked);

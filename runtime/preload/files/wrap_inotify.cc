@@ -7,14 +7,14 @@
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/notify.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane {
 namespace notify {
 
 // As Linux: whole events, into one buffer after the other as long as each was filled.
 ssize_t read_events(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   while (dmt::first_event_bytes(turn.w, file) == 0) {
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;

@@ -10,7 +10,7 @@
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/room.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane::wrap {
 namespace {
@@ -32,8 +32,8 @@ auto plain_write(Op op, int fd, Call call, Success by = Success::kBytes, int sou
       note_written(fd);
       const auto result = call();
       if (is_done(by, result)) {
-        if (source >= 0) notify::by_descriptor(*world, source, IN_ACCESS);
-        notify::by_descriptor(*world, fd, IN_MODIFY);
+        if (source >= 0) notify::by_descriptor(*segment, source, IN_ACCESS);
+        notify::by_descriptor(*segment, fd, IN_MODIFY);
       }
       return result;
     });
@@ -111,8 +111,8 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
   if (file == 0) return -EBADF;
   off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
   if (position < 0) return at != nullptr ? -EINVAL : position;
-  const ssize_t done = vsock::takes_files(turn.w.files[file])
-                           ? vsock::send_file(turn, out, file, in, position, n)
+  const ssize_t done = tcp_socket::takes_files(turn.w.files[file])
+                           ? tcp_socket::send_file(turn, out, file, in, position, n)
                            : copy_in_chunks(turn, out, file, in, position, n);
   if (done < 0) return done;
   if (done > 0) notify::by_descriptor(turn.w, in, IN_ACCESS);

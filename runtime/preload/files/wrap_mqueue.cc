@@ -168,7 +168,7 @@ int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
   if (was_empty && !received) {
     dmt::fire_notice(turn.w, object, sent_by_this_process(SI_MESGQ, 0));
   }
-  let_others_go(turn);
+  yield_to_others(turn);
   return finish_int(turn, result);
 }
 
@@ -184,7 +184,7 @@ ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
   const long result = until_done(turn, object, waits_until(turn, at), [&] {
     return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow);
   });
-  if (result >= 0 && dmt::signal(turn.w, object, dmt::kAll) > 0) let_others_go(turn);
+  if (result >= 0 && dmt::signal(turn.w, object, dmt::kAll) > 0) yield_to_others(turn);
   return finish(turn, result);
 }
 

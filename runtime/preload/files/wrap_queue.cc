@@ -32,7 +32,7 @@ std::uint64_t object_of_id(std::uint64_t kind, int id) noexcept {
 }
 
 long finish(Turn& turn, long result, std::uint64_t object, bool wakes) noexcept {
-  if (result >= 0 && wakes && dmt::signal(turn.w, object, dmt::kAll) > 0) let_others_go(turn);
+  if (result >= 0 && wakes && dmt::signal(turn.w, object, dmt::kAll) > 0) yield_to_others(turn);
   turn.result(static_cast<std::int64_t>(result));
   if (result >= 0) return result;
   errno = static_cast<int>(-result);

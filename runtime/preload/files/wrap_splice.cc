@@ -11,7 +11,7 @@
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane::wrap {
 namespace {
@@ -23,7 +23,7 @@ bool is_pipe(const FileRecord* f, FileKind kind) noexcept {
 }
 
 WaitPolicy policy_of(const Turn& turn, std::uint32_t file, unsigned flags) noexcept {
-  WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   policy.nonblocking = policy.nonblocking || (flags & SPLICE_F_NONBLOCK) != 0;
   return policy;
 }
@@ -88,7 +88,8 @@ ssize_t out_to_virtual(Turn& turn, int in, int out, std::size_t n, unsigned flag
       const struct iovec taken = {bytes.data(), static_cast<std::size_t>(put)};
       return stream::read(turn, in, from, {&taken, 1, taken.iov_len});
     }
-    const WaitPolicy policy = vsock::wait_policy_of(turn.w, to, 0, vsock::send_timeout(to));
+    const WaitPolicy policy =
+        tcp_socket::wait_policy_of(turn.w, to, 0, tcp_socket::send_timeout(to));
     if (put != -EAGAIN || policy.nonblocking) return put;
     const int error = await_change(turn, out, to, policy);
     if (error < 0) return error;

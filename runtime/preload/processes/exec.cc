@@ -221,7 +221,7 @@ int execute_or_shell(const char* path, char* const* argv, char* const* env) noex
 }
 
 void settle_after_exec() noexcept {
-  dmt::Layout& w = *world;
+  dmt::Layout& w = *segment;
   dmt::ProcessRecord& p = w.processes[self.process];
   p.exec_pending = false;
   p.shares_memory = false;

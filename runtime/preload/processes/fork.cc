@@ -51,7 +51,7 @@ thread_local constinit vfork_memory::Exchange* exchange = nullptr;  // with the 
 CRANE_TURN_UNCHECKED void prepare() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
-  dmt::Layout& w = *world;
+  dmt::Layout& w = *segment;
   take_turn();
   new_child = dmt::create_process(w, self.process);
   if (new_child.process != dmt::kNoProcess) {
@@ -74,7 +74,7 @@ void undo_child(dmt::Layout& w, int error) noexcept {
 CRANE_TURN_UNCHECKED void in_parent() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
-  dmt::Layout& w = *world;
+  dmt::Layout& w = *segment;
   if (errno != 0 && new_child.process != dmt::kNoProcess) undo_child(w, errno);
   note_time(w);
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::fork), new_child.process, false);

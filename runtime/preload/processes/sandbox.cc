@@ -17,7 +17,7 @@
 #include "dmt/base/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
-#include "runtime/preload/processes/judged.h"
+#include "runtime/preload/processes/seccomp_check.h"
 #include "runtime/preload/threads/thread.h"
 #include "runtime/preload/trap/system_call_trap.h"
 

@@ -24,7 +24,7 @@ extern char** environ;
 namespace crane {
 namespace {
 
-struct Told {
+struct WaitResult {
   int error = 0;  // 0, ECHILD or EINTR
   pid_t pid = 0;  // 0 = nothing to tell of any (WNOHANG)
   std::int32_t status = 0;
@@ -43,15 +43,15 @@ void await_kernel(std::uint32_t pid) noexcept {
   }
 }
 
-Told await_child(Op op, pid_t which, unsigned events, int options) noexcept {
+WaitResult await_child(Op op, pid_t which, unsigned events, int options) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
-  Told told;
+  WaitResult result;
   for (;;) {
     const dmt::WaitChoice choice = dmt::find_child(turn.w, self.process, which, events);
     if (choice.child != dmt::kNoProcess) {
       const dmt::ProcessRecord& child = turn.w.processes[choice.child];
-      told = {0, static_cast<pid_t>(child.pid), choice.status, choice.event,
-              child.cpu_ns + child.children_cpu_ns};
+      result = {0, static_cast<pid_t>(child.pid), choice.status, choice.event,
+                child.cpu_ns + child.children_cpu_ns};
       if ((options & WNOWAIT) != 0) break;
       if (choice.event != dmt::kChildEnded) {
         dmt::take_stop_event(turn.w, choice.child);
@@ -62,7 +62,7 @@ Told await_child(Op op, pid_t which, unsigned events, int options) noexcept {
       break;
     }
     if (!choice.exists) {
-      told.error = ECHILD;
+      result.error = ECHILD;
       break;
     }
     if ((options & WNOHANG) != 0) {
@@ -71,31 +71,31 @@ Told await_child(Op op, pid_t which, unsigned events, int options) noexcept {
     }
     const dmt::WakeReason why = turn.wait(dmt::child_object(self.process));
     if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) {
-      told.error = EINTR;
+      result.error = EINTR;
       break;
     }
   }
-  turn.result(static_cast<std::int64_t>(told.error != 0 ? -told.error : told.status));
-  return told;
+  turn.result(static_cast<std::int64_t>(result.error != 0 ? -result.error : result.status));
+  return result;
 }
 
-pid_t answer(const Told& told, int* status, struct rusage* usage) noexcept {
-  if (told.error != 0) {
-    errno = told.error;
+pid_t answer(const WaitResult& result, int* status, struct rusage* usage) noexcept {
+  if (result.error != 0) {
+    errno = result.error;
     return -1;
   }
-  if (told.pid != 0 && status != nullptr) *status = told.status;
+  if (result.pid != 0 && status != nullptr) *status = result.status;
   if (usage != nullptr) {
     std::memset(usage, 0, sizeof *usage);
-    usage->ru_utime = to_timeval(told.cpu_ns);
+    usage->ru_utime = to_timeval(result.cpu_ns);
   }
-  return told.pid;
+  return result.pid;
 }
 
 // si_code and si_status.
-void describe_child(const Told& told, siginfo_t& info) noexcept {
-  const int status = told.status;
-  switch (told.event) {
+void describe_child(const WaitResult& result, siginfo_t& info) noexcept {
+  const int status = result.status;
+  switch (result.event) {
     case dmt::kChildStopped:
       info.si_code = CLD_STOPPED;
       info.si_status = WSTOPSIG(status);
@@ -126,14 +126,14 @@ int wait_and_describe(pid_t which, siginfo_t* info, int options) noexcept {
   if ((options & WEXITED) != 0) events |= dmt::kChildEnded;
   if ((options & WSTOPPED) != 0) events |= dmt::kChildStopped;
   if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
-  const Told told = await_child(Op::waitid, which, events, options);
-  if (told.error != 0) return fail(told.error);
+  const WaitResult result = await_child(Op::waitid, which, events, options);
+  if (result.error != 0) return fail(result.error);
   if (info == nullptr) return 0;
   std::memset(info, 0, sizeof *info);
-  if (told.pid == 0) return 0;
+  if (result.pid == 0) return 0;
   info->si_signo = SIGCHLD;
-  info->si_pid = told.pid;
-  describe_child(told, *info);
+  info->si_pid = result.pid;
+  describe_child(result, *info);
   return 0;
 }
 

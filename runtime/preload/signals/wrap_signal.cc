@@ -69,8 +69,8 @@ std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
 CRANE_REQUIRES_TURN void take_default_action(int signo) noexcept {
   if (is_ignored_by_default(signo)) return;
   if (dmt::is_stop_signal(signo)) {
-    dmt::stop_process(*world, self.process, signo);
-    return stand_still();
+    dmt::stop_process(*segment, self.process, signo);
+    return block_while_stopped();
   }
   end_now(status_of_signal(signo));
 }
@@ -144,7 +144,7 @@ dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
 Handlers deliver_signals() noexcept {
   Handlers ran = Handlers::kNoneRan;
   take_turn();
-  dmt::Layout& w = *world;
+  dmt::Layout& w = *segment;
   dmt::SignalInfo info;
   while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
   note_time(w);
@@ -153,7 +153,7 @@ Handlers deliver_signals() noexcept {
 }
 
 void reset_handlers_for_exec() noexcept {
-  dmt::ProcessRecord& p = world->processes[self.process];
+  dmt::ProcessRecord& p = segment->processes[self.process];
   for (int s = 1; s <= kSignals; ++s) {
     if (p.dispositions[s] == dmt::Disposition::kHandler) {
       p.dispositions[s] = dmt::Disposition::kDefault;

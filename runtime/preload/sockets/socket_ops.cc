@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP and UDP are virtual (vsock.h, dsock.h), unix streams are the kernel's but counted (usock.h,
-// stream.h), unix datagrams and netlink too (ksock.h).
+// TCP and UDP are virtual (tcp_socket.h, udp_socket.h), unix streams are the kernel's but counted
+// (unix_socket.h, stream.h), unix datagrams and netlink too (kernel_socket.h).
 #include "runtime/preload/sockets/socket_ops.h"
 
 #include "runtime/preload/core/buffers.h"
 #include "runtime/preload/core/init.h"
-#include "runtime/preload/sockets/dsock.h"
-#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/kernel_socket.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/usock.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/udp_socket.h"
+#include "runtime/preload/sockets/unix_socket.h"
 
 namespace crane {
 namespace {
@@ -18,18 +18,19 @@ namespace {
 
 int tcp_get_option(Turn& turn, int, std::uint32_t file, int level, int option, void* value,
                    socklen_t* n) noexcept {
-  return vsock::get_option(turn.w, file, level, option, value, n);
+  return tcp_socket::get_option(turn.w, file, level, option, value, n);
 }
 
 int tcp_set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
                    socklen_t n) noexcept {
-  return vsock::set_option(turn, file, level, option, value, n);
+  return tcp_socket::set_option(turn, file, level, option, value, n);
 }
 
 CRANE_REQUIRES_TURN int tcp_connection_name(int fd, std::uint32_t file, bool of_peer,
                                             struct sockaddr* a, socklen_t* n) noexcept {
-  if (usock::is_to_host(world->files[file])) return usock::name(fd, file, of_peer, a, n);
-  return vsock::connection_name(file, of_peer, a, n);
+  if (unix_socket::is_to_host(segment->files[file]))
+    return unix_socket::name(fd, file, of_peer, a, n);
+  return tcp_socket::connection_name(file, of_peer, a, n);
 }
 
 ssize_t tcp_receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
@@ -39,7 +40,7 @@ ssize_t tcp_receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, in
   m.msg_flags = 0;
   m.msg_controllen = 0;
   m.msg_namelen = 0;
-  const ssize_t result = vsock::receive(turn, fd, file, b, flags);
+  const ssize_t result = tcp_socket::receive(turn, fd, file, b, flags);
   if (result >= 0 && (flags & MSG_OOB) != 0) m.msg_flags |= MSG_OOB;
   if (result == 0 && (flags & MSG_OOB) != 0) m.msg_flags |= MSG_TRUNC;
   return result;
@@ -47,13 +48,13 @@ ssize_t tcp_receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, in
 
 ssize_t tcp_send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m,
                  int flags) noexcept {
-  if (m.msg_controllen > 0 && usock::is_to_host(turn.w.files[file])) {
-    return usock::refuse_credentials();
+  if (m.msg_controllen > 0 && unix_socket::is_to_host(turn.w.files[file])) {
+    return unix_socket::refuse_credentials();
   }
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
   if (bad < 0) return bad;
-  const ssize_t result = vsock::send(turn, fd, file, b, flags);
+  const ssize_t result = tcp_socket::send(turn, fd, file, b, flags);
   if (is_parallel()) turn.yield();  // rule 23
   return result;
 }
@@ -77,13 +78,14 @@ bool is_timeout(int level, int option) noexcept {
 
 int kernel_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                       socklen_t* n) noexcept {
-  if (is_timeout(level, option)) return vsock::get_option(turn.w, file, level, option, value, n);
+  if (is_timeout(level, option))
+    return tcp_socket::get_option(turn.w, file, level, option, value, n);
   return static_cast<int>(raw_syscall(SYS_getsockopt, fd, level, option, value, n));
 }
 
 int kernel_set_option(Turn& turn, int fd, std::uint32_t file, int level, int option,
                       const void* value, socklen_t n) noexcept {
-  if (is_timeout(level, option)) return vsock::set_option(turn, file, level, option, value, n);
+  if (is_timeout(level, option)) return tcp_socket::set_option(turn, file, level, option, value, n);
   return static_cast<int>(raw_syscall(SYS_setsockopt, fd, level, option, value, n));
 }
 
@@ -93,7 +95,7 @@ int kernel_set_option(Turn& turn, int fd, std::uint32_t file, int level, int opt
 int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                         socklen_t* n) noexcept {
   if (level == SOL_SOCKET && option == SO_ERROR) {
-    return vsock::get_option(turn.w, file, level, option, value, n);
+    return tcp_socket::get_option(turn.w, file, level, option, value, n);
   }
   return kernel_get_option(turn, fd, file, level, option, value, n);
 }
@@ -137,12 +139,12 @@ constexpr SocketOps kNoSocket = {
 };
 
 constexpr SocketOps kTcpSocket = {
-    .bind = vsock::bind,
-    .listen = vsock::listen,
+    .bind = tcp_socket::bind,
+    .listen = tcp_socket::listen,
     .accept = refuse<EINVAL>,
-    .connect = vsock::connect,
-    .shutdown = vsock::shutdown,
-    .name = vsock::name,
+    .connect = tcp_socket::connect,
+    .shutdown = tcp_socket::shutdown,
+    .name = tcp_socket::name,
     .get_option = tcp_get_option,
     .set_option = tcp_set_option,
     .receive = tcp_receive,
@@ -150,12 +152,12 @@ constexpr SocketOps kTcpSocket = {
 };
 
 constexpr SocketOps kTcpListener = {
-    .bind = vsock::bind,
-    .listen = vsock::listen,
-    .accept = vsock::accept,
-    .connect = vsock::connect_listener,
-    .shutdown = vsock::shutdown,
-    .name = vsock::name,
+    .bind = tcp_socket::bind,
+    .listen = tcp_socket::listen,
+    .accept = tcp_socket::accept,
+    .connect = tcp_socket::connect_listener,
+    .shutdown = tcp_socket::shutdown,
+    .name = tcp_socket::name,
     .get_option = tcp_get_option,
     .set_option = tcp_set_option,
     .receive = tcp_receive,
@@ -163,11 +165,11 @@ constexpr SocketOps kTcpListener = {
 };
 
 constexpr SocketOps kTcpConnection = {
-    .bind = vsock::bind,
+    .bind = tcp_socket::bind,
     .listen = refuse<EINVAL>,
     .accept = refuse<EINVAL>,
-    .connect = vsock::connect_again,
-    .shutdown = vsock::shutdown,
+    .connect = tcp_socket::connect_again,
+    .shutdown = tcp_socket::shutdown,
     .name = tcp_connection_name,
     .get_option = tcp_get_option,
     .set_option = tcp_set_option,
@@ -176,24 +178,24 @@ constexpr SocketOps kTcpConnection = {
 };
 
 constexpr SocketOps kUdpSocket = {
-    .bind = dsock::bind,
+    .bind = udp_socket::bind,
     .listen = refuse<EOPNOTSUPP>,
     .accept = refuse<EOPNOTSUPP>,
-    .connect = dsock::connect,
-    .shutdown = dsock::shutdown,
-    .name = dsock::name,
-    .get_option = dsock::get_option,
-    .set_option = dsock::set_option,
-    .receive = dsock::receive,
-    .send = dsock::send,
+    .connect = udp_socket::connect,
+    .shutdown = udp_socket::shutdown,
+    .name = udp_socket::name,
+    .get_option = udp_socket::get_option,
+    .set_option = udp_socket::set_option,
+    .receive = udp_socket::receive,
+    .send = udp_socket::send,
 };
 
 constexpr SocketOps kUnixSocket = {
-    .bind = usock::bind,
-    .listen = usock::listen,
+    .bind = unix_socket::bind,
+    .listen = unix_socket::listen,
     .accept = refuse<EINVAL>,
-    .connect = usock::connect,
-    .shutdown = usock::shutdown,
+    .connect = unix_socket::connect,
+    .shutdown = unix_socket::shutdown,
     .name = kernel_name,
     .get_option = new_unix_get_option,
     .set_option = unix_set_option,
@@ -203,10 +205,10 @@ constexpr SocketOps kUnixSocket = {
 
 constexpr SocketOps kUnixListener = {
     .bind = refuse<EINVAL>,
-    .listen = usock::listen,
-    .accept = usock::accept,
+    .listen = unix_socket::listen,
+    .accept = unix_socket::accept,
     .connect = refuse<EINVAL>,
-    .shutdown = usock::shutdown,
+    .shutdown = unix_socket::shutdown,
     .name = kernel_name,
     .get_option = kernel_get_option,
     .set_option = unix_set_option,
@@ -228,16 +230,16 @@ constexpr SocketOps kUnixStream = {
 };
 
 constexpr SocketOps kKernelSocket = {
-    .bind = ksock::bind,
+    .bind = kernel_socket::bind,
     .listen = refuse<EOPNOTSUPP>,
     .accept = refuse<EOPNOTSUPP>,
     .connect = kernel_connect,
-    .shutdown = ksock::shutdown,
+    .shutdown = kernel_socket::shutdown,
     .name = kernel_name,
     .get_option = kernel_get_option,
     .set_option = kernel_set_option,
-    .receive = ksock::receive,
-    .send = ksock::send,
+    .receive = kernel_socket::receive,
+    .send = kernel_socket::send,
 };
 
 }  // namespace crane

@@ -5,7 +5,7 @@
 
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/rights.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane::stream {
 namespace {
@@ -247,7 +247,7 @@ void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
 
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total == 0) return 0;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   const std::int64_t limit = readable(turn, fd, file, buffers.total, policy);
   if (limit < 0) return limit;
   const Scratch<struct iovec> vectors(buffers.count);
@@ -260,7 +260,7 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
 
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total == 0) return 0;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   return write_all(turn, fd, file, buffers, policy, false,
                    [fd](const struct iovec* v, std::size_t count) {
                      return raw_syscall(SYS_writev, fd, v, count);
@@ -276,12 +276,13 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   const bool whole = keeps_messages(f);
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
   const WaitPolicy policy =
-      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
+      tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::receive_timeout(file));
   // A call goes on until so much is there; MSG_PEEK takes what it finds.
-  const std::size_t enough = (flags & MSG_PEEK) != 0 || whole ? 0
-                             : (flags & MSG_WAITALL) != 0
-                                 ? buffers.total
-                                 : std::min<std::size_t>(vsock::low_water(file), buffers.total);
+  const std::size_t enough =
+      (flags & MSG_PEEK) != 0 || whole ? 0
+      : (flags & MSG_WAITALL) != 0
+          ? buffers.total
+          : std::min<std::size_t>(tcp_socket::low_water(file), buffers.total);
   Cursor cursor(buffers);
   const Scratch<struct iovec> vectors(buffers.count);
   std::size_t done = 0;
@@ -324,7 +325,8 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
   const int bad = make_buffers(message.msg_iov, message.msg_iovlen, buffers);
   if (bad < 0) return bad;
   if (message.msg_namelen != 0 && message.msg_name != nullptr) return -EISCONN;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
+  const WaitPolicy policy =
+      tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::send_timeout(file));
   const int kernel_flags = flags | MSG_DONTWAIT | MSG_NOSIGNAL;
   bool first = true;
   const bool rights = carries_rights(message);

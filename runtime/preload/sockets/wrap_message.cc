@@ -8,7 +8,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/sockets/rights.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::wrap {
@@ -63,7 +63,7 @@ ssize_t receive_buffer(Turn& turn, int fd, void* b, std::size_t n, int flags, st
   const FileRecord* f = bound_record(fd);
   if (f != nullptr && f->kind == FileKind::kConnection && !dmt::is_host_fifo(*f)) {
     if (an != nullptr) *an = 0;
-    return vsock::receive(turn, fd, bound_file(fd), {&v, 1, n}, flags);
+    return tcp_socket::receive(turn, fd, bound_file(fd), {&v, 1, n}, flags);
   }
   struct msghdr m {};
   m.msg_iov = &v;

@@ -4,10 +4,10 @@
 
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/file_ops.h"
-#include "runtime/preload/sockets/dsock.h"
-#include "runtime/preload/sockets/ksock.h"
-#include "runtime/preload/sockets/usock.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/kernel_socket.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/udp_socket.h"
+#include "runtime/preload/sockets/unix_socket.h"
 
 namespace crane::wrap {
 namespace {
@@ -24,13 +24,13 @@ int plain_call(long number, int fd, Arguments... arguments) noexcept {
 int make_socket(Turn& turn, int domain, int type, int protocol) noexcept {
   switch (domain) {
     case AF_UNIX:
-      return usock::create(turn, type, protocol);
+      return unix_socket::create(turn, type, protocol);
     case AF_INET:
     case AF_INET6:
-      if (dsock::is_udp(type, protocol)) return dsock::create(turn, domain, type);
-      return vsock::create(turn, domain, type, protocol);
+      if (udp_socket::is_udp(type, protocol)) return udp_socket::create(turn, domain, type);
+      return tcp_socket::create(turn, domain, type, protocol);
     case AF_NETLINK:
-      return ksock::create(turn, domain, type, protocol);
+      return kernel_socket::create(turn, domain, type, protocol);
     default:
       return -EAFNOSUPPORT;
   }
@@ -60,7 +60,7 @@ int socketpair(int domain, int type, int protocol, int* fds) {
   Turn turn(Op::socketpair);
   if (domain == AF_INET || domain == AF_INET6) return finish_int(turn, -EOPNOTSUPP);
   if (domain != AF_UNIX) return finish_int(turn, -EAFNOSUPPORT);
-  return finish_int(turn, usock::pair(turn, type, protocol, fds));
+  return finish_int(turn, unix_socket::pair(turn, type, protocol, fds));
 }
 
 int bind(int fd, const struct sockaddr* a, socklen_t n) {

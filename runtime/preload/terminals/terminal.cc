@@ -10,7 +10,7 @@
 #include "dmt/controlling_terminals.h"
 #include "dmt/terminals.h"
 #include "runtime/preload/core/scratch.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -236,7 +236,7 @@ ssize_t read_line(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
 
 ssize_t read_master(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total == 0) return 0;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   const Scratch<std::uint8_t> bytes(std::min(buffers.total, kChunk));
   for (;;) {
     const std::uint16_t terminal = turn.w.files[file].end.terminal;
@@ -258,7 +258,7 @@ ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) no
   if (is_line && (record_of(turn.w, file).modes.local & TOSTOP) != 0) {
     if (const int error = ask(turn, fd, file, SIGTTOU); error < 0) return error;
   }
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   Cursor cursor(buffers);
   std::size_t done = 0;
   while (done < buffers.total) {

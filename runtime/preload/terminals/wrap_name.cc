@@ -24,7 +24,7 @@ int at_path(Op op, const char* path, Call call) noexcept {
   std::uint32_t number;
   if (!terminal::parse_name(path, number)) return call(path);
   return at_turn(
-      op, [&]() CRANE_REQUIRES_TURN { return call(terminal::KernelPath(*world, path).get()); });
+      op, [&]() CRANE_REQUIRES_TURN { return call(terminal::KernelPath(*segment, path).get()); });
 }
 
 // "socket:[17]" and "mnt:[17]" are links below /proc whose number is each replica's own: of a

@@ -44,7 +44,7 @@ void name_line(int fd, char (&name)[terminal::kNameBytes]) noexcept {
 CRANE_REQUIRES_TURN int name_terminal(int fd, char (&name)[terminal::kNameBytes]) noexcept {
   const std::uint32_t file = terminal_file(fd);
   if (file == 0) return EBADF;
-  const FileRecord& f = world->files[file];
+  const FileRecord& f = segment->files[file];
   if (f.kind == FileKind::kTerminalMaster) {
     std::strcpy(name, "/dev/ptmx");
   } else if (f.end.hung_up) {

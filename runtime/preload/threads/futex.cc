@@ -13,7 +13,7 @@
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/trap/by_number.h"
+#include "runtime/preload/trap/raw_syscalls.h"
 
 namespace crane {
 namespace {
@@ -188,7 +188,7 @@ long wait(const long* a, std::uint32_t bits) noexcept {
 
 long answer(Turn& turn, std::uint32_t woken, std::uint32_t moved = 0) noexcept {
   turn.result(static_cast<std::uint64_t>(woken) + moved);
-  if (woken > 0) let_others_go(turn);
+  if (woken > 0) yield_to_others(turn);
   return static_cast<long>(woken) + moved;
 }
 

@@ -31,13 +31,13 @@ void soft_barrier(dmt::SoftBarrier& l, std::uint64_t object) noexcept {
   if (l.count <= 1) return;
   if (++l.arrived >= l.count) {
     release(turn.w, l, object);
-    let_others_go(turn);
+    yield_to_others(turn);
     return;
   }
   const std::uint32_t round = l.round;
   const std::int64_t deadline = turn.now() + std::int64_t{l.timeout_us} * 1000;
   while (l.round == round) {
-    const dmt::WakeReason why = turn.wait_lined_up(object, deadline);
+    const dmt::WakeReason why = turn.wait_at_soft_barrier(object, deadline);
     // The first who has waited long enough takes the others along.
     if (why == dmt::WakeReason::kTimeout && l.round == round) release(turn.w, l, object);
     if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);

@@ -23,7 +23,7 @@
 
 namespace crane {
 
-// Once, in the constructor, after prepare_net().  Nothing is done when no function is named and
+// Once, in the constructor, after install_trap().  Nothing is done when no function is named and
 // there are no time slices, whose points are looked for in the same libraries (tick_points.h).
 void prepare_soft_barrier_points() noexcept;
 

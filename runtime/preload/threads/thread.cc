@@ -18,7 +18,7 @@
 
 namespace crane {
 
-dmt::Layout* world = nullptr;
+dmt::Layout* segment = nullptr;
 
 namespace {
 
@@ -160,7 +160,7 @@ void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
   self.clock_reads = 0;
   restart_random();
   leave_rseq();
-  arm_net();
+  arm_trap();
   branches::open_for_thread();
 }
 
@@ -195,7 +195,7 @@ namespace {
 // For visits by functions that hold the turn.
 CRANE_TURN_UNCHECKED void wake_waiters_of(const std::uint32_t* word) noexcept {
   const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(word);
-  dmt::signal(*world, object_of(mutex, is_shared_mutex(mutex)), dmt::kAll);
+  dmt::signal(*segment, object_of(mutex, is_shared_mutex(mutex)), dmt::kAll);
 }
 
 // Visits the words of a thread's robust mutexes; returns the head of its list, or null.

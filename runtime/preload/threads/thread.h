@@ -85,24 +85,24 @@ struct ThreadBlock {
   std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
   signal_stack::Stacks stacks{};
   ScratchState scratch{};
-  const filter::Filter* filters = nullptr;  // seccomp's, the newest (judged.h)
+  const filter::Filter* filters = nullptr;  // seccomp's, the newest (seccomp_check.h)
 };
 
 // constinit: reached without a wrapper function or a guard.
 inline thread_local constinit ThreadBlock self{};
 
 // The segment of this replica; null before attaching.
-extern dmt::Layout* world CRANE_GUARDED_BY_TURN;
+extern dmt::Layout* segment CRANE_GUARDED_BY_TURN;
 
 // The segment for a thread that may not hold the turn: for fields marked "any:", what is constant,
 // its own slot, and its own process' descriptors, which only calls of that process change.
-CRANE_TURN_UNCHECKED inline dmt::Layout& without_turn() noexcept { return *world; }
+CRANE_TURN_UNCHECKED inline dmt::Layout& without_turn() noexcept { return *segment; }
 
 // The calling thread was started past the library: it is reported, once.  `caller` called a stub.
 // May not return (strict).
 void report_stray_thread(const void* caller) noexcept;
 inline void look_for_stray_thread(const void* caller) noexcept {
-  if (self.slot == dmt::kNone && !self.known && world != nullptr) report_stray_thread(caller);
+  if (self.slot == dmt::kNone && !self.known && segment != nullptr) report_stray_thread(caller);
 }
 
 // Back to the server's processor, after a computation that no other thread waited for.

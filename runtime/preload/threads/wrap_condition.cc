@@ -99,7 +99,7 @@ int pthread_cond_signal(pthread_cond_t* c) {
   Turn turn(Op::pthread_cond_signal);
   const std::uint32_t woken = dmt::signal(turn.w, object_of_condition(c), 1);
   turn.result(static_cast<std::uint64_t>(woken));
-  if (woken > 0 && self.locks == 0) let_others_go(turn);
+  if (woken > 0 && self.locks == 0) yield_to_others(turn);
   return 0;
 }
 
@@ -107,7 +107,7 @@ int pthread_cond_broadcast(pthread_cond_t* c) {
   Turn turn(Op::pthread_cond_broadcast);
   const std::uint32_t woken = dmt::signal(turn.w, object_of_condition(c), dmt::kAll);
   turn.result(static_cast<std::uint64_t>(woken));
-  if (woken > 0 && self.locks == 0) let_others_go(turn);
+  if (woken > 0 && self.locks == 0) yield_to_others(turn);
   return 0;
 }
 

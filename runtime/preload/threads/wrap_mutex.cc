@@ -118,7 +118,7 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
     const std::uint32_t woken =
         still_held ? 0 : dmt::signal(turn.w, object, waiters_to_wake(object));
     if (self.locks == 0) {
-      let_others_go(turn);
+      yield_to_others(turn);
       let_others_go_if_idle(turn, woken);
     }
   }

@@ -168,7 +168,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   start.state.store(kGo, std::memory_order_release);
   futex_wake(&start.state, 1);
   turn.result(static_cast<std::uint64_t>(value(slot)));
-  let_others_go(turn);
+  yield_to_others(turn);
   if (slot != dmt::kNoSlot) return 0;
   if (!detached) real::pthread_join(handle, nullptr);
   signal_stack::unmap(stacks);

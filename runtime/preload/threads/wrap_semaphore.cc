@@ -84,7 +84,7 @@ int sem_trywait(sem_t* s) {
 int sem_post(sem_t* s) {
   Turn turn(Op::sem_post);
   const int result = real::sem_post(s);
-  if (result == 0 && dmt::signal(turn.w, object_of_semaphore(s), 1) > 0) let_others_go(turn);
+  if (result == 0 && dmt::signal(turn.w, object_of_semaphore(s), 1) > 0) yield_to_others(turn);
   turn.result(result);
   return result;
 }

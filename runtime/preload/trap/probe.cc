@@ -45,7 +45,7 @@ std::uint64_t hash_of(const gregset_t& registers) noexcept {
   return hash;
 }
 
-void pass_on(std::uint32_t holder) noexcept {
+void yield_without_turn(std::uint32_t holder) noexcept {
   if (holder == value(dmt::kNodeSlot) || holder >= dmt::kSlotsMax) return;
   const std::uint32_t thread = without_turn().slots[holder].thread_id;
   if (thread != 0) raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), thread, kProbe);
@@ -63,7 +63,7 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   WithinCrane within;
   const std::uint32_t holder = without_turn().scheduler.holder.load(std::memory_order_acquire);
   if (holder != self.slot) {
-    if (info->si_code != SI_TKILL) pass_on(holder);
+    if (info->si_code != SI_TKILL) yield_without_turn(holder);
     return;
   }
   if (within.was_inside()) return;
@@ -73,8 +73,8 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
                            clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC),
                            hash_of(registers), sleeps()};
   const bool gave_way = dmt::probed(without_turn(), own_slot(), sample, self.probe);
-  self.probe.let_go_sleeps = sleeps();
-  self.probe.let_go_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  self.probe.released_sleeps = sleeps();
+  self.probe.released_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   if (gave_way && without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) != 0)
     roam();
   errno = saved;

@@ -16,9 +16,9 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/processes/fork.h"
-#include "runtime/preload/processes/judged.h"
+#include "runtime/preload/processes/seccomp_check.h"
 #include "runtime/preload/threads/thread.h"
-#include "runtime/preload/trap/by_number.h"
+#include "runtime/preload/trap/raw_syscalls.h"
 
 namespace crane {
 namespace {
@@ -212,7 +212,7 @@ long answer(long number, const long* a, std::uintptr_t address) noexcept {
 
 }  // namespace
 
-void prepare_net() noexcept {
+void install_trap() noexcept {
   const auto address = [](auto function) { return reinterpret_cast<std::uintptr_t>(function); };
   libc_text = find_object(address(real::syscall.get())).text;
   trust(find_object(address(&handle_trap)).text);
@@ -222,7 +222,7 @@ void prepare_net() noexcept {
   if (vdso != 0) dl_iterate_phdr(look_for_base, &vdso);
 }
 
-void arm_net() noexcept {
+void arm_trap() noexcept {
   if (in_valgrind) return;  // its calls are not from where ours are
   const long error = raw_syscall(SYS_prctl, kSetDispatch, kDispatchOn, libc_text.begin,
                                  libc_text.size, InsideCrane::selector());

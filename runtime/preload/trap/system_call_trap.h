@@ -24,11 +24,11 @@ namespace crane {
 inline constexpr int kSetDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 
 // Finds the texts that are let through.  Once, in the constructor.
-void prepare_net() noexcept;
+void install_trap() noexcept;
 
-// The calling thread is watched from when it goes outside of Crane.  REQUIRES prepare_net() and the
-// handler of SIGSYS.
-void arm_net() noexcept;
+// The calling thread is watched from when it goes outside of Crane.  REQUIRES install_trap() and
+// the handler of SIGSYS.
+void arm_trap() noexcept;
 
 // What SIGSYS is when the net sent it; false: it is somebody else's.
 bool handle_trap(const siginfo_t* info, void* context) noexcept;

@@ -20,7 +20,7 @@
 #include "dmt/slices.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/turn.h"
-#include "runtime/preload/processes/judged.h"
+#include "runtime/preload/processes/seccomp_check.h"
 #include "runtime/preload/trap/code.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/tick_stub.h"

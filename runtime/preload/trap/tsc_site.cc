@@ -14,7 +14,7 @@
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/processes/judged.h"
+#include "runtime/preload/processes/seccomp_check.h"
 #include "runtime/preload/threads/thread.h"
 #include "runtime/preload/trap/code.h"
 #include "runtime/preload/trap/system_call_trap.h"

@@ -9,9 +9,9 @@
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/family.h"
-#include "runtime/preload/processes/judged.h"
 #include "runtime/preload/processes/sandbox.h"
-#include "runtime/preload/trap/by_number.h"
+#include "runtime/preload/processes/seccomp_check.h"
+#include "runtime/preload/trap/raw_syscalls.h"
 #include "runtime/preload/trap/system_call_trap.h"
 
 namespace crane {

@@ -23,7 +23,7 @@
 using namespace crane::checkpoint;
 using crane::test::eventually;
 using crane::test::slurp;
-using What = CriuSays::What;
+using What = CriuMessage::What;
 
 namespace {
 
@@ -158,20 +158,20 @@ TEST_CASE("criu: what a server is lasts, what it happens to do does not", "[criu
 }
 
 TEST_CASE("criu: its places are told apart, and what is none is a refusal", "[criu]") {
-  CHECK(criu_says(notification("pre-dump")).what == What::kReady);
-  CHECK(criu_says(notification("network-lock")).what == What::kStopped);
-  CHECK(criu_says(notification("post-dump")).what == What::kDumped);
-  CHECK(criu_says(notification("network-unlock")).what == What::kOther);
-  CHECK(criu_says(response(1, true)).what == What::kDone);
-  CHECK(criu_says(response(1, false)).what == What::kRefused);
-  CHECK(criu_says(response(0, true)).what == What::kRefused);
-  CHECK(criu_says("").what == What::kRefused);
+  CHECK(parse_criu_message(notification("pre-dump")).what == What::kReady);
+  CHECK(parse_criu_message(notification("network-lock")).what == What::kStopped);
+  CHECK(parse_criu_message(notification("post-dump")).what == What::kDumped);
+  CHECK(parse_criu_message(notification("network-unlock")).what == What::kOther);
+  CHECK(parse_criu_message(response(1, true)).what == What::kDone);
+  CHECK(parse_criu_message(response(1, false)).what == What::kRefused);
+  CHECK(parse_criu_message(response(0, true)).what == What::kRefused);
+  CHECK(parse_criu_message("").what == What::kRefused);
   const std::string whole = notification("pre-dump");
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    CHECK(criu_says(whole.substr(0, size)).what != What::kReady);
+    CHECK(parse_criu_message(whole.substr(0, size)).what != What::kReady);
   }
   for (int byte = 0; byte < 256; ++byte) {
-    CHECK(criu_says(std::string(40, static_cast<char>(byte))).what == What::kRefused);
+    CHECK(parse_criu_message(std::string(40, static_cast<char>(byte))).what == What::kRefused);
   }
   CHECK(find_field(criu_answer(true), 1)->value == 6);
   CHECK(find_field(criu_answer(true), 3)->value == 1);

@@ -108,7 +108,7 @@ struct World {
   // The kernel sends at once what it may send: nothing is under way.
   void allow(std::uint32_t bytes) {
     gate->allow(peer, port, shake.received + bytes);
-    gate->settle();
+    gate->resume_reading();
   }
 
   event_base* base;
@@ -148,7 +148,7 @@ void acknowledges_what_is_committed() {
   w.says(50);
   REQUIRE(w.is_held());
   w.gate->forget(w.peer, w.port);
-  w.gate->settle();
+  w.gate->resume_reading();
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
   w.gate->take_down();
 }
@@ -197,14 +197,14 @@ void a_host_without_a_quorum_is_silent() {
   w.connects();
   w.says(10);
   REQUIRE(w.is_held());
-  w.gate->hush(true);
+  w.gate->silence(true);
   CHECK(w.gate->counters().dropped >= 1);
   w.allow(10);
   REQUIRE(::send(w.server, "x", 1, MSG_NOSIGNAL) == 1);
   const std::uint64_t dropped = w.gate->counters().dropped;
   CHECK(w.comes([&] { return w.gate->counters().dropped > dropped; }));
   CHECK(w.client_hears_nothing());  // GATE-2
-  w.gate->hush(false);              // the kernel sends it again
+  w.gate->silence(false);           // the kernel sends it again
   char byte;
   CHECK(w.comes([&] { return ::recv(w.client, &byte, 1, MSG_DONTWAIT) == 1; }));
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));

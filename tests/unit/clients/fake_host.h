@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 namespace crane::proxy {
 

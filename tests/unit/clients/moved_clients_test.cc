@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
@@ -96,7 +96,7 @@ struct World {
         host->output({OutputType::kClose, {}, conn, 0, 0}, {});
       }
     }
-    host->settle();
+    host->resume_reading();
   }
   void answer(const std::string& data) {
     std::string text;

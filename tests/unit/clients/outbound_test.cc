@@ -19,7 +19,7 @@
 #include <string>
 
 #include "proxy/clients/host_sockets.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
@@ -151,8 +151,8 @@ struct Replicas {
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
     for (auto& proxy : proxies) {
       if (!proxy) continue;
-      proxy->settle();
-      proxy->tend();
+      proxy->resume_reading();
+      proxy->prune_followed();
     }
   }
   void commit(const Taken& entry) {

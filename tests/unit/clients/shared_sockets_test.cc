@@ -64,7 +64,7 @@ struct Host {
     SharedSockets& own = *sockets.value();
     own.add_port(listener.port());
     if (own.become_writer(View{5}, monotonic_ns()) != SharedSockets::Right::kOurs) ::_exit(2);
-    std::vector<int> accepted = own.collect();
+    std::vector<int> accepted = own.adopt_sockets();
     for (int i = 0; i < clients; ++i) accepted.push_back(::accept(listener.fd, nullptr, nullptr));
     (void)!::write(ready[1], "x", 1);
     more(own, accepted);
@@ -118,7 +118,7 @@ void end(pid_t pid) {
 void next_node_takes(Host& host, int client) {
   auto own = host.open();
   REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
+  const std::vector<int> taken = own->adopt_sockets();
   REQUIRE(taken.size() == 1);
   CHECK(Host::reaches(client, taken));
   CHECK(hear(client) == "y");
@@ -136,7 +136,7 @@ TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEP
   auto own = host.open();
   end(leader);
   REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
+  const std::vector<int> taken = own->adopt_sockets();
   REQUIRE(taken.size() == 2);
   for (const int client : {first, second}) {
     CHECK(Host::reaches(client, taken));
@@ -158,7 +158,7 @@ TEST_CASE("a closed listener is no client's socket, one that its client has rese
   host_socket(resets).reset();
   end(leader);
   REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
+  const std::vector<int> taken = own->adopt_sockets();
   CHECK(taken.size() == 2);
   CHECK(Host::reaches(stays, taken));
   const bool kept = std::any_of(taken.begin(), taken.end(), [](int fd) {
@@ -183,7 +183,7 @@ TEST_CASE("a leader that is stopped is killed before the next one writes",
   int status = 0;
   REQUIRE(::waitpid(leader, &status, 0) == leader);
   CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
-  const std::vector<int> taken = own->collect();
+  const std::vector<int> taken = own->adopt_sockets();
   CHECK(taken.size() == 1);
   CHECK(Host::reaches(client, taken));
   ::close(client);
@@ -236,7 +236,7 @@ TEST_CASE("a leader that stops by itself lives, and hears that its sockets were 
   });
   auto own = host.open();
   REQUIRE(Host::becomes_writer(*own));
-  const std::vector<int> taken = own->collect();
+  const std::vector<int> taken = own->adopt_sockets();
   REQUIRE(taken.size() == 1);
   int status = 0;
   REQUIRE(::waitpid(leader, &status, 0) == leader);

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "dmt/base/clock.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 #include "tests/unit/clients/fake_host.h"
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
@@ -47,7 +47,7 @@ struct Node {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     (void)proxy->propose_inputs(1, log);
     for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
-    proxy->settle();
+    proxy->resume_reading();
   }
   void commit(const Taken& entry) { proxy->committed(entry.type, Index{entry.index}, entry.body); }
   template <typename Condition>

@@ -204,7 +204,7 @@ struct World {
     }
     hear(leader(), committed);
     const auto how = leader().connection->serve(host_socket(::dup(tcp.server)), batch);
-    if (!killed) old.connection->let_go();
+    if (!killed) old.connection->release_sockets();
     REQUIRE(how != Connection::Adopted::kReset);
     ++changes;
   }

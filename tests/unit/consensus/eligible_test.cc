@@ -31,7 +31,7 @@ struct UnfitGroup : LedGroup {
     settle();
   }
   void fit(Ids ids = {0, 1, 2}) {
-    for (const unsigned i : ids) step(i, Fit{});
+    for (const unsigned i : ids) step(i, ServerHealthy{});
     settle();
   }
   // All processes end, and start again on what they had, unfit.
@@ -44,7 +44,7 @@ struct UnfitGroup : LedGroup {
     for (const std::uint64_t end = now_ns + ns; now_ns < end;) {
       lag_ns += kTellsEveryNs;
       for (unsigned i = 0; i < 3; ++i) {
-        if (nodes[i].core) step(i, Lags{lag_ns});
+        if (nodes[i].core) step(i, ServerLagging{lag_ns});
       }
       run_for(kTellsEveryNs);
     }
@@ -140,8 +140,8 @@ TEST_CASE("eligible: of two servers that lag the one leads that has run more", "
   const unsigned further = GENERATE(1U, 2U);
   UnfitGroup g(durability);
   const unsigned other = 3 - further;
-  g.step(further, Lags{1000 * kMs, Index{15}});
-  g.step(other, Lags{1000 * kMs, Index{3}});
+  g.step(further, ServerLagging{1000 * kMs, Index{15}});
+  g.step(other, ServerLagging{1000 * kMs, Index{3}});
   g.kill(0);
   g.run_for(kSoonNs);
   CHECK(g.leader() == static_cast<int>(further));
@@ -154,7 +154,7 @@ TEST_CASE("eligible: all start again, and the server that is furthest leads", "[
   for (unsigned i = 0; i < 3; ++i) g.stop(i);
   for (unsigned i = 0; i < 3; ++i) {
     g.start(i, StartKind::kSurvived);
-    g.step(i, Lags{1000 * kMs, Index{i == furthest ? 9U : i}});
+    g.step(i, ServerLagging{1000 * kMs, Index{i == furthest ? 9U : i}});
   }
   for (unsigned i = 0; i < 3; ++i) {
     for (unsigned k = 0; k < 3; ++k) {
@@ -168,8 +168,8 @@ TEST_CASE("eligible: all start again, and the server that is furthest leads", "[
 
 TEST_CASE("eligible: a replica that yields leads when the other one cannot", "[R=3][C6]") {
   UnfitGroup g;
-  g.step(1, Lags{1000 * kMs, Index{3}});
-  g.step(2, Lags{1000 * kMs, Index{15}});
+  g.step(1, ServerLagging{1000 * kMs, Index{3}});
+  g.step(2, ServerLagging{1000 * kMs, Index{15}});
   SECTION("as it is stopped") { g.nodes[2].stopped = true; }
   SECTION("as it abdicated before") { g.unfit({2}); }
   g.kill(0);
@@ -183,7 +183,7 @@ TEST_CASE("eligible: a replica that yields leads when the other one cannot", "[R
 TEST_CASE("eligible: a leader that gave the lead up is the last choice, not none", "[R=3][C6]") {
   UnfitGroup g;
   g.step(0, Abdicate{});
-  g.step(0, Fit{});
+  g.step(0, ServerHealthy{});
   SECTION("while others can lead") {
     g.settle();
     g.run_for(kSoonNs);

@@ -39,7 +39,7 @@ TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "
   g.start_all();
   g.run_for(200 * kMs);
   REQUIRE(g.leader() == 0);
-  g.step(1, Lags{80 * kMs});
+  g.step(1, ServerLagging{80 * kMs});
   g.kill(0);
   g.run_for(30 * kMs);
   CHECK(g.leader() == 2);
@@ -49,8 +49,8 @@ TEST_CASE("consensus: the only one that is left leads, however late", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
-  g.step(1, Lags{80 * kMs});
-  g.step(2, Lags{80 * kMs});
+  g.step(1, ServerLagging{80 * kMs});
+  g.step(2, ServerLagging{80 * kMs});
   g.kill(0);
   g.run_for(60 * kMs);
   CHECK(g.leader() > 0);

@@ -9,19 +9,19 @@
 #include "runtime/control/answers.h"
 
 using namespace crane::control;
-using Seen = ReplicaSeen::Seen;
-using Member = ReplicaSeen::Member;
+using Contact = ReplicaView::Contact;
+using Member = ReplicaView::Member;
 
 namespace {
 
 // Replica 0 leads `count` voters that all serve at once.
-GroupSeen whole(int count = 3) {
-  GroupSeen group;
+GroupView whole(int count = 3) {
+  GroupView group;
   group.leader = 0;
   for (int i = 0; i < count; ++i) {
-    ReplicaSeen one;
+    ReplicaView one;
     one.replica = i;
-    one.seen = Seen::kTold;
+    one.seen = Contact::kTold;
     one.told.runs = true;
     one.told.takes_clients = i == 0;
     group.replicas.push_back(one);
@@ -29,26 +29,26 @@ GroupSeen whole(int count = 3) {
   return group;
 }
 
-void replays(ReplicaSeen& r, std::uint64_t done, std::uint64_t of, std::int64_t left_ms = -1) {
+void replays(ReplicaView& r, std::uint64_t done, std::uint64_t of, std::int64_t left_ms = -1) {
   r.told.recovers = true;
   r.told.progress = {done, of, 4000, left_ms};
 }
 
-void only_votes(ReplicaSeen& r) {
+void only_votes(ReplicaView& r) {
   r.told.runs = r.told.takes_clients = false;
   r.told.acceptor_only = true;
 }
 
 struct Row {
   const char* what;
-  std::function<void(GroupSeen&)> change;
+  std::function<void(GroupView&)> change;
   Health health;
   bool serving;
   std::int64_t may_lose;
   const char* text;
 };
 
-void check(const Row& row, GroupSeen group = whole()) {
+void check(const Row& row, GroupView group = whole()) {
   row.change(group);
   const Verdict v = verdict_of(group);
   INFO(row.what << ": " << v.text);
@@ -64,22 +64,22 @@ void check(const Row& row, GroupSeen group = whole()) {
 // VERDICT-2
 TEST_CASE("verdict: of a group that serves, only replicas that could lead at once may be relied on",
           "[verdict]") {
-  const auto two_replay = [](GroupSeen& g) {
+  const auto two_replay = [](GroupView& g) {
     replays(g.replicas[1], 0, 7'498);
     replays(g.replicas[2], 12'400, 24'272, 3'100);
   };
   const Row kRows[] = {
-      {"all are there", [](GroupSeen&) {}, Health::kWell, true, 1,
+      {"all are there", [](GroupView&) {}, Health::kWell, true, 1,
        "serving, 3 of 3, fault tolerant"},
       {"two catch up", two_replay, Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 replays, 0 of 7,498 entries; "
        "replica "
        "2 replays, 12,400 of 24,272 entries, 3 s left"},
-      {"one catches up", [](GroupSeen& g) { replays(g.replicas[2], 1, 2, 400); }, Health::kDegraded,
+      {"one catches up", [](GroupView& g) { replays(g.replicas[2], 1, 2, 400); }, Health::kDegraded,
        true, 1,
        "serving, 3 of 3, fault tolerant; replica 2 replays, 1 of 2 entries, less than 1 s left"},
       {"two have no server",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          for (int i : {1, 2}) only_votes(g.replicas[i]);
        },
        Health::kDegraded, true, 0,
@@ -88,17 +88,17 @@ TEST_CASE("verdict: of a group that serves, only replicas that could lead at onc
        "a checkpoint to begin at; replica 2 votes without a server: it waits for a checkpoint to "
        "begin at"},
       {"two are late",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          g.replicas[1].told.lag_ms = 201;
          g.replicas[2].told.lag_ms = 24'272;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 is 201 ms behind; replica 2 is "
        "24,272 ms behind"},
-      {"one is late", [](GroupSeen& g) { g.replicas[1].told.lag_ms = 201; }, Health::kWell, true, 1,
+      {"one is late", [](GroupView& g) { g.replicas[1].told.lag_ms = 201; }, Health::kWell, true, 1,
        "serving, 3 of 3, fault tolerant"},
       {"two wait where the leader was",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          for (int i : {1, 2}) g.replicas[i].told.lag_ms = 900, g.replicas[i].told.held = true;
        },
        Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
@@ -110,50 +110,50 @@ TEST_CASE("verdict: of a group that serves, only replicas that could lead at onc
 TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not relied on",
           "[verdict]") {
   const Row kRows[] = {
-      {"one is gone", [](GroupSeen& g) { g.replicas[1].seen = Seen::kGone; }, Health::kDegraded,
+      {"one is gone", [](GroupView& g) { g.replicas[1].seen = Contact::kGone; }, Health::kDegraded,
        true, 0, "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is gone"},
-      {"one merely starts", [](GroupSeen& g) { g.replicas[1].seen = Seen::kStarts; },
+      {"one merely starts", [](GroupView& g) { g.replicas[1].seen = Contact::kStarts; },
        Health::kDegraded, true, 0, "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 starts"},
       {"one lost its memory",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          g.replicas[2].member = Member::kReturning;
          replays(g.replicas[2], 0, 7'498);
        },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 replays, 0 of 7,498 entries"},
       {"one lacks what left the log",
-       [](GroupSeen& g) { g.replicas[1].told.needs_checkpoint = true; }, Health::kDegraded, true, 0,
+       [](GroupView& g) { g.replicas[1].told.needs_checkpoint = true; }, Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 lacks entries that left the log"},
-      {"one has no room", [](GroupSeen& g) { g.replicas[1].told.no_room = true; },
+      {"one has no room", [](GroupView& g) { g.replicas[1].told.no_room = true; },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room"},
       {"the followers get no entries",
-       [](GroupSeen& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
+       [](GroupView& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 does not get the log yet; replica 2 "
        "does not get the log yet"},
       {"nothing is known of two",
-       [](GroupSeen& g) { g.replicas[1].seen = g.replicas[2].seen = Seen::kNotTold; },
+       [](GroupView& g) { g.replicas[1].seen = g.replicas[2].seen = Contact::kNotTold; },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 has not told how far it is; replica "
        "2 has not told how far it is"},
-      {"one does not answer", [](GroupSeen& g) { g.replicas[1].seen = Seen::kSilent; },
+      {"one does not answer", [](GroupView& g) { g.replicas[1].seen = Contact::kSilent; },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 does not answer"},
-      {"one is cut from the leader", [](GroupSeen& g) { g.replicas[1].connected = false; },
+      {"one is cut from the leader", [](GroupView& g) { g.replicas[1].connected = false; },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is not connected to the leader"},
       {"the server of one has ended",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          for (int i : {1, 2}) g.replicas[i].told.runs = false;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 has no server: it ended; replica 2 "
        "has no server: it ended"},
       {"the replicas differ",
-       [](GroupSeen& g) { g.alarm = "the replicas differ, none has a majority"; },
+       [](GroupView& g) { g.alarm = "the replicas differ, none has a majority"; },
        Health::kDegraded, true, 1, "serving, 3 of 3, BUT THE REPLICAS DIFFER, fault tolerant"},
-      {"no crane-run", [](GroupSeen& g) { g.unsupervised = true; }, Health::kDegraded, true, 1,
+      {"no crane-run", [](GroupView& g) { g.unsupervised = true; }, Health::kDegraded, true, 1,
        "serving, 3 of 3, fault tolerant"},
   };
   for (const Row& row : kRows) check(row);
@@ -161,22 +161,22 @@ TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not
 
 TEST_CASE("verdict: groups of other sizes", "[verdict]") {
   const Row kWhole{"all are there",
-                   [](GroupSeen&) {},
+                   [](GroupView&) {},
                    Health::kWell,
                    true,
                    2,
                    "serving, 5 of 5, fault tolerant: 2 may be lost"};
   check(kWhole, whole(5));
-  check({"one is gone of five", [](GroupSeen& g) { g.replicas[4].seen = Seen::kGone; },
+  check({"one is gone of five", [](GroupView& g) { g.replicas[4].seen = Contact::kGone; },
          Health::kDegraded, true, 1, "serving, 4 of 5, fault tolerant; replica 4 is gone"},
         whole(5));
-  check({"one alone", [](GroupSeen&) {}, Health::kWell, true, 0,
+  check({"one alone", [](GroupView&) {}, Health::kWell, true, 0,
          "serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it"},
         whole(1));
   check({"a learner that has told nothing",
-         [](GroupSeen& g) {
+         [](GroupView& g) {
            g.replicas[3].member = Member::kOther;
-           g.replicas[3].seen = Seen::kNotTold;
+           g.replicas[3].seen = Contact::kNotTold;
          },
          Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
         whole(4));
@@ -184,19 +184,19 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
 
 // VERDICT-1
 TEST_CASE("verdict: a group serves when its leader says that it takes clients", "[verdict]") {
-  const auto leader_not_yet = [](GroupSeen& g) { g.replicas[0].told.takes_clients = false; };
+  const auto leader_not_yet = [](GroupView& g) { g.replicas[0].told.takes_clients = false; };
   const Row kRows[] = {
       {"its server does not know that it leads", leader_not_yet, Health::kNotServing, false, 0,
        "not serving: replica 0 leads, and its server does not know that yet"},
       {"it replays",
-       [&](GroupSeen& g) {
+       [&](GroupView& g) {
          leader_not_yet(g);
          replays(g.replicas[0], 40'000, 100'000, 15'000);
        },
        Health::kNotServing, false, 0,
        "not serving: replaying, 40,000 of 100,000 entries, 15 s left"},
       {"its server starts",
-       [&](GroupSeen& g) {
+       [&](GroupView& g) {
          leader_not_yet(g);
          g.replicas[0].told.runs = false;
          g.replicas[0].told.starts = true;
@@ -204,44 +204,44 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
        },
        Health::kStarting, false, 0, "starting: the server of replica 0 has not begun"},
       {"it does not listen yet",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          g.replicas[0].told.starts = true;
          g.replicas[0].told.why_not = "the server listens on no port";
        },
        Health::kStarting, false, 0, "starting: the server of replica 0 listens on no port yet"},
       {"it listens no more",
-       [](GroupSeen& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
+       [](GroupView& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
        Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
-      {"its clients wait for followers", [](GroupSeen& g) { g.replicas[0].told.paced = true; },
+      {"its clients wait for followers", [](GroupView& g) { g.replicas[0].told.paced = true; },
        Health::kNotServing, false, 0,
        "not serving: clients wait until a majority's servers are near, or for a checkpoint"},
-      {"its inputs wait for room", [](GroupSeen& g) { g.replicas[0].told.no_room = true; },
+      {"its inputs wait for room", [](GroupView& g) { g.replicas[0].told.no_room = true; },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
       {"they do, and its server for them",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          g.replicas[0].told.no_room = true;
          g.replicas[0].told.why_not = "the server answers no client";
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
-      {"it has not told", [](GroupSeen& g) { g.replicas[0].seen = Seen::kNotTold; },
+      {"it has not told", [](GroupView& g) { g.replicas[0].seen = Contact::kNotTold; },
        Health::kNotServing, false, 0, "replica 0 leads, and has not told whether it serves"},
-      {"it does not answer", [](GroupSeen& g) { g.replicas[0].seen = Seen::kSilent; },
+      {"it does not answer", [](GroupView& g) { g.replicas[0].seen = Contact::kSilent; },
        Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
-      {"it is gone", [](GroupSeen& g) { g.replicas[0].seen = Seen::kGone; }, Health::kNoLeader,
+      {"it is gone", [](GroupView& g) { g.replicas[0].seen = Contact::kGone; }, Health::kNoLeader,
        false, 0, "NOT SERVING: no leader"},
-      {"its server stands", [](GroupSeen& g) { g.replicas[0].told.lag_ms = 1'301; },
+      {"its server stands", [](GroupView& g) { g.replicas[0].told.lag_ms = 1'301; },
        Health::kNotServing, false, 0,
        "NOT SERVING: the server of replica 0, which leads, is 1,301 ms behind"},
       {"all servers compute",
-       [](GroupSeen& g) {
-         for (ReplicaSeen& r : g.replicas) r.told.lag_ms = 1'301;
+       [](GroupView& g) {
+         for (ReplicaView& r : g.replicas) r.told.lag_ms = 1'301;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 0 is 1,301 ms behind; replica 1 is "
        "1,301 ms behind; replica 2 is 1,301 ms behind"},
-      {"it has no quorum", [](GroupSeen& g) { g.no_quorum = "no quorum: 1 of 3 replicas answer"; },
+      {"it has no quorum", [](GroupView& g) { g.no_quorum = "no quorum: 1 of 3 replicas answer"; },
        Health::kNoLeader, false, 0, "NOT SERVING: no quorum"},
   };
   for (const Row& row : kRows) check(row);
@@ -250,31 +250,31 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
 TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-1]") {
   const Row kRows[] = {
       {"it has no server, and another has",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          only_votes(g.replicas[0]);
          only_votes(g.replicas[1]);
        },
        Health::kNotServing, false, 0,
        "not serving: replica 0 leads without a server, and hands over"},
       {"no replica that is there has a server",
-       [](GroupSeen& g) {
+       [](GroupView& g) {
          only_votes(g.replicas[0]);
          only_votes(g.replicas[1]);
-         g.replicas[2].seen = Seen::kGone;
+         g.replicas[2].seen = Contact::kGone;
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: no replica that is there has a server; waits for replica 2"},
       {"nor has one, as a checkpoint cannot be used",
-       [](GroupSeen& g) {
-         for (ReplicaSeen& r : g.replicas) only_votes(r);
+       [](GroupView& g) {
+         for (ReplicaView& r : g.replicas) only_votes(r);
          g.replicas[1].told.why_not = "the checkpoint at entry 90 cannot be used";
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: no replica has a server; replica 1: the checkpoint at entry 90 cannot be "
        "used"},
       {"no replica has a server",
-       [](GroupSeen& g) {
-         for (ReplicaSeen& r : g.replicas) only_votes(r);
+       [](GroupView& g) {
+         for (ReplicaView& r : g.replicas) only_votes(r);
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: what the servers held is lost, as no checkpoint reaches the log; stop the "
@@ -284,25 +284,25 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
 }
 
 TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[verdict]") {
-  const auto nobody_leads = [](GroupSeen& g) {
+  const auto nobody_leads = [](GroupView& g) {
     g.leader = -1;
     g.replicas[0].told.takes_clients = false;
   };
-  const auto all = [&](Seen seen) {
-    return [=](GroupSeen& g) {
+  const auto all = [&](Contact seen) {
+    return [=](GroupView& g) {
       nobody_leads(g);
-      for (ReplicaSeen& r : g.replicas) r.seen = seen;
+      for (ReplicaView& r : g.replicas) r.seen = seen;
     };
   };
   const Row kRows[] = {
       {"it is gone", nobody_leads, Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
-      {"the nodes merely start", all(Seen::kStarts), Health::kStarting, false, 0,
+      {"the nodes merely start", all(Contact::kStarts), Health::kStarting, false, 0,
        "starting: waits for replicas 0, 1, 2"},
-      {"all are gone", all(Seen::kGone), Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
+      {"all are gone", all(Contact::kGone), Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
       {"two replay after all were lost",
-       [&](GroupSeen& g) {
+       [&](GroupView& g) {
          nobody_leads(g);
-         g.replicas[0].seen = Seen::kStarts;
+         g.replicas[0].seen = Contact::kStarts;
          replays(g.replicas[1], 5, 100'000);
          replays(g.replicas[2], 40'000, 100'000, 150'000);
          g.no_quorum = "no leader: 2 of 3 replicas answer; clients wait";
@@ -310,23 +310,23 @@ TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[ve
        Health::kNotServing, false, 0,
        "not serving: replaying, 40,000 of 100,000 entries, 3 min left"},
       {"one starts, and the others do not come",
-       [&](GroupSeen& g) {
+       [&](GroupView& g) {
          nobody_leads(g);
          g.replicas[0].told.starts = true;
-         for (int i : {1, 2}) g.replicas[i].seen = Seen::kNotYet;
+         for (int i : {1, 2}) g.replicas[i].seen = Contact::kNotYet;
          g.no_quorum = "no quorum: 1 of 3 replicas answer; clients wait";
        },
        Health::kNoLeader, false, 0, "NOT SERVING: no quorum"},
   };
   for (const Row& row : kRows) check(row);
-  GroupSeen drained = whole();
-  for (ReplicaSeen& r : drained.replicas) r.seen = Seen::kDrained;
+  GroupView drained = whole();
+  for (ReplicaView& r : drained.replicas) r.seen = Contact::kDrained;
   CHECK(verdict_of(drained).health == Health::kDrained);
   CHECK_FALSE(verdict_of(drained).may_lose);
 }
 
 TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict]") {
-  GroupSeen group = whole(1);
+  GroupView group = whole(1);
   group.knows_members = false;
   CHECK(verdict_of(group).serving);
   CHECK(verdict_of(group).text == "serving; how many may be lost is not known");
@@ -335,8 +335,8 @@ TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict
 
 TEST_CASE("verdict: notes name what is wrong with which replica, and that they differ",
           "[verdict]") {
-  GroupSeen group = whole();
-  group.replicas[2].seen = Seen::kGone;
+  GroupView group = whole();
+  group.replicas[2].seen = Contact::kGone;
   group.alarm = "none has a majority";
   const Verdict v = verdict_of(group);
   CHECK(v.serving);

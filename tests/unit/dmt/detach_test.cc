@@ -135,10 +135,10 @@ TEST_CASE("a slot that goes while it is lined up leaves nobody at the barrier", 
   world.hold();
   Layout& w = world.w;
   const Slot other = create_slot(w, kMainProcess);
-  w.slots[value(other)].lined_up = 1;  // as by wait_lined_up
-  w.scheduler.lined_up.store(1);
+  w.slots[value(other)].at_soft_barrier = 1;  // as by wait_at_soft_barrier
+  w.scheduler.at_soft_barrier.store(1);
   release_slot(w, other);  // exec by another thread
-  CHECK(w.scheduler.lined_up.load() == 0);
+  CHECK(w.scheduler.at_soft_barrier.load() == 0);
 }
 
 TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[detach]") {
@@ -149,7 +149,7 @@ TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[de
   for (int i = 0; i < 3; ++i) {
     world.spawn([&](Slot me) {
       get_turn(w, me);
-      reasons.push_back(wait_lined_up(w, me, 55, kOrigin + 1'000'000'000, kOp));
+      reasons.push_back(wait_at_soft_barrier(w, me, 55, kOrigin + 1'000'000'000, kOp));
       put_turn(w, me, kOp, 0, false);
       ended.fetch_add(1);
       finish(w, me);
@@ -159,12 +159,12 @@ TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[de
   world.start(kPlenty);
   bool timed = false;
   world.drive([&](bool idle) {
-    if (!idle || w.scheduler.lined_up.load() != 3 || timed) return;
+    if (!idle || w.scheduler.at_soft_barrier.load() != 3 || timed) return;
     timed = true;
     CHECK(ended.load() == 0);
     world.time(1, kPlenty);  // long before the deadline
   });
   CHECK(timed);
   CHECK(reasons == std::vector<WakeReason>(3, WakeReason::kTimeout));
-  CHECK(w.scheduler.lined_up.load() == 0);
+  CHECK(w.scheduler.at_soft_barrier.load() == 0);
 }

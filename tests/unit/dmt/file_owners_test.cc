@@ -62,7 +62,7 @@ TEST_CASE_METHOD(Owned, "who does not ask, or is gone, is not told", "[files]") 
   owner().is_told = true;
   owner().id = kPid + 1;
   set_readiness(w, file, kIn, true);
-  owner().kind = OwnerKind::kNobody;
+  owner().kind = OwnerKind::kNoOwner;
   set_readiness(w, file, kIn, true);
   CHECK(told().first == 0);
 }

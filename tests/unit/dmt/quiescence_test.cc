@@ -103,7 +103,7 @@ TEST_CASE("quiescent is who sleeps for the turn, whatever for", "[rest]") {
   s.spawn([&](Slot me) { s.wait_and_end(me, kObject, kLate); });
   s.spawn([&](Slot me) {
     get_turn(s.w, me);
-    wait_lined_up(s.w, me, kObject, kLate, kOp);
+    wait_at_soft_barrier(s.w, me, kObject, kLate, kOp);
     finish(s.w, me);
   });
   s.start(3);  // so that the last of them waits for its turn
@@ -209,7 +209,7 @@ TEST_CASE("a thread in a call that the others do not wait for is not quiescent",
   std::atomic<bool> flushes{true};
   const Slot slot = s.spawn([&](Slot me) {
     get_turn(s.w, me);
-    pass_on(s.w, me, kOp);  // fsync
+    yield_without_turn(s.w, me, kOp);  // fsync
     while (flushes.load()) std::this_thread::yield();
     finish(s.w, me);
   });

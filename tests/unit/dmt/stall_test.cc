@@ -54,8 +54,8 @@ class Prober {
     const bool gave_way =
         probed(w_, me_, {instruction, cpu_, physical_, registers_, sleeps_}, memory_);
     cpu_ += own_cpu_ns_;
-    memory_.let_go_cpu_ns = cpu_;
-    memory_.let_go_sleeps = sleeps_;
+    memory_.released_cpu_ns = cpu_;
+    memory_.released_sleeps = sleeps_;
     return gave_way;
   }
 
@@ -101,23 +101,24 @@ Ran ping_pong(Options options, const std::vector<PreemptBody>* orders, bool pest
   world.spawn(side(pong, ping, 0));
   world.run_as(world.main, [&w](Slot me) { finish(w, me); });
   w.scheduler.leading.store(orders == nullptr ? 1 : 0);
-  if (orders != nullptr) tell_clock(w, 1);
+  if (orders != nullptr) set_leader_clock_limit(w, 1);
   world.start(kPlenty);
   std::vector<PreemptBody> taken;
   const auto lead = [&](bool) {
     PreemptBody body{};
-    if (!is_caught(w, body) || orders_obeyed(w) != taken.size()) return;
+    if (!has_held_thread(w, body) || preempt_requests_obeyed(w) != taken.size()) return;
     taken.push_back(body);
-    order(w, body);
-    world.until("the order is obeyed", [&] { return orders_obeyed(w) == taken.size(); });
+    request_preemption(w, body);
+    world.until("the order is obeyed", [&] { return preempt_requests_obeyed(w) == taken.size(); });
   };
   const auto follow = [&](bool) {
-    const std::size_t obeyed = orders_obeyed(w);
-    if (obeyed == orders->size()) return tell_clock(w, kNoClock);
+    const std::size_t obeyed = preempt_requests_obeyed(w);
+    if (obeyed == orders->size()) return set_leader_clock_limit(w, kNoClock);
     const PreemptBody& next = (*orders)[obeyed];
     if (w.scheduler.preempt_clock.load() == next.clock) return;
-    if (told_clock(w) < next.clock) return tell_clock(w, told_clock(w) + 1);
-    order(w, next);
+    if (leader_clock_limit(w) < next.clock)
+      return set_leader_clock_limit(w, leader_clock_limit(w) + 1);
+    request_preemption(w, next);
   };
   if (orders == nullptr) {
     world.drive(lead);
@@ -155,16 +156,16 @@ TEST_CASE("operations wait at the told clock, code between them does not", "[sta
     }
     finish(w, me);
   });
-  tell_clock(w, 5);
+  set_leader_clock_limit(w, 5);
   world.start(kPlenty);
   admit_from_node(w);
   world.until("five turns", [&] { return between.load() == 5; });
   CHECK(w.scheduler.clock == 5);
-  tell_clock(w, 6);
+  set_leader_clock_limit(w, 6);
   world.until("one more", [&] { return between.load() == 6; });
   CHECK(w.scheduler.clock == 6);
   world.until("it waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
-  tell_clock(w, kNoClock);
+  set_leader_clock_limit(w, kNoClock);
   world.drive();
   CHECK(between.load() == 9);
 }
@@ -186,11 +187,11 @@ TEST_CASE("who comes to its next operation gives way there", "[stall]") {
   const Slot first = world.spawn(turns(1));
   world.spawn(turns(2));
   world.run_as(world.main, [&w](Slot me) { finish(w, me); });
-  tell_clock(w, 3);
-  order(w, {3, 0, 0, value(first), 1});  // main's end is clock 0
+  set_leader_clock_limit(w, 3);
+  request_preemption(w, {3, 0, 0, value(first), 1});  // main's end is clock 0
   world.start(kPlenty);
   world.drive([&](bool) {
-    if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+    if (preempt_requests_obeyed(w) == 1) set_leader_clock_limit(w, kNoClock);
   });
   CHECK(trace == std::vector<int>{1, 1, 2, 2, 2, 2, 1, 1});
   CHECK(w.slots[value(first)].preempted.load() == 1);
@@ -217,8 +218,8 @@ struct Stander {
   }
   void order_now() {
     world.bubble(100);  // who gives way alone takes the next entry
-    tell_clock(w, w.scheduler.clock);
-    order(w, {w.scheduler.clock, kSite, kSite, value(world.main), 1});
+    set_leader_clock_limit(w, w.scheduler.clock);
+    request_preemption(w, {w.scheduler.clock, kSite, kSite, value(world.main), 1});
   }
 };
 
@@ -250,13 +251,13 @@ TEST_CASE_METHOD(Stander, "what counts as stalled", "[stall]") {
   }
   SECTION("each clock restarts") {
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
-    tell_clock(w, kNoClock);
+    set_leader_clock_limit(w, kNoClock);
     operate(w, world.main);
     order_now();
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
   }
   SECTION("who is within an operation is not") {
-    tell_clock(w, kNoClock);
+    set_leader_clock_limit(w, kNoClock);
     get_turn(w, world.main);
     order_now();
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));
@@ -294,9 +295,9 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
   world.hold();
   operate(w, world.main);
   const std::uint64_t index = world.bubble(500);
-  tell_clock(w, w.scheduler.clock);
-  order(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
-  REQUIRE(is_ordered(w, world.main));
+  set_leader_clock_limit(w, w.scheduler.clock);
+  request_preemption(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
+  REQUIRE(has_preempt_request(w, world.main));
   CHECK(value(w.scheduler.admitted.index) < index);
   give_way(w, world.main);
   CHECK(value(w.scheduler.admitted.index) == index);
@@ -321,8 +322,8 @@ TEST_CASE("a thread that gives way lets a sliced one go before it", "[stall][SLI
     expected = other;
   }
   w.scheduler.ends_grant = false;
-  tell_clock(w, w.scheduler.clock);
-  order(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
+  set_leader_clock_limit(w, w.scheduler.clock);
+  request_preemption(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
   give_way(w, world.main);
   CHECK(has_turn(w, expected));
 }
@@ -335,8 +336,8 @@ TEST_CASE("giving way is none of a thread's own operations", "[stall]") {
   operate(w, world.main);
   const std::uint64_t own = w.slots[value(world.main)].operations, clock = w.scheduler.clock;
   world.bubble(500);
-  tell_clock(w, clock);
-  order(w, {clock, 0, 0, value(world.main), 1});
+  set_leader_clock_limit(w, clock);
+  request_preemption(w, {clock, 0, 0, value(world.main), 1});
   give_way(w, world.main);
   CHECK(w.scheduler.clock == clock + 1);
   CHECK(w.slots[value(world.main)].operations == own);
@@ -359,22 +360,22 @@ TEST_CASE("a caught thread is let go when the replica does not lead any more", "
   world.start(kPlenty);
   PreemptBody body{};
   world.drive([&](bool) {
-    if (!is_caught(w, body)) return;
+    if (!has_held_thread(w, body)) return;
     w.scheduler.leading.store(0);
-    let_go(w);
+    release_held_thread(w);
     world.until("it is let go", [&] { return released.load(); });
   });
   CHECK(body.slot == value(world.main));
   CHECK(body.clock == 1);
   CHECK_FALSE(gave_way.load());
-  CHECK(orders_obeyed(w) == 0);
+  CHECK(preempt_requests_obeyed(w) == 0);
 }
 
 TEST_CASE("an order that would be missed is a broken invariant", "[stall]") {
   const int status = in_child([] {
     World world(spinning({.mode = Mode::kSerial}));
-    tell_clock(world.w, 11);
-    order(world.w, {10, 0, 0, 1, 1});
+    set_leader_clock_limit(world.w, 11);
+    request_preemption(world.w, {10, 0, 0, 1, 1});
   });
   CHECK(status == 128 + SIGABRT);
 }
@@ -390,21 +391,21 @@ int give_an_order(Mode mode, bool to_first, bool spins) {
     const auto turns = [&w, spins](Slot me) {
       Prober prober(w, me);
       for (int i = 0; i < 4; ++i) operate(w, me);
-      while (spins && orders_obeyed(w) == 0) prober.at(kLoop);
+      while (spins && preempt_requests_obeyed(w) == 0) prober.at(kLoop);
       finish(w, me);
     };
     const Slot first = world.spawn(turns);
     const Slot second = world.spawn(turns);
     world.run_as(world.main, [&w](Slot me) { finish(w, me); });
     const std::uint64_t clock = spins ? 5 : 3;  // main's end is clock 0
-    tell_clock(w, clock);
+    set_leader_clock_limit(w, clock);
     world.start(kPlenty);
     admit_from_node(w);
     // It waits, or spins, where it is: the order comes late.
     world.until("that clock", [&] { return w.scheduler.clock == clock; });
-    order(w, {clock, kLoop, kLoop, value(to_first ? first : second), 1});
+    request_preemption(w, {clock, kLoop, kLoop, value(to_first ? first : second), 1});
     world.drive([&](bool) {
-      if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+      if (preempt_requests_obeyed(w) == 1) set_leader_clock_limit(w, kNoClock);
     });
   });
 }
@@ -424,14 +425,14 @@ namespace {
 
 struct Computed {
   std::uint64_t hash;
-  PreemptBody order;
+  PreemptBody request_preemption;
   std::vector<int> trace;
 };
 
 // Thread 1 computes between two turns until thread 2 has taken three: who waited for it would wait
-// for ever.  Without `told` it is the leader's replica, which finds it; else a follower's, whose
-// thread 1 is found by a probe or comes to its next operation by itself.
-Computed compute(Mode mode, const PreemptBody* told, bool by_itself) {
+// for ever.  Without `leader_clock_limit` it is the leader's replica, which finds it; else a
+// follower's, whose thread 1 is found by a probe or comes to its next operation by itself.
+Computed compute(Mode mode, const PreemptBody* leader_clock_limit, bool by_itself) {
   World world({.mode = mode,
                .quantum = 100,
                .stall_rule = StallRule::kComputations,
@@ -458,21 +459,21 @@ Computed compute(Mode mode, const PreemptBody* told, bool by_itself) {
   });
   world.run_as(world.main, [&w](Slot me) { finish(w, me); });
   PreemptBody body{};
-  if (told != nullptr) {
-    body = *told;
-    tell_clock(w, body.clock);
-    order(w, body);
+  if (leader_clock_limit != nullptr) {
+    body = *leader_clock_limit;
+    set_leader_clock_limit(w, body.clock);
+    request_preemption(w, body);
   }
-  w.scheduler.leading.store(told == nullptr ? 1 : 0);
+  w.scheduler.leading.store(leader_clock_limit == nullptr ? 1 : 0);
   world.start(kPlenty);
-  bool ordered = told != nullptr, attached = false;
+  bool ordered = leader_clock_limit != nullptr, attached = false;
   const AttachBody back{value(first), 1};
   world.drive([&](bool) {
-    if (!ordered && is_caught(w, body)) {
+    if (!ordered && has_held_thread(w, body)) {
       ordered = true;
-      order(w, body);
+      request_preemption(w, body);
     }
-    if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+    if (preempt_requests_obeyed(w) == 1) set_leader_clock_limit(w, kNoClock);
     if (attached || w.slots[value(first)].arrived.load() == 0) return;
     attached = true;
     world.push(EntryType::kAttach, kPlenty, &back, sizeof back);
@@ -509,10 +510,10 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
   world.start(kPlenty);
   world.drive([&](bool) {
     PreemptBody body{};
-    if (!is_caught(w, body)) return;
+    if (!has_held_thread(w, body)) return;
     found = body.leaves == 1;
     w.scheduler.leading.store(0);
-    let_go(w);
+    release_held_thread(w);
     world.until("it is let go", [&] { return looked.load(); });
   });
   return found;
@@ -523,10 +524,10 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
 TEST_CASE("nobody waits for a computation that left, and it rejoins at one entry", "[stall]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Computed leader = compute(mode, nullptr, false);
-  CHECK(leader.order.leaves == 1);
+  CHECK(leader.request_preemption.leaves == 1);
   CHECK(leader.trace == std::vector<int>{1, 2, 2, 2, 1});
   for (const bool by_itself : {false, true}) {
-    const Computed follower = compute(mode, &leader.order, by_itself);
+    const Computed follower = compute(mode, &leader.request_preemption, by_itself);
     CHECK(follower.trace == leader.trace);
     CHECK(follower.hash == leader.hash);
   }

@@ -60,7 +60,7 @@ TEST_CASE("who passed the turn on lets the others work, and comes after them", "
     std::vector<int> trace;
     world.spawn([&](Slot me) {
       get_turn(world.w, me);
-      pass_on(world.w, me, kOp);
+      yield_without_turn(world.w, me, kOp);
       // As a call that lasts until the others have come on, who wait for its begin.
       in_call.store(true);
       while (!others_came.load()) std::this_thread::yield();
@@ -95,7 +95,7 @@ TEST_CASE("nothing is admitted while somebody passed the turn on", "[turns]") {
   world.spawn([&](Slot me) {
     get_turn(world.w, me);
     const std::uint64_t before = value(world.w.scheduler.admitted.index);
-    pass_on(world.w, me, kOp);
+    yield_without_turn(world.w, me, kOp);
     // An entry is there, the other threads wait or are gone: the turn comes to us.
     get_turn(world.w, me);
     admitted = value(world.w.scheduler.admitted.index) - before;

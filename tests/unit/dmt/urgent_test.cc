@@ -150,7 +150,7 @@ TEST_CASE_METHOD(Served, "the owner gets SIGURG with the entry", "[urgent]") {
     CHECK(rings());
     w.processes[kMainProcess].pending_signals = 0;
   }
-  owner.kind = OwnerKind::kNobody;
+  owner.kind = OwnerKind::kNoOwner;
   urgent("3");
   CHECK_FALSE(rings());
 }

@@ -95,7 +95,7 @@ struct Running {
     const int err = open((scratch + "/err").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
     dup2(out, 1);
     dup2(err, 2);
-    Parts parts{fs::absolute(kFakeNode).string(), "/bin/true"};
+    ProgramPaths parts{fs::absolute(kFakeNode).string(), "/bin/true"};
     Profile profile;
     profile.name = "default";
     profile.environment = play;

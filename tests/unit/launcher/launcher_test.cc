@@ -180,7 +180,7 @@ TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
                  "--strict", "--", "true"},
                 o, p) == Parsed::kRun);
   const Profile profile{.name = "x", .quantum = 5, .spins = true};
-  const Parts parts;
+  const ProgramPaths parts;
   const crane::supervise::Plan plan;
   const std::string dir = "/d", id = "1", secret;
   const auto json = nlohmann::json::parse(

@@ -15,14 +15,14 @@ using namespace crane::node;
 
 namespace {
 
-struct Seen {
+struct Inputs {
   std::set<std::string> processors;
   bool polled = false, slept = false;
 };
 
 // What a node does in `windows` windows, each busy.
-Seen see(const Config& config, int windows) {
-  Seen seen;
+Inputs see(const Config& config, int windows) {
+  Inputs seen;
   LoadTrials trials(config);
   for (int i = 1; i <= windows; ++i) {
     trials.step(static_cast<std::uint64_t>(i) * 1000, i * PairedTrial::kWindowNs);
@@ -42,7 +42,7 @@ TEST_CASE("load trials: placement and polling are tried", "[trial]") {
   config.cpu = mine.back();
   const std::string all = own_processors(), server = std::to_string(config.cpu);
   CHECK(holds_in_child([&] {
-    const Seen seen = see(config, 4 * PairedTrial::kWindows);
+    const Inputs seen = see(config, 4 * PairedTrial::kWindows);
     return seen.processors == std::set{all, server} && seen.polled && seen.slept &&
            own_processors() == all;
   }));
@@ -70,7 +70,7 @@ TEST_CASE("load trials: without a processor of the server's own a node stays", "
   CHECK(holds_in_child([] {
     const std::string all = own_processors();
     const Config config;
-    const Seen seen = see(config, 4 * PairedTrial::kWindows);
+    const Inputs seen = see(config, 4 * PairedTrial::kWindows);
     return seen.processors == std::set{all} && seen.polled && !LoadTrials(config).place();
   }));
 }

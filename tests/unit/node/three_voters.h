@@ -22,7 +22,7 @@ inline NodeStatus status_of_three(std::uint8_t replica, const char* role, std::u
     m.connected = true;
     m.streaming = true;
     s.log.members.push_back(m);
-    replica::PeerSeen peer;
+    replica::PeerView peer;
     peer.was_there = true;
     peer.told.emplace().runs = true;
     peer.told->takes_clients = i == leader;

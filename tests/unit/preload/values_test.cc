@@ -27,7 +27,7 @@ class Segment {
     dmt::Configuration c{};
     c.mode = dmt::Mode::kSerial;
     c.quantum = 10;
-    world = &dmt::initialise_segment(memory_, c);
+    segment = &dmt::initialise_segment(memory_, c);
     self.slot = 1;
     self.process = 1;
     self.space = 7;
@@ -35,7 +35,7 @@ class Segment {
   }
   ~Segment() {
     self = ThreadBlock{};
-    world = nullptr;
+    segment = nullptr;
     munmap(memory_, sizeof(dmt::Layout));
   }
   Segment(const Segment&) = delete;
@@ -61,8 +61,8 @@ TEST_CASE("chacha20_block gives the block of RFC 8439 2.3.2") {
 }
 
 TEST_CASE("virtual randomness depends on seed, slot and own turns only, however it is cut") {
-  Segment segment;
-  world->scheduler.seed[0] = 42;
+  Segment attached;
+  segment->scheduler.seed[0] = 42;
   unsigned char whole[200], parts[200];
   virtual_random(whole, sizeof whole);
   restart_random();
@@ -76,43 +76,43 @@ TEST_CASE("virtual randomness depends on seed, slot and own turns only, however 
     virtual_random(parts, sizeof parts);
     return std::memcmp(whole, parts, sizeof whole) != 0;
   };
-  world->slots[1].operations = 1;
+  segment->slots[1].operations = 1;
   CHECK(differs());
-  world->slots[1].operations = 0;
-  world->slots[1].generation = 1;
+  segment->slots[1].operations = 0;
+  segment->slots[1].generation = 1;
   CHECK(differs());
-  world->slots[1].generation = 0;
-  world->scheduler.seed[3] = 1;
+  segment->slots[1].generation = 0;
+  segment->scheduler.seed[3] = 1;
   CHECK(differs());
 }
 
 TEST_CASE("agreed bytes depend on the seed only, and are none of a thread's stream") {
-  Segment segment;
-  world->scheduler.seed[0] = 42;
+  Segment attached;
+  segment->scheduler.seed[0] = 42;
   unsigned char first[16], again[16], stream[16];
   agreed_bytes(first);
   virtual_random(stream, sizeof stream);
-  world->slots[1].operations = 7;
+  segment->slots[1].operations = 7;
   restart_random();
   agreed_bytes(again);
   CHECK(std::memcmp(first, again, sizeof first) == 0);
   CHECK(std::memcmp(first, stream, sizeof first) != 0);
-  world->scheduler.seed[0] = 43;
+  segment->scheduler.seed[0] = 43;
   agreed_bytes(again);
   CHECK(std::memcmp(first, again, sizeof first) != 0);
 }
 
 TEST_CASE("the wall clock between two turns is that of the last one") {
-  Segment segment;
-  world->scheduler.now_ns = 1000;
-  world->scheduler.wall_offset_ns = 5 * kNsPerSecond;
-  note_time(*world);
-  world->scheduler.wall_offset_ns = 9 * kNsPerSecond;  // a STEP that another thread has admitted
+  Segment attached;
+  segment->scheduler.now_ns = 1000;
+  segment->scheduler.wall_offset_ns = 5 * kNsPerSecond;
+  note_time(*segment);
+  segment->scheduler.wall_offset_ns = 9 * kNsPerSecond;  // a STEP that another thread has admitted
   CHECK(virtual_wall_now() == 5 * kNsPerSecond + 1001);
 }
 
 TEST_CASE("times saturate instead of wrapping, and a deadline is never `none`") {
-  Segment segment;
+  Segment attached;
   CHECK(saturating_add(INT64_MAX, 1) == INT64_MAX);
   CHECK(saturating_add(INT64_MIN, -1) == INT64_MIN);
   CHECK(to_ns(timespec{INT64_MAX / 2, 0}) == INT64_MAX);
@@ -120,19 +120,19 @@ TEST_CASE("times saturate instead of wrapping, and a deadline is never `none`") 
   CHECK(to_ns(timespec{2, 5}) == 2 * kNsPerSecond + 5);
   CHECK_FALSE(is_valid(timespec{0, kNsPerSecond}));
   CHECK_FALSE(is_valid(timespec{0, -1}));
-  world->scheduler.now_ns = 1000;
-  world->scheduler.wall_offset_ns = 5 * kNsPerSecond;
-  CHECK(deadline_after(*world, INT64_MAX) < dmt::kNoDeadline);
-  CHECK(deadline_after(*world, 5) == 1005);
-  CHECK(deadline_at(*world, CLOCK_MONOTONIC, {7, 0}) == 7 * kNsPerSecond);
-  CHECK(deadline_at(*world, CLOCK_REALTIME, {7, 0}) == 2 * kNsPerSecond);
-  CHECK(deadline_at(*world, CLOCK_MONOTONIC, {INT64_MAX, 0}) < dmt::kNoDeadline);
+  segment->scheduler.now_ns = 1000;
+  segment->scheduler.wall_offset_ns = 5 * kNsPerSecond;
+  CHECK(deadline_after(*segment, INT64_MAX) < dmt::kNoDeadline);
+  CHECK(deadline_after(*segment, 5) == 1005);
+  CHECK(deadline_at(*segment, CLOCK_MONOTONIC, {7, 0}) == 7 * kNsPerSecond);
+  CHECK(deadline_at(*segment, CLOCK_REALTIME, {7, 0}) == 2 * kNsPerSecond);
+  CHECK(deadline_at(*segment, CLOCK_MONOTONIC, {INT64_MAX, 0}) < dmt::kNoDeadline);
 }
 
 TEST_CASE("an object's name depends on its address space unless its memory is shared") {
-  Segment segment;
+  Segment attached;
   int here = 0, there = 0;
-  add_mapping(*world, &there, sizeof there, 7, 0);
+  add_mapping(*segment, &there, sizeof there, 7, 0);
   const std::uint64_t own = object_of(&here, false), shared = object_of(&there, true);
   CHECK(object_of(&here, true) == own);
   self.space = 8;
@@ -150,10 +150,10 @@ TEST_CASE("an object's name depends on its address space unless its memory is sh
 }
 
 TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
-  Segment segment;
-  world->slots[3].exit_object = 33;
-  ThreadEntry* a = add_thread(*world, 1001, 3, false);
-  ThreadEntry* b = add_thread(*world, 1002, 4, true);
+  Segment attached;
+  segment->slots[3].exit_object = 33;
+  ThreadEntry* a = add_thread(*segment, 1001, 3, false);
+  ThreadEntry* b = add_thread(*segment, 1002, 4, true);
   REQUIRE(a != nullptr);
   REQUIRE(b != nullptr);
   CHECK(a->exit_object == 33);
@@ -164,7 +164,7 @@ TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
   CHECK(find_thread_by_id(77) == nullptr);
   remove_thread(*a);
   CHECK(find_thread(1001) == nullptr);
-  CHECK(add_thread(*world, 1003, 5, false) == a);
+  CHECK(add_thread(*segment, 1003, 5, false) == a);
   self.entry = b;
   forget_other_threads();
   CHECK(find_thread(1003) == nullptr);
@@ -173,7 +173,7 @@ TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
 }
 
 TEST_CASE("who failed kPatience times reserves the object until it has it") {
-  Segment segment;
+  Segment attached;
   constexpr std::uint64_t kObject = 99;
   int failures = 0;
   for (int i = 1; i < kPatience; ++i) note_failure(kObject, failures);
@@ -183,19 +183,19 @@ TEST_CASE("who failed kPatience times reserves the object until it has it") {
   CHECK_FALSE(is_reserved_for_another(kObject));
   self.slot = 2;
   CHECK(is_reserved_for_another(kObject));
-  end_reservation(*world, kObject, false);  // not its own: no effect
+  end_reservation(*segment, kObject, false);  // not its own: no effect
   CHECK(is_reserved_for_another(kObject));
   self.slot = 1;
-  end_reservation(*world, kObject, false);
+  end_reservation(*segment, kObject, false);
   self.slot = 2;
   CHECK_FALSE(is_reserved_for_another(kObject));
 }
 
 TEST_CASE("a mask never blocks SIGKILL and SIGSTOP") {
-  Segment segment;
-  const std::uint64_t old = exchange_mask(*world, ~0ull);
+  Segment attached;
+  const std::uint64_t old = exchange_mask(*segment, ~0ull);
   CHECK(old == 0);
-  const std::uint64_t now = exchange_mask(*world, 0);
+  const std::uint64_t now = exchange_mask(*segment, 0);
   CHECK((now & bit_of(SIGKILL)) == 0);
   CHECK((now & bit_of(SIGSTOP)) == 0);
   CHECK((now & bit_of(SIGTERM)) != 0);
@@ -204,10 +204,10 @@ TEST_CASE("a mask never blocks SIGKILL and SIGSTOP") {
   sigaddset(&set, SIGUSR2);
   CHECK(bits_of(set) == bit_of(SIGUSR2));
   CHECK(sigismember(&set, SIGUSR2) == 1);
-  TemporaryMask mask(*world, &set);
-  CHECK(world->slots[1].blocked_signals == bit_of(SIGUSR2));
+  TemporaryMask mask(*segment, &set);
+  CHECK(segment->slots[1].blocked_signals == bit_of(SIGUSR2));
   mask.restore();
-  CHECK(world->slots[1].blocked_signals == 0);
+  CHECK(segment->slots[1].blocked_signals == 0);
 }
 
 TEST_CASE("wait statuses are those of waitpid") {

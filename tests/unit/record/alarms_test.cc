@@ -36,7 +36,7 @@ TEST_CASE("alarms: what is compared again proves nothing of what was before", "[
   a.agreed(300);
   CHECK(a.unbroken() == 300);
   a.raised("they differ again", 400, "one");
-  a.begin_anew(410);
+  a.restart_from(410);
   CHECK(a.text() ==
         "they differ again; differences: 2, since noon (log index 200); compared again from log "
         "index 410: nothing yet");
@@ -47,7 +47,7 @@ TEST_CASE("alarms: what is compared again proves nothing of what was before", "[
   CHECK(a.unbroken() == 300);
   CHECK(a.verified() == 500);
   CHECK(a.text().ends_with("again from log index 410: equal up to 500"));
-  a.begin_anew(600);
+  a.restart_from(600);
   CHECK(a.verified() == 300);
   Alarms restored;
   restored.restore(a.unbroken(), a.restarted_from());

@@ -13,8 +13,8 @@ using namespace crane::replica;
 namespace {
 constexpr std::int64_t kNow = 1'000'000'000'000;
 
-CatchUp::Seen follower(std::uint64_t applied, std::uint64_t committed) {
-  CatchUp::Seen seen;
+CatchUp::Inputs follower(std::uint64_t applied, std::uint64_t committed) {
+  CatchUp::Inputs seen;
   seen.follows = true;
   seen.applied = Index{applied};
   seen.committed = Index{committed};
@@ -83,7 +83,7 @@ TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]")
 TEST_CASE("without a leader it waits until one would have been heard", "[catch-up]") {
   CatchUp c;
   c.begin(Index{5}, kNow);
-  CatchUp::Seen alone = follower(5, 5);
+  CatchUp::Inputs alone = follower(5, 5);
   alone.follows = false;
   CHECK_FALSE(c.step(alone, kNow + CatchUp::kHearNs - 1));
   CHECK(c.step(alone, kNow + CatchUp::kHearNs));
@@ -95,7 +95,7 @@ TEST_CASE("what is committed later does not move the goal, while the server is n
   c.begin(Index{5}, kNow);
   answer(c, 900);
   CHECK_FALSE(c.step(follower(899, 950), kNow + 1));
-  CatchUp::Seen late = follower(950, 1200);
+  CatchUp::Inputs late = follower(950, 1200);
   late.behind_ns = CatchUp::kNearNs + 1;
   CHECK_FALSE(c.step(late, kNow + 2));
   late.behind_ns = CatchUp::kNearNs;
@@ -106,7 +106,7 @@ TEST_CASE("a replica that leads has caught up with what was committed when it be
           "[catch-up][CATCHUP-1]") {
   CatchUp c;
   c.begin(Index{5}, kNow);
-  CatchUp::Seen leads = follower(5, 90);
+  CatchUp::Inputs leads = follower(5, 90);
   leads.follows = false;
   leads.leads = true;
   CHECK_FALSE(c.step(leads, kNow + 1));

@@ -21,7 +21,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 // A leader, replica 0 of three: what it asks for gets the next place in the log at once.
 struct World {
   CheckpointRequests::Rules rules;
-  std::vector<MemberSeen> members;
+  std::vector<MemberView> members;
   std::vector<unsigned> asked;  // replicas, in the order of the log
   bool full = false;
   unsigned late = 9;          // none
@@ -32,7 +32,7 @@ struct World {
   World() {
     facts.started = facts.leads = true;
     for (std::uint8_t i = 0; i < 3; ++i) {
-      MemberSeen m;
+      MemberView m;
       m.id = ReplicaId{i};
       m.role = consensus::MemberRole::kVoter;
       m.connected = m.streaming = true;
@@ -48,7 +48,7 @@ struct World {
     return *requests;
   }
   const Facts& look(std::int64_t now_ns) {
-    for (MemberSeen& m : members) {
+    for (MemberView& m : members) {
       m.lag_ns = value(m.id) == late ? kSecond : 0;
       m.report.emplace();
       m.report->acceptor_only = value(m.id) >= with_servers;

@@ -24,7 +24,7 @@ struct Leader {
     return true;
   }
   bool asks(std::int64_t now_ns, std::uint64_t pos, std::uint64_t inputs, bool low = false) {
-    const CheckpointSchedule::Seen seen{now_ns, pos, inputs, low};
+    const CheckpointSchedule::Inputs seen{now_ns, pos, inputs, low};
     if (!schedule.due(seen)) return false;
     schedule.asked(seen);
     return true;
@@ -145,7 +145,7 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
     CHECK(leader.asks(kSecond + 2 + CheckpointSchedule::kAnswerSoonNs, 70 * kMb, 2));
   }
   SECTION("at once while inputs wait for it") {
-    CheckpointSchedule::Seen seen{3 * kSecond, 76 * kMb, 2};
+    CheckpointSchedule::Inputs seen{3 * kSecond, 76 * kMb, 2};
     seen.full = true;
     CHECK_FALSE(schedule.due(seen));
     seen.now_ns += CheckpointSchedule::kAnswerFullNs - 1;
@@ -174,7 +174,7 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
 TEST_CASE("checkpoint schedule: one is due while inputs wait, whatever was heard of",
           "[SCHEDULE-2]") {
   CheckpointSchedule schedule({0, 64 * kMb, 0, 128 * kMb});
-  CheckpointSchedule::Seen seen{kSecond, 78 * kMb, 2};
+  CheckpointSchedule::Inputs seen{kSecond, 78 * kMb, 2};
   schedule.taken(66 * kMb, kSecond);  // of a replica that differs
   seen.full = true;
   CHECK_FALSE(schedule.due(seen));

@@ -17,8 +17,8 @@ constexpr std::uint64_t kPart = kRing / LogKeeper::kParts;
 constexpr std::uint64_t kFull = kPart * LogKeeper::kFullParts;
 constexpr std::int64_t kNow = 1'000'000'000'000;
 
-LogKeeper::Seen at(std::uint64_t log_end) {
-  LogKeeper::Seen seen;
+LogKeeper::Inputs at(std::uint64_t log_end) {
+  LogKeeper::Inputs seen;
   seen.log_end = log_end;
   return seen;
 }
@@ -26,8 +26,9 @@ consensus::LogPlace place(std::uint64_t index, std::uint64_t pos) {
   return {{View{1}, Index{index}}, pos};
 }
 // It looked, and the newest checkpoint is there.
-LogKeeper::Seen finds(std::uint64_t log_end, consensus::LogPlace newest, bool distrusted = false) {
-  LogKeeper::Seen seen = at(log_end);
+LogKeeper::Inputs finds(std::uint64_t log_end, consensus::LogPlace newest,
+                        bool distrusted = false) {
+  LogKeeper::Inputs seen = at(log_end);
   seen.looked = true;
   seen.newest = {newest, distrusted};
   return seen;

@@ -14,22 +14,22 @@ namespace {
 
 constexpr Index kAt{100};
 
-MemberSeen voter(std::uint8_t id) {
-  MemberSeen m;
+MemberView voter(std::uint8_t id) {
+  MemberView m;
   m.id = ReplicaId{id};
   m.role = consensus::MemberRole::kVoter;
   m.connected = true;
   m.report.emplace();
   return m;
 }
-void only_votes(MemberSeen& m, Index behind) {
+void only_votes(MemberView& m, Index behind) {
   m.report->acceptor_only = true;
   m.report->waits_behind = behind;
 }
 
 // Of so many voters the first one leads; the others have no server, and their logs held 50.
-std::vector<MemberSeen> bare(std::uint8_t voters) {
-  std::vector<MemberSeen> seen;
+std::vector<MemberView> bare(std::uint8_t voters) {
+  std::vector<MemberView> seen;
   for (std::uint8_t i = 0; i < voters; ++i) {
     seen.push_back(voter(i));
     if (i != 0) only_votes(seen.back(), Index{50});

@@ -130,7 +130,7 @@ struct World {
   }
   void carry_out(unsigned, Replica& r, const Compared&) { ++r.compared; }
   void carry_out(unsigned, Replica& r, const Verified&) { ++r.verified; }
-  void carry_out(unsigned, Replica& r, const BeginAnew& begin) { r.begun_anew = begin.here.index; }
+  void carry_out(unsigned, Replica& r, const StartAgain& begin) { r.begun_anew = begin.here.index; }
   void carry_out(unsigned i, Replica& r, const Raise& raise) {
     r.raised.push_back(raise);
     step(i, Raised{raise.what, raise.at, raise.accused, "now"});

@@ -16,7 +16,7 @@ namespace {
 struct World {
   std::vector<Propose> proposed;
   GrantProposer grants{{}};
-  TurnsWanted server;
+  TurnsNeeded server;
 
   void step(std::uint64_t applied, std::uint64_t last, std::int64_t now = 0) {
     const Decision decision = grants.step({Index{applied}, Index{last}, now}, server);
@@ -75,7 +75,7 @@ TEST_CASE_METHOD(World, "what the server did since is news", "[grants]") {
 
 TEST_CASE_METHOD(World, "threads at a soft barrier are released when nothing else runs",
                  "[grants]") {
-  server.lined_up = true;
+  server.at_soft_barrier = true;
   server.next_deadline_ns = 10;
   CHECK(has_news(5, 5));
   server.stalled = true;  // it has turns to want first

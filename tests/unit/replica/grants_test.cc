@@ -51,7 +51,7 @@ TEST_CASE("an idle server costs nothing: no bubble, no time, no reason to look a
 TEST_CASE("a soft barrier at which nobody else can arrive is released at once", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(7);
-  o.lined_up = true;
+  o.at_soft_barrier = true;
   o.proposed = Index{11};  // an input is under way
   REQUIRE(policy.step(o).what == Propose::kNothing);
   o.applied = Index{11};

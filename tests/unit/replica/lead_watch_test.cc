@@ -18,7 +18,7 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kNow = 1'000'000 * kMs;
 constexpr std::array kOthers{ReplicaId{1}, ReplicaId{2}};
 
-LeadWatch::Seen seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
+LeadWatch::Inputs seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
   return {true, Index{applied}, behind_ms * kMs, clock};
 }
 StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
@@ -129,7 +129,7 @@ TEST_CASE("lead: one whose server is stopped again and again is not", "[LAG-1]")
 
 TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG-1][VOTES-1]") {
   LeadWatch watch;
-  LeadWatch::Seen own = seen(90, 0);  // where its checkpoint was, which its log does not reach
+  LeadWatch::Inputs own = seen(90, 0);  // where its checkpoint was, which its log does not reach
   own.has_server = false;
   std::optional<ReplicaId> successor;
   for (int ms = 0; ms < 200 && !successor; ++ms) {

@@ -20,7 +20,7 @@ constexpr std::int64_t kMs = 1'000'000;
 struct World {
   const std::vector<ReplicaId> others{ReplicaId{1}, ReplicaId{2}};
   ClientPacing pacing{100 * kMs};
-  ClientPacing::Seen seen;
+  ClientPacing::Inputs seen;
 
   World() {
     seen.leads = true;

@@ -29,7 +29,7 @@ struct Pair {
     for (const ReplicaId peer : to) notes.sent(peer, arrives, now_ns);
     return to.size();
   }
-  PeerSeen seen() const { return notes.seen(ReplicaId{1}, ReplicaId{1}, now_ns); }
+  PeerView seen() const { return notes.seen(ReplicaId{1}, ReplicaId{1}, now_ns); }
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Fixture {
   }
   // Socket 2 waits for the answer to `asks`; 0: for none.
   void step(bool leads) {
-    std::vector<Seen> seen;
+    std::vector<OpenQuestion> seen;
     for (const auto& [number, question] : questions.waiting()) {
       seen.push_back({number, number == asks ? 2U : 0U, open});
     }

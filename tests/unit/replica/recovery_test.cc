@@ -27,7 +27,7 @@ class Shell {
  public:
   explicit Shell(std::uint64_t seed) : random_(seed), machine_(rules()) {
     for (std::uint8_t i = 0; i < 3; ++i) {
-      MemberSeen m;
+      MemberView m;
       m.id = ReplicaId{i};
       m.role = consensus::MemberRole::kVoter;
       members_.push_back(m);
@@ -59,7 +59,7 @@ class Shell {
       case 4:
         return feed(stale(Slid{Index{0}}));
       case 5:
-        return feed(HeardCheckpoint{note()});
+        return feed(PeerCheckpoint{note()});
       case 6:
         return feed(CheckpointWanted{});
       case 7:
@@ -71,7 +71,7 @@ class Shell {
       case 10:
         return feed(ServerBehind{static_cast<std::int64_t>(below(200)) * kMs});
       case 11:
-        return feed(HeardCommitted{ReplicaId{0}, {below(3), below(2), below(100)}});
+        return feed(PeerCommitted{ReplicaId{0}, {below(3), below(2), below(100)}});
       case 12:
         return come_back();
       default:
@@ -132,7 +132,7 @@ class Shell {
     facts_.restarts = one_in(8);
     facts_.view = View{256 * (1 + below(3))};
     facts_.leader = ReplicaId{static_cast<std::uint8_t>(below(3))};
-    for (MemberSeen& m : members_) {
+    for (MemberView& m : members_) {
       m.connected = m.id == ReplicaId{1} || !one_in(3);
       m.streaming = m.connected && !one_in(4);
       m.report.reset();
@@ -219,7 +219,7 @@ class Shell {
     dumps_ = true;
   }
   bool others_take() const {
-    return std::any_of(members_.begin(), members_.end(), [](const MemberSeen& m) {
+    return std::any_of(members_.begin(), members_.end(), [](const MemberView& m) {
       return m.id != ReplicaId{1} && m.connected && !m.only_votes() && !m.needs_checkpoint;
     });
   }
@@ -230,7 +230,7 @@ class Shell {
 
   std::mt19937_64 random_;
   Recovery machine_;
-  std::vector<MemberSeen> members_;
+  std::vector<MemberView> members_;
   Facts facts_;
   std::deque<Event> events_;
   bool carries_out_ = false, fails_ = true;
@@ -294,7 +294,7 @@ struct Returning {
   void answer(std::uint64_t committed) {
     question.answers = 1;
     question.committed = committed;
-    step(HeardCommitted{ReplicaId{0}, question});
+    step(PeerCommitted{ReplicaId{0}, question});
   }
 
   static Recovery::Rules rules() {

@@ -113,25 +113,25 @@ TEST_CASE_METHOD(World, "a leader tells whose log it writes to", "[report]") {
 
 TEST_CASE_METHOD(World, "the group is what its members have told, and what is known of them",
                  "[report]") {
-  using Seen = control::ReplicaSeen::Seen;
-  GroupKnown known;
+  using Contact = control::ReplicaView::Contact;
+  KnownMembers known;
   known.self = ReplicaId{0};
   known.leader = ReplicaId{1};
   known.members = group.members;
   known.own.runs = true;
   group.members[2].connected = false;
-  std::map<std::uint8_t, PeerSeen> peers;
+  std::map<std::uint8_t, PeerView> peers;
   peers[1].told.emplace().takes_clients = true;
   peers[1].gets_log = false;
   peers[2].was_there = true;
-  const control::GroupSeen seen = seen_by(known, peers);
+  const control::GroupView seen = seen_by(known, peers);
   REQUIRE(seen.replicas.size() == 3);
   CHECK(seen.leader == 1);
-  CHECK(seen.replicas[0].seen == Seen::kTold);
+  CHECK(seen.replicas[0].seen == Contact::kTold);
   CHECK(seen.replicas[0].told.runs);
   CHECK(seen.replicas[1].told.takes_clients);
   CHECK_FALSE(seen.replicas[1].gets_log);  // the leader's word
-  CHECK(seen.replicas[2].seen == Seen::kGone);
+  CHECK(seen.replicas[2].seen == Contact::kGone);
   known.leads = true;  // its own counts then
   CHECK(seen_by(known, peers).replicas[1].gets_log);
   CHECK_FALSE(seen_by({}, peers).knows_members);

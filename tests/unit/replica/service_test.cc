@@ -21,7 +21,7 @@ struct Names {
   std::string operator()(const EndClients&) { return "end "; }
   std::string operator()(const BecomeWriter&) { return "writer "; }
   std::string operator()(const ProposeStart&) { return "start "; }
-  std::string operator()(const CollectSockets&) { return "collect "; }
+  std::string operator()(const AdoptSockets&) { return "collect "; }
   std::string operator()(const Serve&) { return "serve "; }
   std::string operator()(const Refuse& a) { return a.on ? "refuse " : "take "; }
   std::string operator()(const ReportQuorum& a) { return a.lost ? "lost " : "back "; }

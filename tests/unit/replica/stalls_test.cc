@@ -23,7 +23,7 @@ constexpr Role kFollower{false, false}, kNewLeader{true, false}, kLeader{true, t
 struct Fixture {
   explicit Fixture(bool on = true, bool alone = false, std::int64_t computation_ns = 0)
       : machine({on, alone, computation_ns}) {
-    server.told = on ? 0 : kNoClock;
+    server.leader_clock_limit = on ? 0 : kNoClock;
     server.idle = true;
   }
   // Slot `slot` has the turn, in the application's code, and others want it.
@@ -57,23 +57,23 @@ struct Fixture {
   int tells = 0, orders = 0;
   bool let_go = false;
   std::vector<std::uint16_t> probes;
-  std::vector<std::uint64_t> told;
+  std::vector<std::uint64_t> leader_clock_limit;
   std::vector<PreemptBody> proposed;
   std::vector<AttachBody> attached;
   bool busy = false, diverged = false;
   int warned = 0;
 
  private:
-  void carry_out(const TellClock& limit, std::int64_t) {
-    server.told = limit.clock;
+  void carry_out(const SetLeaderClockLimit& limit, std::int64_t) {
+    server.leader_clock_limit = limit.clock;
     ++tells;
   }
-  void carry_out(const Order& order, std::int64_t) {
-    REQUIRE((server.told <= order.body.clock || server.held));  // DMT-W2
+  void carry_out(const RequestPreemption& order, std::int64_t) {
+    REQUIRE((server.leader_clock_limit <= order.body.clock || server.held));  // DMT-W2
     ordered = order.body;
     ++orders;
   }
-  void carry_out(const LetGo&, std::int64_t) {
+  void carry_out(const ReleaseHeldThread&, std::int64_t) {
     let_go = true;
     server.held.reset();
   }
@@ -88,7 +88,7 @@ struct Fixture {
   void carry_out(const Diverged&, std::int64_t) { diverged = true; }
   void carry_out(const Warn&, std::int64_t) { ++warned; }
   void note(const PreemptBody& body) { proposed.push_back(body); }
-  void note(const PassedBody& body) { told.push_back(body.clock); }
+  void note(const PassedBody& body) { leader_clock_limit.push_back(body.clock); }
   void note(const AttachBody& body) { attached.push_back(body); }
 };
 
@@ -100,27 +100,27 @@ TEST_CASE("stalls: without the rule nothing waits, is probed or proposed", "[sta
   for (std::int64_t t = 0; t < 100; ++t) {
     CHECK(f.step(t * 100 * kMs, kLeader) == kNever);
   }
-  CHECK(f.server.told == kNoClock);
+  CHECK(f.server.leader_clock_limit == kNoClock);
   CHECK(f.probes.empty());
-  CHECK(f.told.empty());
+  CHECK(f.leader_clock_limit.empty());
   CHECK(f.machine.standing().slot == 3);
   CHECK(f.machine.standing().clock == 10);
 }
 
 TEST_CASE("stalls: a follower's server waits for what the leader's has passed", "[stalls]") {
   Fixture f;
-  CHECK(f.server.told == 0);
+  CHECK(f.server.leader_clock_limit == 0);
   f.step(0, kFollower);
-  CHECK(f.server.told == 0);
+  CHECK(f.server.leader_clock_limit == 0);
   f.passed(100);
   REQUIRE(f.has_news());
   f.step(0, kFollower);
   CHECK_FALSE(f.has_news());
-  CHECK(f.server.told == 100);
+  CHECK(f.server.leader_clock_limit == 100);
   f.step(0, kLeader);
-  CHECK(f.server.told == kNoClock);
+  CHECK(f.server.leader_clock_limit == kNoClock);
   f.step(0, kFollower);  // deposed: what it did not tell anybody, it waits for
-  CHECK(f.server.told == 100);
+  CHECK(f.server.leader_clock_limit == 100);
 }
 
 TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[stalls]") {
@@ -129,7 +129,7 @@ TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[
   f.preempt(70, 4);
   f.passed(90);
   f.step(0, kFollower);
-  CHECK(f.server.told == 50);
+  CHECK(f.server.leader_clock_limit == 50);
   CHECK(f.ordered->clock == 50);
   CHECK(f.ordered->slot == 3);
   f.server.clock = 51;  // obeyed
@@ -137,12 +137,12 @@ TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[
   REQUIRE(f.has_news());
   // Also one who has come to lead obeys what an earlier leader decided.
   f.step(0, kNewLeader);
-  CHECK(f.server.told == 70);
+  CHECK(f.server.leader_clock_limit == 70);
   CHECK(f.ordered->slot == 4);
   f.server.clock = 71;
   f.server.obeyed = 2;
   f.step(0, kFollower);
-  CHECK(f.server.told == 90);
+  CHECK(f.server.leader_clock_limit == 90);
   CHECK_FALSE(f.diverged);
 }
 
@@ -221,13 +221,13 @@ TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leade
     f.preempt(10, 3);
     f.step(0, kLeader);
     CHECK(f.ordered->clock == 10);
-    CHECK(f.server.told == kNoClock);
+    CHECK(f.server.leader_clock_limit == kNoClock);
   }
   SECTION("deposed: it goes on, but takes no operation that the new leader may forbid") {
     f.passed(8);
     f.step(0, kFollower);
     CHECK(f.let_go);
-    CHECK(f.server.told == 8);
+    CHECK(f.server.leader_clock_limit == 8);
     // It leads again, still there: what it proposed is lost.
     f.server.held = PreemptBody{10, 0x40, 0x48, 3, 1};
     f.step(0, kLeader);
@@ -240,28 +240,28 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   Fixture f;
   f.server.clock = 5;
   CHECK(f.step(kMs, kFollower) == kNever);
-  CHECK(f.told.empty());
+  CHECK(f.leader_clock_limit.empty());
   CHECK(f.step(kMs, kLeader) == kNever);
-  CHECK(f.told == std::vector<std::uint64_t>{5});
+  CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5});
   for (int i = 0; i < 10; ++i) CHECK(f.step(100 * kMs, kLeader) == kNever);
-  CHECK(f.told.size() == 1);  // nothing new: an idle group says nothing
+  CHECK(f.leader_clock_limit.size() == 1);  // nothing new: an idle group says nothing
   f.server.clock = 6;
   f.step(100 * kMs, kLeader);
   f.server.clock = 7;
   const std::int64_t due = f.step(100 * kMs, kLeader);
-  CHECK(f.told.size() == 2);
+  CHECK(f.leader_clock_limit.size() == 2);
   REQUIRE(due > 100 * kMs);
   REQUIRE(due <= 101 * kMs);
   f.step(due, kLeader);
-  CHECK(f.told == std::vector<std::uint64_t>{5, 6, 7});
+  CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5, 6, 7});
   // Deposed, with what it told lost, and leading again: it tells it again.
   f.step(due, kFollower);
   f.step(due + kMs, kLeader);
-  CHECK(f.told == std::vector<std::uint64_t>{5, 6, 7, 7});
+  CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5, 6, 7, 7});
   Fixture alone(true, true);
   alone.server.clock = 5;
   alone.step(kMs, kLeader);
-  CHECK(alone.told.empty());
+  CHECK(alone.leader_clock_limit.empty());
 }
 
 TEST_CASE("stalls: a leader brings back whose thread is there, once", "[stalls]") {
@@ -357,7 +357,7 @@ TEST_CASE("stalls: a server from a checkpoint obeys only orders behind it", "[st
   f.step(0, kFollower);
   CHECK_FALSE(f.ordered);
   CHECK_FALSE(f.diverged);
-  CHECK(f.server.told == 80);
+  CHECK(f.server.leader_clock_limit == 80);
   f.preempt(70, 4);
   f.step(0, kFollower);
   REQUIRE(f.ordered);
@@ -373,7 +373,7 @@ TEST_CASE("stalls: where all is known the log tells nothing", "[stalls]") {
   f.preempt(150, 3);
   CHECK_FALSE(f.has_news());
   f.step(0, kFollower);
-  CHECK(f.server.told == 100);
+  CHECK(f.server.leader_clock_limit == 100);
   CHECK_FALSE(f.ordered);
 }
 
@@ -382,7 +382,7 @@ TEST_CASE("stalls: an order is handed out once, and is no divergence while it is
   Fixture f;
   f.preempt(50, 3);
   for (int i = 0; i < 3; ++i) f.step(0, kFollower);
-  CHECK(f.server.told == 50);  // also where no PASSED came
+  CHECK(f.server.leader_clock_limit == 50);  // also where no PASSED came
   CHECK(f.tells == 1);
   CHECK(f.orders == 1);
   f.server.clock = 51;  // it is not counted yet
@@ -409,13 +409,13 @@ TEST_CASE("stalls: what an earlier leader has told is not told again", "[stalls]
   f.passed(10);
   f.server.clock = 8;
   f.step(kMs, kNewLeader);
-  CHECK(f.told.empty());
+  CHECK(f.leader_clock_limit.empty());
   f.server.clock = 11;
   f.busy = true;
   f.step(kMs, kLeader);
   f.busy = false;
   f.step(kMs, kLeader);
-  CHECK(f.told == std::vector<std::uint64_t>{11});
+  CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{11});
 }
 
 TEST_CASE("stalls: a server that works tells its clock less often", "[stalls]") {
@@ -425,8 +425,8 @@ TEST_CASE("stalls: a server that works tells its clock less often", "[stalls]") 
   f.server.clock = 6;
   f.server.idle = false;
   CHECK(f.step(kMs + kMs / 5, kLeader) == 2 * kMs);
-  CHECK(f.told.size() == 1);
+  CHECK(f.leader_clock_limit.size() == 1);
   f.server.idle = true;
   f.step(kMs + kMs / 5, kLeader);
-  CHECK(f.told.size() == 2);
+  CHECK(f.leader_clock_limit.size() == 2);
 }

@@ -121,7 +121,7 @@ TEST_CASE("recovery: what a checkpoint's server missed is replayed from the stor
   CHECK(r.value().start.kind == core::StartKind::kSurvived);
   CHECK(r.value().replay_to == Index{20});
   CHECK(r.value().incarnation == 7);
-  CHECK_FALSE(r.value().begins_anew);
+  CHECK_FALSE(r.value().starts_again);
   REQUIRE(d.saved_config());
   CHECK(d.saved_config()->members == d.members);     // its CONFIG may stand in no store any more
   const core::Checkpoint beyond = d.checkpoint(25);  // committed, which the store did not know
@@ -137,7 +137,7 @@ TEST_CASE("recovery: a store that ends before the checkpoint restarts there, its
   c.view = View{300};  // less than is promised
   const auto r = d.recover(&c);
   REQUIRE(r.ok());
-  CHECK(r.value().begins_anew);
+  CHECK(r.value().starts_again);
   CHECK(r.value().start.kind == core::StartKind::kSurvived);
   CHECK(r.value().start.promise[core::kPromisedView] == 512);
   CHECK(r.value().start.promise[core::kLowWaterIndex] == 25);
@@ -198,7 +198,7 @@ TEST_CASE("recovery: an entry that never was committed gives way to the checkpoi
   c.at.last.view = View{300};  // what was committed there
   const auto r = d.recover(&c);
   REQUIRE(r.ok());
-  CHECK(r.value().begins_anew);
+  CHECK(r.value().starts_again);
   CHECK(r.value().start.promise[core::kPromisedView] == 768);
   CHECK(d.s.state().last == c.at);
 }

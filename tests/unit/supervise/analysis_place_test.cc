@@ -43,7 +43,7 @@ TEST_CASE("analysis place: one that is let go is removed from the list", "[super
   AnalysisPlace place(true);
   CHECK(asked(place, false, 1'000) == "add");
   REQUIRE(place.listed(true, false));
-  place.let_go();
+  place.release();
   CHECK(place.differs(true));
   CHECK_FALSE(place.listed(true, false));  // its removal is on its way
   CHECK(asked(place, true, 2'000) == "remove");

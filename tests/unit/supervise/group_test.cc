@@ -528,7 +528,7 @@ TEST_CASE("supervisor: the analysis replica is let in, returns, and is let go", 
   group.tick();
   CHECK(group.has_said("analysis replica 3 begins again"));
   group.fail(3, ExitStatus::kMissedEntries);
-  CHECK(group.last<AnalysisLetGo>().why.find("it says why") != std::string::npos);
+  CHECK(group.last<AnalysisReleased>().why.find("it says why") != std::string::npos);
   group.tick(500);
   CHECK(group.last<AskMember>().change == std::string("remove"));
   CHECK_FALSE(group.machine.stopping());
@@ -541,7 +541,7 @@ TEST_CASE("supervisor: nothing can be done without the analysis replica's proces
   Watched group(settings);
   group.serve().cannot_start = {3};
   group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, false}}});
-  CHECK(group.last<AnalysisLetGo>().why == "no process");
+  CHECK(group.last<AnalysisReleased>().why == "no process");
 }
 
 TEST_CASE("supervisor: a leader of an older view leads no more", "[supervise]") {

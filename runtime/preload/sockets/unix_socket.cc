@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/sockets/usock.h"
+#include "runtime/preload/sockets/unix_socket.h"
 
 #include <sys/un.h>
 
@@ -13,11 +13,11 @@
 #include "dmt/socket_directories.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/notify.h"
-#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/kernel_socket.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
-namespace crane::usock {
+namespace crane::unix_socket {
 namespace {
 
 // The kernel's queue is never the one that is full.
@@ -171,7 +171,7 @@ long kernel_accept(int fd, struct sockaddr* a, socklen_t* n, int flags,
 int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
   if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
   dmt::begin_unix_connect(turn.w, file, path.text);
-  return vsock::await_connected(turn, fd, file);
+  return tcp_socket::await_connected(turn, fd, file);
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ std::uint32_t find(dmt::Layout& w, FileKind kind, const struct sockaddr* a, sock
 int create(Turn& turn, int type, int protocol) noexcept {
   const int kind = type & ~kTypeFlags;
   if (kind != SOCK_STREAM && kind != SOCK_SEQPACKET) {
-    return ksock::create(turn, AF_UNIX, type, protocol);
+    return kernel_socket::create(turn, AF_UNIX, type, protocol);
   }
   const long fd = raw_syscall(SYS_socket, AF_UNIX, type, protocol);
   if (fd < 0) return static_cast<int>(fd);
@@ -246,11 +246,12 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t n) noexcept {
   FileRecord& f = turn.w.files[file];
   if (!is_named(a, n)) return -EINVAL;
-  if (f.listener.connect_error != 0) return -vsock::take_connect_error(turn.w, file);
+  if (f.listener.connect_error != 0) return -tcp_socket::take_connect_error(turn.w, file);
   const SocketPath path(a, n);
   const bool may_be_hosts = f.port == SOCK_STREAM && dmt::is_in_socket_directory(turn.w, path.text);
   const std::uint64_t name = may_be_hosts ? known_name_of(turn.w, path) : name_of(turn.w, a, n);
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::send_timeout(file));
+  const WaitPolicy policy =
+      tcp_socket::wait_policy_of(turn.w, file, 0, tcp_socket::send_timeout(file));
   std::uint32_t listener = 0;
   for (;;) {
     listener = find_named(turn.w, FileKind::kUnixListener, name);
@@ -302,7 +303,8 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::receive_timeout(file));
+  const WaitPolicy policy =
+      tcp_socket::wait_policy_of(turn.w, file, 0, tcp_socket::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
     if ((turn.w.files[file].listener.any_address & dmt::kShutRead) != 0) return -EINVAL;
     const int error = await_change(turn, fd, file, policy);
@@ -325,10 +327,10 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
 
 int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
   if (!of_peer) return static_cast<int>(raw_syscall(SYS_getsockname, fd, a, n));
-  const dmt::ConnectionState& c = world->files[file].connection;
+  const dmt::ConnectionState& c = segment->files[file].connection;
   if (c.connecting) return -ENOTCONN;
   if (a == nullptr || n == nullptr) return -EFAULT;
-  const std::string_view path = dmt::socket_path(*world, c);
+  const std::string_view path = dmt::socket_path(*segment, c);
   struct {
     sockaddr_un address;
     char end;  // of a path that fills all of it
@@ -349,4 +351,4 @@ int refuse_credentials() noexcept {
   return -EOPNOTSUPP;
 }
 
-}  // namespace crane::usock
+}  // namespace crane::unix_socket

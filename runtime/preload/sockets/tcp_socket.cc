@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 
 #include <netinet/in.h>
 
@@ -14,10 +14,10 @@
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
-#include "runtime/preload/sockets/usock.h"
+#include "runtime/preload/sockets/unix_socket.h"
 #include "runtime/preload/time/vtime.h"
 
-namespace crane::vsock {
+namespace crane::tcp_socket {
 namespace {
 
 // Small vectors leave as one record of the output ring.
@@ -325,13 +325,13 @@ int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept {
 
 int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
   if (of_peer) return -ENOTCONN;
-  const FileRecord& f = world->files[file];
+  const FileRecord& f = segment->files[file];
   return show_name(f, f.listener.bound, a, size);
 }
 
 int connection_name(std::uint32_t file, bool of_peer, struct sockaddr* a,
                     socklen_t* size) noexcept {
-  const FileRecord& f = world->files[file];
+  const FileRecord& f = segment->files[file];
   if (of_peer && (is_over(f.connection) || f.connection.connecting)) return -ENOTCONN;
   return show_name(f, of_peer ? f.connection.peer : f.connection.local, a, size);
 }
@@ -387,7 +387,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept {
   const FileKind kind = turn.w.files[file].kind;
   if (kind != FileKind::kConnection) return unconnected(turn, file, flags);
-  if ((flags & MSG_OOB) != 0 && usock::is_to_host(turn.w.files[file])) return -EOPNOTSUPP;
+  if ((flags & MSG_OOB) != 0 && unix_socket::is_to_host(turn.w.files[file])) return -EOPNOTSUPP;
   dmt::ConnectionState& c = connection(turn.w, file);
   const WaitPolicy policy = wait_policy_of(turn.w, file, flags, send_timeout(file));
   Cursor cursor(buffers);
@@ -447,4 +447,4 @@ ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
   return static_cast<ssize_t>(done);
 }
 
-}  // namespace crane::vsock
+}  // namespace crane::tcp_socket

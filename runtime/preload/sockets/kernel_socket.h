@@ -2,15 +2,15 @@
 #pragma once
 // Sockets that the kernel keeps the messages of: unix datagrams by name and netlink.  It is asked
 // without waiting; who waits does so in the scheduler.  The sender knows the receiver by
-// the hash of its name (usock.h) and says that something is there; of what comes from outside of
-// the server no process knows, so a thread that waits looks again now and then.
+// the hash of its name (unix_socket.h) and says that something is there; of what comes from outside
+// of the server no process knows, so a thread that waits looks again now and then.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
 #include "runtime/preload/core/buffers.h"
 #include "runtime/preload/files/fd.h"
 
-namespace crane::ksock {
+namespace crane::kernel_socket {
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept;
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
@@ -19,4 +19,4 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept;
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
 
-}  // namespace crane::ksock
+}  // namespace crane::kernel_socket

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/host/slot0.h"
+#include "proxy/host/scheduler_link.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -15,7 +15,7 @@ using namespace crane::node;
 
 namespace {
 
-struct Fixture : test::SegmentMemory, Slot0::Memory {
+struct Fixture : test::SegmentMemory, SchedulerLink::Memory {
   virtual ~Fixture() = default;
   void commit(std::uint64_t index, EntryType type, std::span<const std::byte> body) {
     consensus::EntryView entry;
@@ -23,28 +23,29 @@ struct Fixture : test::SegmentMemory, Slot0::Memory {
     entry.type = static_cast<std::uint8_t>(type);
     entry.stamp_ns = index;
     entry.payload = body;
-    slot0.committed(entry);
+    scheduler_link.committed(entry);
   }
 
   bool has_memory = true;
   bool make_room(std::size_t) noexcept override { return has_memory; }
-  Slot0 slot0{w, *this};
+  SchedulerLink scheduler_link{w, *this};
 };
 
 }  // namespace
 
-TEST_CASE("Z1: what does not fit into the sequence waits and follows in order", "[slot0]") {
+TEST_CASE("Z1: what does not fit into the sequence waits and follows in order",
+          "[scheduler_link]") {
   Fixture f;
   const std::vector<std::byte> body(kDataBytesMax);
   std::uint64_t index = 0;
-  while (!f.slot0.spooling()) f.commit(++index, EntryType::kBubble, body);
+  while (!f.scheduler_link.spooling()) f.commit(++index, EntryType::kBubble, body);
   for (int i = 0; i < 5; ++i) f.commit(++index, EntryType::kBubble, body);
-  REQUIRE_FALSE(f.slot0.pump());
-  REQUIRE(f.slot0.waiting_bytes() > dmt::kSequenceBytes);
+  REQUIRE_FALSE(f.scheduler_link.pump());
+  REQUIRE(f.scheduler_link.waiting_bytes() > dmt::kSequenceBytes);
 
   Ring reader(f.w.header.sequence, reinterpret_cast<std::byte*>(&f.w));
   for (std::uint64_t expected = 1; expected <= index; ++expected) {
-    if (reader.empty()) REQUIRE(f.slot0.pump());
+    if (reader.empty()) REQUIRE(f.scheduler_link.pump());
     const auto record = reader.front();
     SequenceHeader header;
     REQUIRE(record.size() == sizeof header + body.size());
@@ -56,25 +57,25 @@ TEST_CASE("Z1: what does not fit into the sequence waits and follows in order", 
             crc);
     reader.pop();
   }
-  REQUIRE_FALSE(f.slot0.spooling());
-  REQUIRE(f.slot0.spooled_bytes() == 0);
+  REQUIRE_FALSE(f.scheduler_link.spooling());
+  REQUIRE(f.scheduler_link.spooled_bytes() == 0);
 }
 
-TEST_CASE("ROOM-3: an entry for which the segment has no memory waits", "[slot0]") {
+TEST_CASE("ROOM-3: an entry for which the segment has no memory waits", "[scheduler_link]") {
   Fixture f;
   const std::vector<std::byte> body(100);
   f.commit(1, EntryType::kBubble, body);
-  CHECK_FALSE(f.slot0.spooling());
+  CHECK_FALSE(f.scheduler_link.spooling());
   f.has_memory = false;
   f.commit(2, EntryType::kBubble, body);
-  CHECK(f.slot0.spooling());
-  CHECK_FALSE(f.slot0.pump());
+  CHECK(f.scheduler_link.spooling());
+  CHECK_FALSE(f.scheduler_link.pump());
   f.has_memory = true;
-  CHECK(f.slot0.pump());
-  CHECK_FALSE(f.slot0.spooling());
+  CHECK(f.scheduler_link.pump());
+  CHECK_FALSE(f.scheduler_link.spooling());
 }
 
-TEST_CASE("Z2: the node admits only when it has read the server's output", "[slot0]") {
+TEST_CASE("Z2: the node admits only when it has read the server's output", "[scheduler_link]") {
   Fixture f;
   StartBody start{};
   f.commit(1, EntryType::kStart, std::as_bytes(std::span<const StartBody, 1>{&start, 1}));
@@ -82,9 +83,9 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[slo
   const auto room = dmt::reserve_output(f.w, sizeof header);
   std::memcpy(room.data(), &header, sizeof header);
   dmt::commit_output(f.w, sizeof header);
-  REQUIRE_FALSE(f.slot0.admit());
+  REQUIRE_FALSE(f.scheduler_link.admit());
   int seen = 0;
-  REQUIRE(f.slot0.drain(
+  REQUIRE(f.scheduler_link.drain(
               [&](const OutputHeader& h, std::span<const std::byte> bytes) {
                 REQUIRE(h.type == OutputType::kConsumed);
                 REQUIRE(bytes.empty());
@@ -93,22 +94,23 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[slo
               },
               [] {}) == 1);
   REQUIRE(seen == 1);
-  REQUIRE(f.slot0.admit());
+  REQUIRE(f.scheduler_link.admit());
   REQUIRE(f.w.scheduler.applied_index.load() == 1);
 }
 
-TEST_CASE("of a ring where nothing is unread all may be left out, else nothing", "[slot0]") {
+TEST_CASE("of a ring where nothing is unread all may be left out, else nothing",
+          "[scheduler_link]") {
   Fixture f;
   const auto whole = [&](const RingLayout& ring, const checkpoint::FileRange& range) {
     return range.from == ring.data_offset && range.to == ring.data_offset + ring.capacity;
   };
   const RingLayout &sequence = f.w.header.sequence, &output = f.w.header.output;
   f.commit(1, EntryType::kBubble, {});
-  auto ranges = f.slot0.read_bytes();
+  auto ranges = f.scheduler_link.read_bytes();
   REQUIRE(ranges.size() == 1);
   CHECK(whole(output, ranges[0]));
   Ring(f.w.header.sequence, reinterpret_cast<std::byte*>(&f.w)).pop();
-  ranges = f.slot0.read_bytes();
+  ranges = f.scheduler_link.read_bytes();
   REQUIRE(ranges.size() == 2);
   CHECK(ranges[0].to <= ranges[1].from);
   CHECK((whole(sequence, ranges[0]) || whole(sequence, ranges[1])));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/kernel_socket.h"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -10,11 +10,11 @@
 
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/usock.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/unix_socket.h"
 #include "runtime/preload/time/vtime.h"
 
-namespace crane::ksock {
+namespace crane::kernel_socket {
 namespace {
 
 constexpr std::int64_t kLookAgainNs = 1'000'000'000;
@@ -77,13 +77,14 @@ bool is_readable(int fd) noexcept {
 std::uint32_t target_of(dmt::Layout& w, int fd, const struct msghdr& m) noexcept {
   constexpr FileKind kKind = FileKind::kKernelSocket;
   if (m.msg_name != nullptr && m.msg_namelen > 0) {
-    return usock::find(w, kKind, static_cast<const struct sockaddr*>(m.msg_name), m.msg_namelen);
+    return unix_socket::find(w, kKind, static_cast<const struct sockaddr*>(m.msg_name),
+                             m.msg_namelen);
   }
   struct sockaddr_un peer {};
   socklen_t n = sizeof peer;
   auto* const address = reinterpret_cast<struct sockaddr*>(&peer);
   if (raw_syscall(SYS_getpeername, fd, address, &n) < 0) return 0;
-  return usock::find(w, kKind, address, std::min<socklen_t>(n, sizeof peer));
+  return unix_socket::find(w, kKind, address, std::min<socklen_t>(n, sizeof peer));
 }
 
 // 0: try again; else a negative error number.
@@ -114,7 +115,7 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
 }
 
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
-  if (turn.w.files[file].port == AF_UNIX) return usock::bind(turn, fd, file, a, n);
+  if (turn.w.files[file].port == AF_UNIX) return unix_socket::bind(turn, fd, file, a, n);
   return static_cast<int>(raw_syscall(SYS_bind, fd, a, n));
 }
 
@@ -128,7 +129,7 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
   const WaitPolicy policy =
-      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
+      tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::receive_timeout(file));
   for (;;) {
     const long result = raw_syscall(SYS_recvmsg, fd, &m, flags | MSG_DONTWAIT);
     set_readable(turn.w, file, is_readable(fd), false);
@@ -145,7 +146,8 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
 }
 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
-  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
+  const WaitPolicy policy =
+      tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::send_timeout(file));
   const bool is_unix = turn.w.files[file].port == AF_UNIX;
   if (!is_unix && changes_network(fd, m)) return -EPERM;
   for (;;) {
@@ -167,4 +169,4 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
   }
 }
 
-}  // namespace crane::ksock
+}  // namespace crane::kernel_socket

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/ctl/group_seen.h"
+#include "runtime/launcher/ctl/group_view.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 namespace crane::launcher {
 
 using Json = nlohmann::json;
-using control::list_in, control::object_in, control::replica_in, control::ReplicaSeen,
+using control::list_in, control::object_in, control::replica_in, control::ReplicaView,
     control::text_in;
 
 const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
@@ -39,28 +39,28 @@ const Json* witness_of(const std::map<int, NodeAnswer>& answers) {
 
 namespace {
 
-ReplicaSeen::Seen seen_by_reply(Reply reply) {
+ReplicaView::Contact seen_by_reply(Reply reply) {
   switch (reply) {
     case Reply::kAnswer:
-      return ReplicaSeen::Seen::kTold;
+      return ReplicaView::Contact::kTold;
     case Reply::kAbsent:
-      return ReplicaSeen::Seen::kGone;
+      return ReplicaView::Contact::kGone;
     case Reply::kDenied:
-      return ReplicaSeen::Seen::kDenied;
+      return ReplicaView::Contact::kDenied;
     case Reply::kSilent:
-      return ReplicaSeen::Seen::kSilent;
+      return ReplicaView::Contact::kSilent;
     case Reply::kDrained:
-      return ReplicaSeen::Seen::kDrained;
+      return ReplicaView::Contact::kDrained;
     case Reply::kStarts:
-      return ReplicaSeen::Seen::kStarts;
+      return ReplicaView::Contact::kStarts;
   }
-  return ReplicaSeen::Seen::kGone;
+  return ReplicaView::Contact::kGone;
 }
 
-ReplicaSeen::Member member_of(const std::string& word) {
-  return word == "voter"       ? ReplicaSeen::Member::kVoter
-         : word == "returning" ? ReplicaSeen::Member::kReturning
-                               : ReplicaSeen::Member::kOther;
+ReplicaView::Member member_of(const std::string& word) {
+  return word == "voter"       ? ReplicaView::Member::kVoter
+         : word == "returning" ? ReplicaView::Member::kReturning
+                               : ReplicaView::Member::kOther;
 }
 
 // As the witness knows it.
@@ -73,9 +73,9 @@ const Json& peer_in(const Json* witness, int replica) {
   return kNone;
 }
 
-ReplicaSeen one_seen(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
+ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
                      const std::string& member) {
-  ReplicaSeen one;
+  ReplicaView one;
   one.replica = replica;
   one.member = member_of(member);
   const Json& peer = peer_in(witness, replica);
@@ -86,16 +86,17 @@ ReplicaSeen one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
     one.seen = seen_by_reply(own->second.reply);
     one.connected = connected;
   } else {
-    one.seen = peer.empty() ? ReplicaSeen::Seen::kNotTold
-               : !connected ? control::flag_in(peer, "was_there", true) ? ReplicaSeen::Seen::kGone
-                                                                        : ReplicaSeen::Seen::kNotYet
-               : control::flag_in(peer, "silent") ? ReplicaSeen::Seen::kSilent
-                                                  : ReplicaSeen::Seen::kTold;
+    one.seen = peer.empty()                       ? ReplicaView::Contact::kNotTold
+               : !connected                       ? control::flag_in(peer, "was_there", true)
+                                                        ? ReplicaView::Contact::kGone
+                                                        : ReplicaView::Contact::kNotYet
+               : control::flag_in(peer, "silent") ? ReplicaView::Contact::kSilent
+                                                  : ReplicaView::Contact::kTold;
   }
   one.gets_log = control::flag_in(peer, "streaming", true);
-  if (one.seen != ReplicaSeen::Seen::kTold) return one;
+  if (one.seen != ReplicaView::Contact::kTold) return one;
   const auto told = control::readiness_in(here ? own->second.status : peer);
-  if (!told) one.seen = ReplicaSeen::Seen::kNotTold;
+  if (!told) one.seen = ReplicaView::Contact::kNotTold;
   one.told = told.value_or(control::Readiness{});
   const bool needs = control::flag_in(peer, "needs_checkpoint");
   one.told.needs_checkpoint = one.told.needs_checkpoint || needs;
@@ -104,11 +105,11 @@ ReplicaSeen one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
 
 }  // namespace
 
-control::GroupSeen seen_by(const std::map<int, NodeAnswer>& answers, const Json& summary) {
+control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const Json& summary) {
   const Json* witness = witness_of(answers);
-  control::GroupSeen group;
-  group.leader = static_cast<int>(control::number_in(summary, "leader", kNobody));
-  if (group.leader >= static_cast<int>(kNobody)) group.leader = -1;
+  control::GroupView group;
+  group.leader = static_cast<int>(control::number_in(summary, "leader", kNoReplicaNumber));
+  if (group.leader >= static_cast<int>(kNoReplicaNumber)) group.leader = -1;
   group.unsupervised = summary.contains("unsupervised");
   const Json& members = list_in(summary, "members");
   group.knows_members = !members.empty();
@@ -123,7 +124,7 @@ control::GroupSeen seen_by(const std::map<int, NodeAnswer>& answers, const Json&
     }
   }
   const bool led = std::any_of(group.replicas.begin(), group.replicas.end(),
-                               [&](const ReplicaSeen& r) { return r.replica == group.leader; });
+                               [&](const ReplicaView& r) { return r.replica == group.leader; });
   if (group.leader >= 0 && !led) {
     group.replicas.push_back(one_seen(group.leader, answers, witness, "voter"));
   }

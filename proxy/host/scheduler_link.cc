@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/host/slot0.h"
+#include "proxy/host/scheduler_link.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace crane::node {
 
-void Slot0::committed(const consensus::EntryView& entry) {
+void SchedulerLink::committed(const consensus::EntryView& entry) {
   SequenceHeader header{};
   header.body_bytes = static_cast<std::uint32_t>(entry.payload.size());
   header.type = static_cast<EntryType>(entry.type);
@@ -25,7 +25,8 @@ void Slot0::committed(const consensus::EntryView& entry) {
   spool_.push_back(std::move(record));
 }
 
-bool Slot0::push(std::span<const std::byte> header, std::span<const std::byte> body) noexcept {
+bool SchedulerLink::push(std::span<const std::byte> header,
+                         std::span<const std::byte> body) noexcept {
   const auto size = static_cast<std::uint32_t>(header.size() + body.size());
   if (!memory_.make_room(size)) return false;
   const std::span<std::byte> room = sequence_.reserve(size);
@@ -36,7 +37,7 @@ bool Slot0::push(std::span<const std::byte> header, std::span<const std::byte> b
   return true;
 }
 
-bool Slot0::pump() {
+bool SchedulerLink::pump() {
   bool moved = false;
   while (!spool_.empty() && push(spool_.front(), {})) {
     spooled_bytes_ -= spool_.front().size();
@@ -46,14 +47,14 @@ bool Slot0::pump() {
   return moved;
 }
 
-bool Slot0::admit() {
+bool SchedulerLink::admit() {
   // Nobody writes to the ring while the turn is unowned; a server thread that has it makes this a
   // no-op.
   if (held_ || outputs_waiting()) return false;  // SLOT0-2
   return dmt::admit_from_node(layout_);
 }
 
-std::vector<checkpoint::FileRange> Slot0::read_bytes() const {
+std::vector<checkpoint::FileRange> SchedulerLink::read_bytes() const {
   std::vector<checkpoint::FileRange> ranges;
   for (const RingLayout* ring : {&layout_.header.sequence, &layout_.header.output}) {
     if (ring->read_position.load() != ring->write_position.load()) continue;
@@ -64,7 +65,7 @@ std::vector<checkpoint::FileRange> Slot0::read_bytes() const {
   return ranges;
 }
 
-std::uint64_t Slot0::waiting_bytes() const noexcept {
+std::uint64_t SchedulerLink::waiting_bytes() const noexcept {
   const RingLayout& ring = layout_.header.sequence;
   return spooled_bytes_ + ring.write_position.load(std::memory_order_relaxed) -
          ring.read_position.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proxy with real TCP clients and a log that takes everything.
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -68,7 +68,7 @@ struct Fixture {
       const Taken& entry = log.taken[committed];
       proxy->committed(entry.type, Index{entry.index}, entry.body);
     }
-    proxy->settle();
+    proxy->resume_reading();
   }
   template <typename Condition>
   bool until(Condition&& condition) {

@@ -8,10 +8,10 @@
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
-#include "runtime/preload/sockets/usock.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/unix_socket.h"
 
-namespace crane::vsock {
+namespace crane::tcp_socket {
 namespace {
 
 bool is_inbound(const dmt::ConnectionState& c) noexcept {
@@ -148,7 +148,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
 
 int connect_again(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
                   socklen_t size) noexcept {
-  if (!usock::is_to_host(turn.w.files[file]) && is_unspecified(a, size)) {
+  if (!unix_socket::is_to_host(turn.w.files[file]) && is_unspecified(a, size)) {
     dmt::disconnect(turn.w, file);
     return 0;
   }
@@ -173,4 +173,4 @@ int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept {
   return error;
 }
 
-}  // namespace crane::vsock
+}  // namespace crane::tcp_socket

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's output: to the clients' sockets, or what it asks of the outside.
 #include "proxy/clients/encode.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 namespace crane::proxy {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/sockets/dsock.h"
+#include "runtime/preload/sockets/udp_socket.h"
 
 #include <netinet/in.h>
 
@@ -11,11 +11,11 @@
 #include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/sockets/unreachable.h"
-#include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
 
-namespace crane::dsock {
+namespace crane::udp_socket {
 namespace {
 
 constexpr int kTypeFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -70,8 +70,8 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
 }
 
 bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
-  return to.family == AF_INET ? vsock::option_of(file, IPPROTO_IP, IP_MULTICAST_LOOP) != 0
-                              : vsock::option_of(file, IPPROTO_IPV6, IPV6_MULTICAST_LOOP) != 0;
+  return to.family == AF_INET ? tcp_socket::option_of(file, IPPROTO_IP, IP_MULTICAST_LOOP) != 0
+                              : tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_MULTICAST_LOOP) != 0;
 }
 
 // What a control message has chosen for one datagram.
@@ -94,10 +94,11 @@ dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualA
   header.to = to;
   header.size = static_cast<std::uint32_t>(size);
   header.hops =
-      static_cast<std::uint8_t>(v6 ? vsock::option_of(file, IPPROTO_IPV6, IPV6_UNICAST_HOPS)
-                                   : vsock::option_of(file, IPPROTO_IP, IP_TTL));
-  header.service = static_cast<std::uint8_t>(v6 ? vsock::option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
-                                                : vsock::option_of(file, IPPROTO_IP, IP_TOS));
+      static_cast<std::uint8_t>(v6 ? tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_UNICAST_HOPS)
+                                   : tcp_socket::option_of(file, IPPROTO_IP, IP_TTL));
+  header.service =
+      static_cast<std::uint8_t>(v6 ? tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
+                                   : tcp_socket::option_of(file, IPPROTO_IP, IP_TOS));
   if (chosen.hops >= 0) header.hops = static_cast<std::uint8_t>(chosen.hops);
   if (chosen.service >= 0) header.service = static_cast<std::uint8_t>(chosen.service);
   return header;
@@ -165,14 +166,14 @@ class ControlMessages {
 };
 
 void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessages& out) noexcept {
-  if (to.family == AF_INET && vsock::option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
+  if (to.family == AF_INET && tcp_socket::option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
     struct in_pktinfo info {};
     info.ipi_ifindex = interfaces::index_for(to);
     std::memcpy(&info.ipi_addr, to.ip, sizeof info.ipi_addr);
     info.ipi_spec_dst = info.ipi_addr;
     out.add(IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
   }
-  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVPKTINFO) != 0) {
+  if (tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_RECVPKTINFO) != 0) {
     const VirtualAddress six = shown(to, AF_INET6);
     struct in6_pktinfo info {};
     info.ipi6_ifindex = static_cast<unsigned>(interfaces::index_for(to));
@@ -186,28 +187,28 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
                         struct msghdr& m) noexcept {
   ControlMessages out(m);
   const std::int64_t now = virtual_wall_now();
-  if (vsock::option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
+  if (tcp_socket::option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
     const struct timespec t = to_timespec(now);
     out.add(SOL_SOCKET, SO_TIMESTAMPNS, &t, sizeof t);
-  } else if (vsock::option_of(file, SOL_SOCKET, SO_TIMESTAMP) != 0) {
+  } else if (tcp_socket::option_of(file, SOL_SOCKET, SO_TIMESTAMP) != 0) {
     const struct timeval t = to_timeval(now);
     out.add(SOL_SOCKET, SO_TIMESTAMP, &t, sizeof t);
   }
   tell_destination(header.to, file, out);
   const int hops = header.hops, service = header.service;
   if (header.to.family == AF_INET) {
-    if (vsock::option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
+    if (tcp_socket::option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
       out.add(IPPROTO_IP, IP_TTL, &hops, sizeof hops);
     }
-    if (vsock::option_of(file, IPPROTO_IP, IP_RECVTOS) != 0) {
+    if (tcp_socket::option_of(file, IPPROTO_IP, IP_RECVTOS) != 0) {
       out.add(IPPROTO_IP, IP_TOS, &header.service, sizeof header.service);
     }
     return;
   }
-  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVHOPLIMIT) != 0) {
+  if (tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_RECVHOPLIMIT) != 0) {
     out.add(IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof hops);
   }
-  if (vsock::option_of(file, IPPROTO_IPV6, IPV6_RECVTCLASS) != 0) {
+  if (tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_RECVTCLASS) != 0) {
     out.add(IPPROTO_IPV6, IPV6_TCLASS, &service, sizeof service);
   }
 }
@@ -344,7 +345,7 @@ int bind(Turn& turn, int, std::uint32_t file, const struct sockaddr* a, socklen_
   if (error < 0) return error;
   if (d.bound.family != 0) return -EINVAL;
   if (!is_wildcard(address) && !interfaces::is_own(address) && !interfaces::is_multicast(address) &&
-      !interfaces::is_broadcast(address) && !vsock::binds_anywhere(file)) {
+      !interfaces::is_broadcast(address) && !tcp_socket::binds_anywhere(file)) {
     return -EADDRNOTAVAIL;
   }
   d.chose_address = !is_wildcard(address);
@@ -391,7 +392,7 @@ int shutdown(Turn& turn, int, std::uint32_t file, int how) noexcept {
 }
 
 int name(int, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
-  const FileRecord& f = world->files[file];
+  const FileRecord& f = segment->files[file];
   const VirtualAddress& address = of_peer ? f.datagram.peer : f.datagram.bound;
   if (of_peer && address.family == 0) return -ENOTCONN;
   VirtualAddress out = shown(address, f.port);
@@ -408,7 +409,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
   if (bad < 0) return bad;
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
   const WaitPolicy policy =
-      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
+      tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::receive_timeout(file));
   m.msg_flags = 0;
   while (state(turn.w, file).first == 0) {
     const int pending = take_error(turn.w, file);
@@ -458,7 +459,7 @@ ssize_t send(Turn& turn, int, std::uint32_t file, const struct msghdr& m, int fl
   const int pending = take_error(turn.w, file);
   if (pending != 0) return -pending;
   interfaces::name_this_host(to);
-  const bool allowed = vsock::option_of(file, SOL_SOCKET, SO_BROADCAST) != 0;
+  const bool allowed = tcp_socket::option_of(file, SOL_SOCKET, SO_BROADCAST) != 0;
   if (interfaces::is_broadcast(to) && !allowed) return -EACCES;
   error = bind_to_any(turn.w, file);
   Chosen chosen;
@@ -482,7 +483,7 @@ int get_option(Turn& turn, int, std::uint32_t file, int level, int option, void*
   } else if (level == IPPROTO_TCP) {
     return -EOPNOTSUPP;
   } else {
-    return vsock::get_option(turn.w, file, level, option, value, n);
+    return tcp_socket::get_option(turn.w, file, level, option, value, n);
   }
   *n = std::min<socklen_t>(*n, sizeof number);
   std::memcpy(value, &number, *n);
@@ -495,7 +496,7 @@ int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const
   dmt::DatagramState& d = state(turn.w, file);
   if (is_membership(level, option)) return change_membership(d, level, option, value, n);
   if (level == IPPROTO_TCP || is_error_queue(level, option)) return -ENOPROTOOPT;
-  const int result = vsock::set_option(turn, file, level, option, value, n);
+  const int result = tcp_socket::set_option(turn, file, level, option, value, n);
   int on = 0;
   if (result < 0 || n < sizeof on) return result;
   std::memcpy(&on, value, sizeof on);
@@ -504,4 +505,4 @@ int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const
   return result;
 }
 
-}  // namespace crane::dsock
+}  // namespace crane::udp_socket

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/trap/by_number.h"
+#include "runtime/preload/trap/raw_syscalls.h"
 #include "runtime/preload/core/user_memory.h"
 
 #include <sys/syscall.h>

@@ -13,7 +13,7 @@
 namespace crane::launcher {
 
 // No replica's number: none leads.
-inline constexpr int kNobody = 255;
+inline constexpr int kNoReplicaNumber = 255;
 
 // The one that leads in the highest view: a deposed one may not know yet.  nullptr: none.
 const nlohmann::json* leader_of(const std::map<int, NodeAnswer>& answers);
@@ -21,6 +21,6 @@ const nlohmann::json* leader_of(const std::map<int, NodeAnswer>& answers);
 const nlohmann::json* witness_of(const std::map<int, NodeAnswer>& answers);
 
 // `summary`: with its leader and members.
-control::GroupSeen seen_by(const std::map<int, NodeAnswer>& answers, const nlohmann::json& summary);
+control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const nlohmann::json& summary);
 
 }  // namespace crane::launcher

@@ -7,7 +7,7 @@
 // and proposed together.
 //
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
-//          committed(entry)*  settle()
+//          committed(entry)*  resume_reading()
 //
 // proxy/replica/clients/clients.h decides about clients.  The proxy gives it the events of the
 // node's event loop, and carries out its actions.
@@ -60,12 +60,12 @@ class ProxyHost : public Woken {
 };
 
 // Takes clients that come while this replica follows; `peer` as text.
-class Strangers {
+class ClientsToForward {
  public:
-  virtual void take_stranger(int fd, std::uint16_t port, const std::string& peer) = 0;
+  virtual void take_client_to_forward(int fd, std::uint16_t port, const std::string& peer) = 0;
 
  protected:
-  ~Strangers() = default;
+  ~ClientsToForward() = default;
 };
 
 class Proxy final : private MovedClients::Owner,
@@ -114,7 +114,7 @@ class Proxy final : private MovedClients::Owner,
   // an answer would bring the next request here, where it comes too late.
   void hold_output(bool on);
   // Another host has the address: nothing of its clients leaves this one any more.
-  void hush() { clients_.hush(true); }
+  void silence() { clients_.silence(true); }
   // Which connections end when this replica begins to lead.
   Resets resets() const noexcept {
     if (shared_) return Resets::kNone;
@@ -125,7 +125,7 @@ class Proxy final : private MovedClients::Owner,
   bool may_lead(View view, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
   // Takes the earlier leader's sockets over, so that lead(true) need not.  REQUIRES: may_lead().
-  void collect();
+  void adopt_sockets();
   // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   // `reign` rises from one leader of the group to the next.
@@ -137,8 +137,10 @@ class Proxy final : private MovedClients::Owner,
   void end();
   // Clients that come while this replica follows, on listening sockets of its own: `on` hands them
   // on, else they wait in the kernel.
-  void set_strangers(Strangers& strangers) noexcept { strangers_ = &strangers; }
-  void take_strangers(bool on);
+  void set_clients_to_forward(ClientsToForward& strangers) noexcept {
+    clients_to_forward_ = &strangers;
+  }
+  void take_clients_to_forward(bool on);
   // Clients may wait in the kernel's queue because the server's is full: look again soon.
   bool waits_for_room() const noexcept { return clients_.waits_for_room(); }
   void look_for_room();
@@ -152,9 +154,9 @@ class Proxy final : private MovedClients::Owner,
   // or clients are paused.  REQUIRES: leading.
   bool read_all(std::uint64_t outage);
   // Behind committed(): reads on from clients whose inputs were committed.
-  void settle();
+  void resume_reading();
   // While it follows: what the leader is done with is forgotten.
-  void tend();
+  void prune_followed();
   // A connection of the server that this replica recovers; before all else.
   // `path`: Destination::path.
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
@@ -233,7 +235,7 @@ class Proxy final : private MovedClients::Owner,
   void update_accepting(std::uint16_t port);
   void accept_some(Listener& listener);
   void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
-  SocketSeen share_socket(const ClientSocket& socket);
+  SocketView share_socket(const ClientSocket& socket);
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
   void name_destination(const Destination& to);
@@ -247,7 +249,7 @@ class Proxy final : private MovedClients::Owner,
   void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) override;
   void gone(Client& client) override;
 
-  void let_go();
+  void release_sockets();
   void watch_keeper();
 
   event_base* base_;
@@ -258,7 +260,7 @@ class Proxy final : private MovedClients::Owner,
   std::vector<std::unique_ptr<Watch>> watches_;  // by descriptor
   std::map<ConnId, std::unique_ptr<Dialing>> dialing_;
   std::map<ConnId, std::unique_ptr<FifoReader>> fifos_;
-  Strangers* strangers_ = nullptr;
+  ClientsToForward* clients_to_forward_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::set<Place> listened_;  // by the own server
   AcceptPause pause_;         // of all of them

@@ -11,7 +11,7 @@
 #include "runtime/preload/core/buffers.h"
 #include "runtime/preload/files/fd.h"
 
-namespace crane::dsock {
+namespace crane::udp_socket {
 
 bool is_udp(int type, int protocol) noexcept;
 int create(Turn& turn, int domain, int type) noexcept;
@@ -28,4 +28,4 @@ int get_option(Turn& turn, int, std::uint32_t file, int level, int option, void*
 int set_option(Turn& turn, int, std::uint32_t file, int level, int option, const void* value,
                socklen_t n) noexcept;
 
-}  // namespace crane::dsock
+}  // namespace crane::udp_socket

@@ -11,7 +11,7 @@
 
 #include "runtime/preload/files/fd.h"
 
-namespace crane::usock {
+namespace crane::unix_socket {
 
 // The server's own socket of this kind that is bound to the name; 0 = none.
 std::uint32_t find(dmt::Layout& w, FileKind kind, const struct sockaddr* a, socklen_t n) noexcept;
@@ -37,4 +37,4 @@ CRANE_REQUIRES_TURN int name(int fd, std::uint32_t file, bool of_peer, struct so
 // Credentials of the other end, and descriptors for it: no other host could go on with them.
 int refuse_credentials() noexcept;
 
-}  // namespace crane::usock
+}  // namespace crane::unix_socket

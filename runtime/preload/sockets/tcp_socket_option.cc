@@ -11,11 +11,11 @@
 
 #include "dmt/urgent.h"
 #include "runtime/preload/sockets/interfaces.h"
-#include "runtime/preload/sockets/usock.h"
-#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/sockets/tcp_socket.h"
+#include "runtime/preload/sockets/unix_socket.h"
 #include "runtime/preload/time/vtime.h"
 
-namespace crane::vsock {
+namespace crane::tcp_socket {
 namespace {
 
 struct Known {
@@ -26,7 +26,7 @@ struct Known {
 // kernel without it (SO_ZEROCOPY, whose completions nobody sends; SO_RXQ_OVFL, TCP_SAVE_SYN,
 // SO_ATTACH_FILTER, which promise what is not kept here).
 constexpr Known kKnown[] = {
-    // Done: here, at bind, by poll and by UDP's control messages (dsock.cc).
+    // Done: here, at bind, by poll and by UDP's control messages (udp_socket.cc).
     {SOL_SOCKET, SO_REUSEADDR, 0},
     {SOL_SOCKET, SO_REUSEPORT, 0},
     {SOL_SOCKET, SO_OOBINLINE, 0},
@@ -79,7 +79,7 @@ constexpr Known kKnown[] = {
     {IPPROTO_TCP, TCP_DEFER_ACCEPT, 0},
     // Ports are chosen at once: none is ever short.
     {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
-    // TCP's own errors come all the same; UDP refuses them (dsock.cc).
+    // TCP's own errors come all the same; UDP refuses them (udp_socket.cc).
     {IPPROTO_IP, IP_RECVERR, 0},
     {IPPROTO_IPV6, IPV6_RECVERR, 0},
     // No path between own sockets is too narrow, and no datagram leaves.
@@ -215,7 +215,7 @@ int get_special(dmt::Layout& w, std::uint32_t file, int level, int option, void*
     case SO_DOMAIN:
       return give_int(f.port, value, size);
     case SO_PROTOCOL:
-      return give_int(usock::is_to_host(f) ? 0 : IPPROTO_TCP, value, size);
+      return give_int(unix_socket::is_to_host(f) ? 0 : IPPROTO_TCP, value, size);
     case SO_ACCEPTCONN:
       return give_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
     case SO_RCVLOWAT:
@@ -332,11 +332,11 @@ bool is_bound(const dmt::Layout& w, std::uint32_t file) noexcept {
 
 // Of a unix socket: there are no other levels, and who its peer is differs between hosts.
 int refuse_to_host(std::uint32_t file, int level, int option) noexcept {
-  if (!usock::is_to_host(without_turn().files[file])) return 0;
+  if (!unix_socket::is_to_host(without_turn().files[file])) return 0;
   if (level != SOL_SOCKET) return -EOPNOTSUPP;
   const bool of_peer = option == SO_PEERCRED || option == SO_PASSCRED || option == SO_PEERSEC ||
                        option == SO_PEERGROUPS || option == SO_PASSSEC;
-  return of_peer ? usock::refuse_credentials() : 0;
+  return of_peer ? unix_socket::refuse_credentials() : 0;
 }
 
 }  // namespace
@@ -427,4 +427,4 @@ bool is_only_ipv6(std::uint32_t file) noexcept {
   return options_of(file).values[find(IPPROTO_IPV6, IPV6_V6ONLY)] != 0;
 }
 
-}  // namespace crane::vsock
+}  // namespace crane::tcp_socket

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -43,11 +43,11 @@ Proxy::Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host)
 }
 
 Proxy::~Proxy() {
-  clients_.take_strangers(false);  // the loop forgets all listeners
+  clients_.take_clients_to_forward(false);  // the loop forgets all listeners
   lead(false);
   if (!shared_) return;
   if (event_initialized(&keeper_event_)) event_del(&keeper_event_);
-  tend();
+  prune_followed();
   std::vector<ClientSocket> left = clients_.surrender_all();
   for (ClientSocket& socket : left) (void)socket.release();  // KEEPER-1
   if (left.empty()) shared_->none_left();
@@ -212,9 +212,9 @@ void Proxy::refuse(bool on) {
   run();
 }
 
-void Proxy::take_strangers(bool on) {
-  CRANE_ASSERT(!on || strangers_ != nullptr);
-  clients_.take_strangers(on);
+void Proxy::take_clients_to_forward(bool on) {
+  CRANE_ASSERT(!on || clients_to_forward_ != nullptr);
+  clients_.take_clients_to_forward(on);
   run();
 }
 
@@ -250,7 +250,7 @@ void Proxy::accept_some(Listener& listener) {
     const int fd = accept_client(listener.fd(), peer);
     if (fd >= 0) pause_.accepted();
     if (fd >= 0 && !leading()) {
-      strangers_->take_stranger(fd, listener.port, text(peer));
+      clients_to_forward_->take_client_to_forward(fd, listener.port, text(peer));
       continue;
     }
     if (fd >= 0) {
@@ -266,15 +266,15 @@ void Proxy::accept_some(Listener& listener) {
 }
 
 void Proxy::take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer) {
-  SocketSeen seen = share_socket(socket);
+  SocketView seen = share_socket(socket);
   seen.peer = peer;
   if (moved_) seen.tcp = moved_->start_of(socket, seen.local, peer);
   clients_.accepted(listener.port, std::move(socket), seen);
   run();
 }
 
-SocketSeen Proxy::share_socket(const ClientSocket& socket) {
-  SocketSeen seen;
+SocketView Proxy::share_socket(const ClientSocket& socket) {
+  SocketView seen;
   seen.local = local_of(socket.fd());
   if (!shared_) return seen;
   shared_->opened(socket.fd());
@@ -292,8 +292,8 @@ void Proxy::on_client(int, short what, void* argument) {
   watch.proxy->run();
 }
 
-void Proxy::settle() {
-  clients_.settle();
+void Proxy::resume_reading() {
+  clients_.resume_reading();
   run();
 }
 
@@ -322,7 +322,7 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
 
 void Proxy::lead(bool leading, std::uint32_t reign) {
   if (leading) {
-    collect();
+    adopt_sockets();
     clients_.lead(reign, takes_none_);
   } else {
     clients_.follow();
@@ -373,27 +373,27 @@ bool Proxy::may_lead(View view, std::int64_t now_ns) {
 }
 
 // Another replica has taken the sockets.
-void Proxy::let_go() {
-  clients_.let_go();
+void Proxy::release_sockets() {
+  clients_.release_sockets();
   shared_->none_left();
 }
 
-void Proxy::tend() {
+void Proxy::prune_followed() {
   if (leading() || !shared_) return;
-  if (shared_->released()) let_go();
+  if (shared_->released()) release_sockets();
   clients_.prune();
   run();
 }
 
-void Proxy::collect() {
+void Proxy::adopt_sockets() {
   if (!shared_) return;
-  if (shared_->released()) let_go();
+  if (shared_->released()) release_sockets();
   std::vector<ClientSocket> sockets;
-  for (const int fd : shared_->collect()) {
+  for (const int fd : shared_->adopt_sockets()) {
     set_stream_options(fd);  // its writer may have ended while it looked for a mark
     sockets.push_back(host_socket(fd));
   }
-  clients_.collected(std::move(sockets));
+  clients_.sockets_adopted(std::move(sockets));
 }
 
 // --- clients of a virtual address ----------------------------------------------------------------

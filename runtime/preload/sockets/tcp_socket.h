@@ -9,7 +9,7 @@
 #include "runtime/preload/core/buffers.h"
 #include "runtime/preload/files/fd.h"
 
-namespace crane::vsock {
+namespace crane::tcp_socket {
 
 // --- sockets -------------------------------------------------------------------------------------
 
@@ -78,4 +78,4 @@ void apply_urgent_inline(dmt::Layout& w, std::uint32_t file) noexcept;
 WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,
                           std::int64_t timeout_ns) noexcept;
 
-}  // namespace crane::vsock
+}  // namespace crane::tcp_socket

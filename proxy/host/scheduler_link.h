@@ -28,7 +28,7 @@
 
 namespace crane::node {
 
-class Slot0 {
+class SchedulerLink {
  public:
   // The memory that the segment lies in.
   class Memory {
@@ -41,7 +41,7 @@ class Slot0 {
     ~Memory() = default;
   };
 
-  Slot0(dmt::Layout& layout, Memory& memory)
+  SchedulerLink(dmt::Layout& layout, Memory& memory)
       : memory_(memory),
         layout_(layout),
         sequence_(layout.header.sequence, reinterpret_cast<std::byte*>(&layout)),

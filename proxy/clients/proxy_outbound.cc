@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "proxy/clients/host_sockets.h"
-#include "proxy/clients/server.h"
+#include "proxy/clients/proxy.h"
 
 namespace crane::proxy {
 namespace {
@@ -112,7 +112,7 @@ void Proxy::on_dialed(int, short, void* argument) {
   proxy.host_.woke();
   ClientSocket socket = proxy.end_dial(conn);
   const int error = outcome_of(socket);
-  SocketSeen seen;
+  SocketView seen;
   if (error == 0 && proxy.clients_.find(conn)->to.is_unix()) {
     if (proxy.shared_) proxy.shared_->opened(socket.fd());
     seen.local.family = AF_UNIX;
@@ -137,7 +137,7 @@ void Proxy::on_fifo(int, short, void* argument) {
     return proxy.run();
   }
   proxy.fifos_[conn] = std::make_unique<FifoReader>(proxy.base_, fifo, pair[1]);
-  SocketSeen seen;
+  SocketView seen;
   seen.local.family = AF_UNIX;
   if (proxy.shared_) proxy.shared_->opened(pair[0]);
   proxy.clients_.dialed(conn, 0, host_socket(pair[0]), seen);
