@@ -83,7 +83,7 @@ src_libraries  := dmt/base/libraries/instances.cc
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
 # The exported stubs would interpose in the tests themselves: they belong to libcrane.so alone.
-src_preload    := $(filter-out runtime/preload/core/interpose.cc,$(wildcard runtime/preload/*/*.cc))
+src_preload    := $(filter-out runtime/preload/attach/interpose.cc,$(wildcard runtime/preload/*/*.cc))
 src_core       := $(wildcard consensus/core/*.cc)
 src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driver/*.cc \
@@ -148,7 +148,7 @@ uses = $(call arch,libraries $(or $(use_$(1)),$(use_all)))
 
 # An Error holds a std::string: it is no part of the preloaded library.
 PRELOAD_OBJ := $(call pic,$(filter-out dmt/base/result.cc,$(src_base)) $(src_sequence) $(src_dmt) \
-                    $(src_preload) $(wildcard runtime/preload/core/interpose.cc))
+                    $(src_preload) $(wildcard runtime/preload/attach/interpose.cc))
 
 # Test areas: tests/unit/<area>/*.cc is test-<area>; tests/{sim,fabric,regress} one program each.
 AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))
@@ -181,7 +181,7 @@ STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/
 PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-replay crane-sim \
               crane-solo linear-client linear-check engine engine-load latency-load,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
-LIBCRANE := $(if $(wildcard runtime/preload/core/interposed.def),$(OUT)/libcrane.so)
+LIBCRANE := $(if $(wildcard runtime/preload/ground/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff replay sim solo,$(wildcard $(main_crane-$(p)))) \
@@ -274,9 +274,9 @@ link = $(Q)$(CXX) $(OPT) -pthread $(filter %.o,$^) -Wl,--start-group $(filter %.
 
 # The export list comes from the same table as the wrappers, so they cannot drift apart. The
 # public hints (crane_*) are C functions; C++ names never start that way.
-$(OUT)/libcrane.map: runtime/preload/core/interposed.def \
-    runtime/preload/core/interposed_hosts.def runtime/preload/core/interposed_terminals.def \
-    runtime/preload/core/interposed_machine.def
+$(OUT)/libcrane.map: runtime/preload/ground/interposed.def \
+    runtime/preload/ground/interposed_hosts.def runtime/preload/ground/interposed_terminals.def \
+    runtime/preload/ground/interposed_machine.def
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q){ echo '{ global: crane_*;'; \

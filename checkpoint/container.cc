@@ -79,8 +79,8 @@ std::string fstab_field(const std::string& path) {
 }
 
 // libcrane.so keeps its descriptors at the end of what the server may have
-// (runtime/preload/core/init.cc), and CRIU needs numbers beyond those of the process that it brings
-// back; it may not always raise the limit. So the server starts with some fewer.
+// (runtime/preload/attach/init.cc), and CRIU needs numbers beyond those of the process that it
+// brings back; it may not always raise the limit. So the server starts with some fewer.
 void leave_numbers_to_criu() noexcept {
   constexpr rlim_t kForCriu = 1024;
   const rlimit limit = descriptor_limit();

@@ -8,16 +8,19 @@
 #include "dmt/base/crc.h"
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
-#include "dmt/hand_off.h"
+#include "dmt/files.h"
 #include "dmt/names.h"
+#include "dmt/node_link.h"
 #include "dmt/outbound.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
-#include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/sequence/output.h"
 #include "dmt/slices.h"
+#include "dmt/slots.h"
+#include "dmt/timers.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {
@@ -123,6 +126,34 @@ void publish_point(Layout& w, Index index, bool tell) noexcept {
 
 }  // namespace
 
+void fire_timers(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  while (s.timers_armed > 0) {
+    const std::uint16_t timer = w.timer_heap[0];
+    const TimerRecord& t = w.timers[timer];
+    if (t.deadline_ns > s.now_ns) break;
+    const std::uint32_t owner = t.owner;
+    const TimerKind kind = t.kind;
+    disarm_timer(w, timer);
+    switch (kind) {
+      case TimerKind::kSlot:
+        wake(w, Slot{static_cast<std::uint16_t>(owner)}, WakeReason::kTimeout);
+        break;
+      case TimerKind::kFile:
+        timer_expired(w, owner);
+        break;
+      case TimerKind::kProcess:
+        alarm_expired(w, static_cast<std::uint16_t>(owner));
+        break;
+      case TimerKind::kPosix:
+        posix_timer_expired(w, owner);
+        break;
+      case TimerKind::kFree:
+        CRANE_ASSERT(kind != TimerKind::kFree);
+    }
+  }
+}
+
 bool admit_next(Layout& w) noexcept {
   Ring ring(w.header.sequence, reinterpret_cast<std::byte*>(&w));
   const std::span<const std::byte> record = ring.front();
@@ -174,19 +205,5 @@ bool admit_next(Layout& w) noexcept {
   s.applied_index.store(value(header.viewstamp.index), std::memory_order_release);
   return true;
 }
-
-namespace {
-
-[[noreturn]] void fence_as(Layout& w, std::uint32_t kind, const char* why) noexcept {
-  { Message() << "replica fenced: " << why; }
-  w.scheduler.fenced.store(kind, std::memory_order_seq_cst);
-  ring_doorbell(w);
-  stop_here(w);
-}
-
-}  // namespace
-
-void fence(Layout& w, const char* why) noexcept { fence_as(w, kFencedWrong, why); }
-void fence_refused(Layout& w, const char* why) noexcept { fence_as(w, kFencedRefused, why); }
 
 }  // namespace crane::dmt

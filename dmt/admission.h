@@ -17,11 +17,7 @@ namespace crane::dmt {
 // A damaged entry fences the replica.
 bool admit_next(Layout& w) noexcept;
 
-// Stops the replica where it is (rule 17, D18): no thread goes on, the node is told.
-[[noreturn]] void fence(Layout& w, const char* why) noexcept;
-// The same where the machine refuses what the server asked for, before anything came of it: all
-// that this replica did until then is right, so that others may go on with its clients.
-[[noreturn]] void fence_refused(Layout& w, const char* why) noexcept;
-inline constexpr std::uint32_t kFencedWrong = 1, kFencedRefused = 2;  // SchedulerState::fenced
+// Fires every deadline <= now_ns in (deadline, order of arming).  Called by admission only.
+void fire_timers(Layout& w) noexcept;
 
 }  // namespace crane::dmt

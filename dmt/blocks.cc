@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/blocks.h"
 
-#include "dmt/admission.h"
+#include "dmt/node_link.h"
 
 namespace crane::dmt {
 

@@ -7,15 +7,15 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
 #include "dmt/blocks.h"
 #include "dmt/files.h"
 #include "dmt/loopback.h"
-#include "dmt/scheduler.h"
+#include "dmt/node_link.h"
 #include "dmt/sequence/output.h"
 #include "dmt/urgent.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

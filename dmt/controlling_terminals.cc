@@ -6,8 +6,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/job_control.h"
-#include "dmt/processes.h"
-#include "dmt/terminals.h"
+#include "dmt/signals.h"
 
 namespace crane::dmt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dmt/file_kinds.h"
+#include "dmt/file_kind.h"
 
 #include <sys/socket.h>
 
@@ -8,8 +8,8 @@
 #include "dmt/datagrams.h"
 #include "dmt/files.h"
 #include "dmt/inotify.h"
-#include "dmt/scheduler.h"
 #include "dmt/terminals.h"
+#include "dmt/timers.h"
 
 namespace crane::dmt {
 namespace {

@@ -3,8 +3,9 @@
 
 #include <csignal>
 
-#include "dmt/files.h"
-#include "dmt/processes.h"
+#include "dmt/process_table.h"
+#include "dmt/signals.h"
+#include "dmt/watches.h"
 
 namespace crane::dmt {
 namespace {

@@ -5,8 +5,9 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/file_kinds.h"
-#include "dmt/scheduler.h"
+#include "dmt/file_kind.h"
+#include "dmt/timers.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {
@@ -124,14 +125,6 @@ void join_ends(Layout& w, std::uint32_t file, std::uint32_t reads, std::uint32_t
   refresh_readiness(w, file, false);
 }
 
-void refresh_both(Layout& w, std::uint32_t end) noexcept {
-  const FileRecord& f = w.files[end];
-  if (!is_pipe_end(f.kind)) return;
-  for (std::uint32_t b = f.stream.both; b != 0; b = w.files[b].both.next) {
-    refresh_readiness(w, b, true);
-  }
-}
-
 bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last,
                 std::uint64_t place) noexcept {
   // The envelope is a file of its own: one file may be on several ways at once.
@@ -162,15 +155,6 @@ Right receive_right(Layout& w, std::uint32_t stream) noexcept {
 }
 
 // --- readiness -------------------------------------------------------------------------------
-
-Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
-  const FileRecord& f = w.files[file];
-  return kind_of(f).readiness(w, f);
-}
-
-void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept {
-  set_readiness(w, file, readiness_of(w, file), edge);
-}
 
 void timer_expired(Layout& w, std::uint32_t file) noexcept {
   CounterState& c = w.files[file].counter;

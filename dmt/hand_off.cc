@@ -7,8 +7,10 @@
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
 #include "dmt/base/raw.h"
+#include "dmt/node_link.h"
+#include "dmt/parking.h"
+#include "dmt/preempt_requests.h"
 #include "dmt/spin_budget.h"
-#include "dmt/stall.h"
 
 namespace crane::dmt {
 namespace {
@@ -20,7 +22,6 @@ thread_local std::uint64_t perturb_state = 0;
 thread_local SpinBudget spin_budget;
 // Threads of this process that spin now.
 std::atomic<std::uint32_t> spinners{0};
-std::atomic<FenceHandler> fence_handler{nullptr};
 thread_local std::uint32_t restores_seen = 0;
 std::atomic<RestoreHandler> restore_handler{nullptr};
 
@@ -82,13 +83,6 @@ void sleep_physically(long ns) noexcept {
 
 }  // namespace
 
-void set_fence_handler(FenceHandler handler) noexcept { fence_handler.store(handler); }
-
-void stop_here(Layout& w) noexcept {
-  if (const FenceHandler handler = fence_handler.load()) handler();
-  for (;;) futex_wait(&w.scheduler.fenced, w.scheduler.fenced.load());
-}
-
 void set_restore_handler(RestoreHandler handler) noexcept { restore_handler.store(handler); }
 
 void look_for_restore(const Layout& w) noexcept {
@@ -124,12 +118,6 @@ void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
 }
 
 void forget_spinners() noexcept { spinners.store(0, std::memory_order_relaxed); }
-
-void wake_parked(SlotRecord& slot) noexcept {
-  if (slot.parked.load(std::memory_order_seq_cst) != 1) return;
-  slot.parked.store(0, std::memory_order_relaxed);
-  futex_wake(&slot.parked, 1);
-}
 
 void pass_turn(Layout& w, std::uint16_t to) noexcept {
   SchedulerState& s = w.scheduler;

@@ -21,15 +21,6 @@ void forget_spinners() noexcept;
 // Gives the turn to `to`, waking its thread if it sleeps: at most one futex call.
 void pass_turn(Layout& w, std::uint16_t to) noexcept;
 
-// Wakes the slot's thread if it sleeps for the turn.
-void wake_parked(SlotRecord& slot) noexcept;
-
-// What a thread of a fenced replica does instead of going on: the handler of this process (the node
-// ends itself with a message), or, in a server, sleeping for ever until the node kills it.
-using FenceHandler = void (*)() noexcept;
-void set_fence_handler(FenceHandler handler) noexcept;
-[[noreturn]] void stop_here(Layout& w) noexcept;
-
 // A server that was restored from a checkpoint has lost part of what the kernel knew of its
 // threads.  The handler of this process is called once in each of them, with the turn, before what
 // it slept in goes on: all were asleep in await_turn() (quiescence.h).  `restores` counts the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Virtual inotify: watches on files, and the events that wait at each instance.  What happens to a
-// file is reported here by the operation that did it (runtime/preload/files/notify.h), so that the
-// events, their order and the watches' numbers are a function of the turns.
+// file is reported here by the operation that did it (runtime/preload/descriptors/notify.h), so
+// that the events, their order and the watches' numbers are a function of the turns.
 //
 // A file is known by its virtual number (inodes.h).  Events lie in blocks (blocks.h) as read(2)
 // hands them out: struct inotify_event and the padded name.

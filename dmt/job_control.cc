@@ -3,8 +3,9 @@
 
 #include <csignal>
 
-#include "dmt/processes.h"
-#include "dmt/scheduler.h"
+#include "dmt/process_table.h"
+#include "dmt/signals.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

@@ -7,7 +7,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT JOB-1  A thread of a stopped process ends no operation: with the turn in its hand it
-//               waits for continue_object (runtime/preload/core/turn.cc).
+//               waits for continue_object (runtime/preload/turn/turn.cc).
 // INVARIANT JOB-2  At most one of a process' stop and its continuing can be waited for: the later.
 
 #include <cstdint>

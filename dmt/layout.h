@@ -277,7 +277,7 @@ enum class FileKind : std::uint8_t {
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
   kInotify,  // wholly virtual inotify instance (inotify.h)
-  kEnd,      // how many there are: each has its row in dmt/file_kinds.h
+  kEnd,      // how many there are: each has its row in dmt/file_kind.h
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
@@ -516,7 +516,7 @@ struct UnhookedCalls {
 // --- what the server asked for and did not get, counted for the operator -------------------------
 
 // No part of the schedule (runtime/preload/sockets/unreachable.h,
-// runtime/preload/processes/sandbox.h).
+// runtime/preload/trap/sandbox.h).
 struct Unsupported {
   std::atomic<std::uint64_t> datagrams;  // any: that were dropped
   std::atomic<std::uint64_t> udp_ports;  // any: bound, and no client reaches them

@@ -12,7 +12,6 @@
 #include "dmt/blocks.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
-#include "dmt/scheduler.h"
 #include "dmt/urgent.h"
 
 namespace crane::dmt {

@@ -3,8 +3,8 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/processes.h"
-#include "dmt/scheduler.h"
+#include "dmt/signals.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

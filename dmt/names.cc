@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
-#include "dmt/processes.h"
-#include "dmt/scheduler.h"
+#include "dmt/node_link.h"
 #include "dmt/sequence/output.h"
+#include "dmt/signals.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

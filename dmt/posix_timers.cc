@@ -4,8 +4,10 @@
 #include <csignal>
 
 #include "dmt/base/bound.h"
-#include "dmt/processes.h"
-#include "dmt/scheduler.h"
+#include "dmt/node_link.h"
+#include "dmt/signals.h"
+#include "dmt/timers.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

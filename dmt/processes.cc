@@ -12,15 +12,15 @@
 #include "dmt/files.h"
 #include "dmt/job_control.h"
 #include "dmt/message_notices.h"
+#include "dmt/node_link.h"
 #include "dmt/posix_timers.h"
-#include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
+#include "dmt/slots.h"
+#include "dmt/timers.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {
-
-// Objects named by kind and process, far above the counter of new_object; those of signals too.
-constexpr std::uint64_t kChildObjects = 1ull << 62;
 
 constinit Bound processes_bound{kProcessesMax - 1, "processes, zombies included",
                                 "fork fails (EAGAIN)"};
@@ -235,8 +235,6 @@ WaitChoice find_child(const Layout& w, std::uint16_t parent, std::int32_t pid,
   return choice;
 }
 
-std::uint64_t child_object(std::uint16_t parent) noexcept { return kChildObjects + parent; }
-
 void take_stop_event(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].stop_event = StopEvent::kNothing;
 }
@@ -252,14 +250,6 @@ void reap_process(Layout& w, std::uint16_t process) noexcept {
   CRANE_ASSERT(p.state == ProcessState::kZombie);
   w.processes[p.parent].children_cpu_ns += p.cpu_ns + p.children_cpu_ns;
   free_record(w, process);
-}
-
-std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept {
-  for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
-    const ProcessRecord& p = w.processes[i];
-    if (p.state != ProcessState::kFree && p.pid == pid) return i;
-  }
-  return kNoProcess;
 }
 
 }  // namespace crane::dmt

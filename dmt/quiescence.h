@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether a replica is quiescent, so that it can be saved as it stands (DESIGN section 7), and what
+// Whether a replica is quiescent, so that it can be saved as it stands, and what
 // a replica that was restored is told.
 //
 // At rest every thread of the server sleeps for the turn in await_turn(): what it waits for, an

@@ -3,23 +3,18 @@
 
 #include <atomic>
 #include <cstring>
-#include <ctime>
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
-#include "dmt/base/bound.h"
 #include "dmt/base/memory_fence.h"
-#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
-#include "dmt/files.h"
 #include "dmt/hand_off.h"
-#include "dmt/processes.h"
+#include "dmt/preempt_requests.h"
 #include "dmt/run_queue.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/sequence/output.h"
 #include "dmt/sequence/ring.h"
 #include "dmt/slices.h"
-#include "dmt/stall.h"
 
 namespace crane::dmt {
 namespace {
@@ -27,11 +22,6 @@ namespace {
 // new thread with the same number could take the turn for its own (DMT-T1).
 constexpr Slot kLeaver{0xfffe};
 static_assert(value(kLeaver) >= kSlotsMax && value(kLeaver) != kHolderIdle);
-
-// A pause while the node makes room in the output ring.
-constexpr long kRingFullPauseNs = 50'000;
-
-std::atomic<Doorbell> doorbell{nullptr};
 
 std::byte* base(Layout& w) noexcept { return reinterpret_cast<std::byte*>(&w); }
 
@@ -41,11 +31,6 @@ bool serial(const Layout& w) noexcept { return w.header.configuration.mode == Mo
 
 bool by_arrival(const Layout& w) noexcept {
   return w.header.configuration.admission == Admission::kArrival;
-}
-
-Queue16& bucket(Layout& w, std::uint64_t object) noexcept {
-  const std::uint64_t mixed = object * 0x9E3779B97F4A7C15;
-  return w.wait_buckets[(mixed >> 40) & (kWaitBuckets - 1)];
 }
 
 // The turns of the last record's worth, to the node.
@@ -170,11 +155,6 @@ void rotate_head(Layout& w) noexcept {
   push_back(w, queue, slot);
 }
 
-bool is_detached(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
-  return slot < kSlotsMax && w.slots[slot].state == SlotState::kDetached &&
-         w.slots[slot].detachments.load(std::memory_order_relaxed) == number;
-}
-
 void leave_operation(Layout& w, Slot me) noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // a probe sees all of it done
   w.slots[value(me)].in_operation.store(0, std::memory_order_relaxed);
@@ -189,31 +169,12 @@ void remember_site(SchedulerState& s) noexcept {
   if (s.stall_sites < kStallSitesMax) s.stall_site[s.stall_sites++] = site;
 }
 
-// `slot` leaves the run queue or what it waits on.
-void unlink(Layout& w, std::uint16_t slot) noexcept {
-  SlotRecord& s = w.slots[slot];
-  if (s.state == SlotState::kRunnable) {
-    remove(w, w.scheduler.run_queue, slot);
-    --w.scheduler.runnable;
-    forget_slice(w, slot);
-  } else if (s.state == SlotState::kWaiting) {
-    if (s.wait_object != 0) remove(w, bucket(w, s.wait_object), slot);
-    disarm_timer(w, slot);
-  }
-}
-
 void take_out(Layout& w, std::uint16_t slot) noexcept {
   unlink(w, slot);
   SlotRecord& s = w.slots[slot];
   s.state = SlotState::kDetached;
   s.detachments.fetch_add(1, std::memory_order_relaxed);
   s.detached.store(1, std::memory_order_relaxed);
-}
-
-void make_runnable(Layout& w, std::uint16_t slot) noexcept {
-  w.slots[slot].state = SlotState::kRunnable;
-  push_back(w, w.scheduler.run_queue, slot);
-  ++w.scheduler.runnable;
 }
 
 }  // namespace
@@ -272,10 +233,6 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
     if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
   }
   leave_operation(w, me);
-}
-
-void end_grant(Layout& w) noexcept {
-  w.scheduler.ends_grant = w.header.configuration.admission == Admission::kGrant;
 }
 
 void yield_without_turn(Layout& w, Slot me, Operation op) noexcept {
@@ -345,18 +302,6 @@ void reattach(Layout& w, Slot me) noexcept {
   slot.detached.store(0, std::memory_order_relaxed);
 }
 
-bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
-  return !is_detached(w, slot, number) ||
-         w.slots[slot].arrived.load(std::memory_order_seq_cst) != 0;
-}
-
-void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
-  if (!is_detached(w, slot, number)) return;  // proposed twice, or its process has ended
-  CRANE_ASSERT(w.slots[slot].arrived.load(std::memory_order_relaxed) == 1);
-  w.slots[slot].arrived.store(0, std::memory_order_relaxed);
-  make_runnable(w, static_cast<std::uint16_t>(slot));
-}
-
 void give_way(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(has_preempt_request(w, me));     // DMT-W1
@@ -390,153 +335,9 @@ WakeReason wait_at_soft_barrier(Layout& w, Slot me, std::uint64_t object, std::i
   return why;
 }
 
-void release_soft_barriers(Layout& w) noexcept {
-  const SchedulerState& s = w.scheduler;
-  if (s.at_soft_barrier.load(std::memory_order_relaxed) == 0 || s.run_queue.head != kNone) return;
-  for (std::uint16_t i = 1; i < s.slots_used; ++i) {
-    if (w.slots[i].at_soft_barrier != 0) wake(w, Slot{i}, WakeReason::kTimeout);
-  }
-}
-
-namespace {
-
-// Hands up to `count` waiters of `object`, oldest first, that `wanted` takes to `act`.
-template <typename Wanted, typename Act>
-std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, Wanted wanted,
-                          Act act) noexcept {
-  std::uint32_t found = 0;
-  // Who is moved within the bucket comes behind the last of now: no further than that.
-  const std::uint16_t last = bucket(w, object).tail;
-  for (std::uint16_t slot = bucket(w, object).head; slot != kNone && found < count;) {
-    const std::uint16_t next = slot == last ? kNone : w.slots[slot].queue_next;
-    if (w.slots[slot].wait_object == object && wanted(w.slots[slot])) {
-      act(slot);
-      ++found;
-    }
-    slot = next;
-  }
-  return found;
-}
-
-}  // namespace
-
-std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
-  note_object(w, object);
-  order_in_valgrind(object);
-  return each_waiter(
-      w, object, count, [](const SlotRecord&) { return true; },
-      [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });
-}
-
-std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
-                          std::uint32_t bits) noexcept {
-  order_in_valgrind(object);
-  return each_waiter(
-      w, object, count, [bits](const SlotRecord& s) { return (s.wait_bits & bits) != 0; },
-      [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });
-}
-
-std::uint32_t requeue(Layout& w, std::uint64_t from, std::uint64_t to,
-                      std::uint32_t count) noexcept {
-  if (from == to) return 0;
-  return each_waiter(
-      w, from, count, [](const SlotRecord&) { return true; },
-      [&w, from, to](std::uint16_t slot) {
-        remove(w, bucket(w, from), slot);
-        w.slots[slot].wait_object = to;
-        push_back(w, bucket(w, to), slot);
-      });
-}
-
-bool wake(Layout& w, Slot slot, WakeReason reason) noexcept {
-  SlotRecord& s = w.slots[value(slot)];
-  if (s.state != SlotState::kWaiting) return false;
-  unlink(w, value(slot));
-  s.wake_reason = reason;
-  make_runnable(w, value(slot));
-  return true;
-}
-
-static constinit Bound slots_bound{kSlotsMax - 1, "threads of all processes",
-                                   "pthread_create and fork fail (EAGAIN)"};
-
-Slot create_slot(Layout& w, std::uint16_t process) noexcept {
-  SchedulerState& s = w.scheduler;
-  const std::uint16_t slot = s.free_slots_head;
-  if (slot == kNone) {
-    slots_bound.say();
-    return kNoSlot;
-  }
-  SlotRecord& r = w.slots[slot];
-  CRANE_ASSERT(r.state == SlotState::kFree);
-  s.free_slots_head = r.queue_next;
-  if (s.free_slots_head == kNone) s.free_slots_tail = kNone;
-  if (slot >= s.slots_used) s.slots_used = slot + 1u;
-  r.process = process;
-  ++r.generation;
-  r.thread_id = 0;
-  r.wait_object = 0;
-  r.pending_signals = 0;
-  r.blocked_signals = 0;
-  w.scheduling[slot] = {};
-  r.operations = 0;
-  r.cpu_ns = 0;
-  // Its thread has not come yet (DMT-R2); one that was killed in its sleep has left a 1.
-  r.parked.store(0, std::memory_order_relaxed);
-  r.in_operation.store(0, std::memory_order_relaxed);
-  r.preempted.store(0, std::memory_order_relaxed);
-  r.detached.store(0, std::memory_order_relaxed);
-  r.at_soft_barrier = 0;
-  r.arrived.store(0, std::memory_order_relaxed);
-  r.exit_object = new_object(w, Slot{slot});
-  make_runnable(w, slot);
-  ++w.processes[process].slots;
-  return Slot{slot};
-}
-
-// It ends while it waits at a soft barrier, and will not say itself that it left.
-static void leave_soft_barrier(Layout& w, SlotRecord& r) noexcept {
-  if (r.at_soft_barrier == 0) return;
-  r.at_soft_barrier = 0;
-  w.scheduler.at_soft_barrier.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void release_slot(Layout& w, Slot slot) noexcept {
-  SlotRecord& r = w.slots[value(slot)];
-  CRANE_ASSERT(r.state != SlotState::kFree);
-  unlink(w, value(slot));
-  leave_soft_barrier(w, r);
-  forget_signals_of_slot(w, value(slot));
-  if (r.state != SlotState::kDead) --w.processes[r.process].slots;
-  r.state = SlotState::kFree;
-  r.queue_next = kNone;
-  SchedulerState& s = w.scheduler;
-  if (s.free_slots_tail != kNone) {
-    w.slots[s.free_slots_tail].queue_next = value(slot);
-  } else {
-    s.free_slots_head = value(slot);
-  }
-  s.free_slots_tail = value(slot);
-}
-
-void kill_slot(Layout& w, Slot slot) noexcept {
-  unlink(w, value(slot));
-  leave_soft_barrier(w, w.slots[value(slot)]);
-  // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
-  // without an object, so most ends cost no search.
-  if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);
-  w.slots[value(slot)].state = SlotState::kDead;
-}
-
 void leave(Layout& w, Slot me) noexcept {
   tick(w, me, kOperationLeave, 0);
   select_next(w, kLeaver);
-}
-
-std::uint64_t new_object(Layout& w, Slot me) noexcept {
-  (void)me;
-  // Creations happen at turns, so one counter names them alike on every replica (D2).
-  return ++w.scheduler.object_number;
 }
 
 bool admit_from_node(Layout& w) noexcept {
@@ -562,39 +363,6 @@ bool take_unowned_turn(Layout& w) noexcept {
 void give_up_turn(Layout& w) noexcept {
   CRANE_ASSERT(has_turn(w, kNodeSlot));  // DMT-L1
   select_next(w, kNodeSlot);
-}
-
-void set_doorbell(Doorbell ring) noexcept { doorbell.store(ring, std::memory_order_release); }
-
-void ring_doorbell(Layout& w) noexcept {
-  memory_fence();
-  if (w.scheduler.node_asleep.load(std::memory_order_relaxed) == 0) return;
-  if (w.scheduler.node_asleep.exchange(0, std::memory_order_acq_rel) == 0) return;
-  if (const Doorbell ring = doorbell.load(std::memory_order_acquire)) ring();
-}
-
-std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
-  Ring ring(w.header.output, base(w));
-  for (;;) {
-    const std::span<std::byte> room = ring.reserve(bytes);
-    if (!room.empty()) return room;
-    // D12: the node never waits for a client or for us, so this ends; the schedule does not see it.
-    if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
-    // The ring's reader is the node: waiting here for itself would never end.
-    if (has_turn(w, kNodeSlot)) fence(w, "the output ring is full while the node admits");
-    ring_doorbell(w);
-    const timespec pause{0, kRingFullPauseNs};
-    (void)raw_syscall(SYS_nanosleep, &pause, nullptr);
-  }
-}
-
-void commit_quietly(Layout& w, std::uint32_t bytes) noexcept {
-  Ring(w.header.output, base(w)).commit(bytes);
-}
-
-void commit_output(Layout& w, std::uint32_t bytes) noexcept {
-  commit_quietly(w, bytes);
-  if (w.scheduler.output_pending == 0) w.scheduler.output_pending = 1;
 }
 
 }  // namespace crane::dmt

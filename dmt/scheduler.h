@@ -31,15 +31,13 @@
 #include "dmt/base/ids.h"
 #include "dmt/base/thread_safety.h"
 #include "dmt/layout.h"
+#include "dmt/node_link.h"
+#include "dmt/slices.h"
+#include "dmt/slots.h"
+#include "dmt/timers.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
-
-inline constexpr Slot kNodeSlot{0};
-inline constexpr Slot kNoSlot{kNone};
-inline constexpr std::int64_t kNoDeadline = INT64_MAX;
-
-// What an operation was, for the schedule hash; values are the runtime's and the same everywhere.
-using Operation = std::uint32_t;
 
 // Resets the scheduler of a fresh, zeroed layout.  Called once by the node before anybody attaches.
 void initialise_scheduler(Layout& w) noexcept;
@@ -53,20 +51,11 @@ CRANE_TAKES_TURN inline void get_turn(Layout& w, Slot me) noexcept;
 // beside the turn, and an operation that would not have begun then does not begin.
 bool get_turn_or_leave(Layout& w, Slot me) noexcept;
 
-inline bool has_turn(const Layout& w, Slot me) noexcept {
-  return w.scheduler.holder.load(std::memory_order_acquire) == value(me);
-}
-
 // Ends an operation: one tick of the clock, folded into the schedule hash with `result` (which must
 // be a value that is the same on every replica: no address, no inode).  `yield` ends the quantum.
 // In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
 CRANE_PUTS_TURN void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result,
                               bool yield) noexcept;
-
-// The operation that `me` will end next uses up the grant: the next entry, which brings time and
-// input, is admitted after it.  For loops that look at the clock or poll and find nothing (D17):
-// what they wait for is not among the turns that are left.
-void end_grant(Layout& w) noexcept;
 
 // Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
 // caller does something that no other thread can observe until its next get_turn.  It stays in the
@@ -83,25 +72,6 @@ CRANE_REQUIRES_TURN WakeReason wait(Layout& w, Slot me, std::uint64_t object,
 CRANE_REQUIRES_TURN WakeReason wait_at_soft_barrier(Layout& w, Slot me, std::uint64_t object,
                                                     std::int64_t deadline_ns,
                                                     Operation op) noexcept;
-// Called by admission at a TIME entry.
-void release_soft_barriers(Layout& w) noexcept;
-
-// Makes up to `count` waiters of `object` runnable, oldest first; returns how many.
-std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
-inline constexpr std::uint32_t kAll = UINT32_MAX;
-
-// The same for those of them whose SlotRecord::wait_bits share one with `bits` (FUTEX_WAKE_BITSET).
-std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
-                          std::uint32_t bits) noexcept;
-
-// Up to `count` waiters of `from`, oldest first, wait for `to` from now on, behind its own; returns
-// how many.
-std::uint32_t requeue(Layout& w, std::uint64_t from, std::uint64_t to,
-                      std::uint32_t count) noexcept;
-
-// Makes a waiting slot runnable whatever it waits for; no effect on one that does not wait.
-bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
-
 // Ends an operation and with it the slot's part in the schedule until reattach: agreed detachment
 // (rules 3 and 4; DESIGN D3b).  The thread leaves the run queue at this turn, on every replica, and
 // may block or compute for as long as it likes: no thread waits for it, and it does not stand in
@@ -116,58 +86,12 @@ void reattach(Layout& w, Slot me) noexcept;
 CRANE_TURN_UNCHECKED inline void get_turn(Layout& w, Slot me) noexcept {
   if (!get_turn_or_leave(w, me)) reattach(w, me);
 }
-// ATTACH(slot, number) can be admitted: its thread is here, or it concerns no thread any more.
-bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
-// Its effect.  Called by admission only.
-void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
-// What the operation that `me` will end next is about, and who called it (TurnRecord).
-inline void note_object(Layout& w, std::uint64_t object) noexcept {
-  w.turns[(w.scheduler.clock + 1) % kTurnHistory].object = object;
-}
-inline void note_caller(Layout& w, std::uint64_t address) noexcept {
-  w.turns[(w.scheduler.clock + 1) % kTurnHistory].caller = address;
-}
-
-// --- slots -----------------------------------------------------------------------------------
-
-// Takes a free slot for a thread of `process` and puts it at the tail of the run queue.  kNoSlot
-// when the table is full (the caller answers EAGAIN, the same on every replica).
-Slot create_slot(Layout& w, std::uint16_t process) noexcept;
-
-// The slot's thread ends: it leaves the queues and the slot is free for reuse.  Does not pass on
-// the turn: see leave().
-void release_slot(Layout& w, Slot slot) noexcept;
-
-// The slot's process has ended for the schedule while its thread may still exist: it leaves the
-// queues, and the number is not reused before release_slot (at the reaping of the process).
-void kill_slot(Layout& w, Slot slot) noexcept;
+// Obeys a preempt request: gives way.  REQUIRES has_preempt_request.  In serial mode returns with
+// the turn.
+void give_way(Layout& w, Slot me) noexcept;
 
 // Passes the turn on for ever after the caller released its own slot.
 CRANE_PUTS_TURN void leave(Layout& w, Slot me) noexcept;
-
-// --- virtual time and names --------------------------------------------------------------------
-
-// An agreed 64-bit name for something that `me` creates now (D2): never 0.
-std::uint64_t new_object(Layout& w, Slot me) noexcept;
-
-// Timers other than slots' deadlines: timerfd, alarm.  kNone when there are none left; a process
-// always has its own one (TimerKind::kProcess, once until it is destroyed).
-inline constexpr std::uint16_t kFirstSharedTimer = kSlotsMax + kProcessesMax;
-static_assert(kFirstSharedTimer + kPosixTimersMax < kTimersMax);
-void initialise_timers(Layout& w) noexcept;
-std::uint16_t create_timer(Layout& w, TimerKind kind, std::uint32_t owner) noexcept;
-void destroy_timer(Layout& w, std::uint16_t timer) noexcept;
-void arm_timer(Layout& w, std::uint16_t timer, std::int64_t deadline_ns) noexcept;
-void disarm_timer(Layout& w, std::uint16_t timer) noexcept;
-
-// The turn holder has read virtual time `ns` between turns: the replica's clock never goes back
-// behind what one of its threads has seen (rule 8a).
-inline void observe_time(Layout& w, std::int64_t ns) noexcept {
-  if (ns > w.scheduler.now_ns) w.scheduler.now_ns = ns;
-}
-
-// Fires every deadline <= now_ns in (deadline, order of arming).  Called by admission only.
-void fire_timers(Layout& w) noexcept;
 
 // --- the node --------------------------------------------------------------------------------
 
@@ -181,17 +105,5 @@ bool admit_from_node(Layout& w) noexcept;
 // a thread has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
 bool take_unowned_turn(Layout& w) noexcept;
 void give_up_turn(Layout& w) noexcept;
-
-// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = none.
-using Doorbell = void (*)() noexcept;
-void set_doorbell(Doorbell ring) noexcept;
-void ring_doorbell(Layout& w) noexcept;
-
-// Publishes the output ring's record to the node: reserve, fill, publish (D12: waits physically,
-// never logically, while the ring is full).
-std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept;
-void commit_output(Layout& w, std::uint32_t bytes) noexcept;
-// The same for what no client waits for: the node finds it when it looks the next time.
-void commit_quietly(Layout& w, std::uint32_t bytes) noexcept;
 
 }  // namespace crane::dmt

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <type_traits>
-
 #include "dmt/scheduler.h"
 
 namespace crane::dmt {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual signals (D11, rule 14): pending bits decide, the table of queued signals keeps what a
-// siginfo_t tells of each, in the order of sending.
+// Pending bits decide; the table of queued signals keeps what a siginfo_t contains of each, in the
+// order of sending.
+#include "dmt/signals.h"
+
 #include <csignal>
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/files.h"
 #include "dmt/job_control.h"
 #include "dmt/posix_timers.h"
-#include "dmt/processes.h"
-#include "dmt/scheduler.h"
+#include "dmt/wait_queues.h"
+#include "dmt/watches.h"
 
 namespace crane::dmt {
 namespace {

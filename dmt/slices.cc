@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/slices.h"
 
+#include "dmt/node_link.h"
 #include "dmt/run_queue.h"
-#include "dmt/scheduler.h"
 #include "dmt/sequence/ring.h"
 
 namespace crane::dmt {

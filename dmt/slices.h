@@ -4,7 +4,7 @@
 // the same, at an instruction that is the same on every replica.
 //
 // A tick point is an instruction of the server's that a stub counts passages of
-// (runtime/preload/trap/tick_stub.h).  Each passage takes the point's weight, an estimate of the
+// (runtime/preload/turn/tick_stub.h).  Each passage takes the point's weight, an estimate of the
 // time since the last one, from what is left of the thread's slice.  When nothing is left the
 // thread takes a turn there, which uses up the grant: signals, timers and inputs come next, as at
 // any operation, and the threads that wait to run go first.
@@ -34,6 +34,13 @@
 #include "dmt/layout.h"
 
 namespace crane::dmt {
+
+// The operation that `me` will end next uses up the grant: the next entry, which brings time and
+// input, is admitted after it.  For loops that look at the clock or poll and find nothing (D17):
+// what they wait for is not among the turns that are left.
+inline void end_grant(Layout& w) noexcept {
+  w.scheduler.ends_grant = w.header.configuration.admission == Admission::kGrant;
+}
 
 // Adds the point, or gives it another weight.  Called by admission only.  One more than
 // kTickPointsMax has no effect.

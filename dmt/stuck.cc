@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "dmt/file_kinds.h"
+#include "dmt/file_kind.h"
 #include "dmt/job_control.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"

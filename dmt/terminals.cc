@@ -15,7 +15,7 @@
 #include "dmt/byte_queue.h"
 #include "dmt/controlling_terminals.h"
 #include "dmt/files.h"
-#include "dmt/scheduler.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {

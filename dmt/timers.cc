@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deadlines in virtual time: a binary heap of timers inside the segment, ordered by (deadline,
-// order of arming), so that all replicas fire them in one order (rule 8e).
+#include "dmt/timers.h"
+
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/files.h"
-#include "dmt/posix_timers.h"
-#include "dmt/scheduler.h"
+#include "dmt/node_link.h"
 
 namespace crane::dmt {
 namespace {
@@ -120,34 +118,6 @@ void disarm_timer(Layout& w, std::uint16_t timer) noexcept {
     sift_down(w, w.timers[moved].heap - 1u);
   }
   publish_next(w);
-}
-
-void fire_timers(Layout& w) noexcept {
-  SchedulerState& s = w.scheduler;
-  while (s.timers_armed > 0) {
-    const std::uint16_t timer = w.timer_heap[0];
-    const TimerRecord& t = w.timers[timer];
-    if (t.deadline_ns > s.now_ns) break;
-    const std::uint32_t owner = t.owner;
-    const TimerKind kind = t.kind;
-    disarm_timer(w, timer);
-    switch (kind) {
-      case TimerKind::kSlot:
-        wake(w, Slot{static_cast<std::uint16_t>(owner)}, WakeReason::kTimeout);
-        break;
-      case TimerKind::kFile:
-        timer_expired(w, owner);
-        break;
-      case TimerKind::kProcess:
-        alarm_expired(w, static_cast<std::uint16_t>(owner));
-        break;
-      case TimerKind::kPosix:
-        posix_timer_expired(w, owner);
-        break;
-      case TimerKind::kFree:
-        CRANE_ASSERT(kind != TimerKind::kFree);
-    }
-  }
 }
 
 }  // namespace crane::dmt

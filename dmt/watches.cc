@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches: who is told when a file's readiness rises.  See dmt/files.h.
+#include "dmt/watches.h"
+
 #include <cstring>
 
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
-#include "dmt/file_kinds.h"
+#include "dmt/file_kind.h"
 #include "dmt/file_owners.h"
-#include "dmt/files.h"
-#include "dmt/scheduler.h"
+#include "dmt/wait_queues.h"
 
 namespace crane::dmt {
 namespace {
@@ -146,6 +146,23 @@ void set_events(WatchRecord& r, std::uint32_t events, std::uint64_t data) noexce
 }
 
 }  // namespace
+
+Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
+  return kind_of(f).readiness(w, f);
+}
+
+void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept {
+  set_readiness(w, file, readiness_of(w, file), edge);
+}
+
+void refresh_both(Layout& w, std::uint32_t end) noexcept {
+  const FileRecord& f = w.files[end];
+  if (!is_pipe_end(f.kind)) return;
+  for (std::uint32_t b = f.stream.both; b != 0; b = w.files[b].both.next) {
+    refresh_readiness(w, b, true);
+  }
+}
 
 Readiness level_of(const Layout& w, std::uint32_t file) noexcept {
   const FileRecord& f = w.files[file];

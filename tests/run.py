@@ -194,12 +194,12 @@ class Runner:
         for script in sorted((ROOT / "tests/lint").glob("*.py")):
             command = ["python3", str(script.relative_to(ROOT))]
             if script.stem == "symbols":
-                if not (ROOT / "runtime/preload/core/interposed.def").exists():
+                if not (ROOT / "runtime/preload/ground/interposed.def").exists():
                     continue
-                command += ["runtime/preload/core/interposed.def",
-                            "runtime/preload/core/interposed_hosts.def",
-                            "runtime/preload/core/interposed_terminals.def",
-                            "runtime/preload/core/interposed_machine.def", str(library)]
+                command += ["runtime/preload/ground/interposed.def",
+                            "runtime/preload/ground/interposed_hosts.def",
+                            "runtime/preload/ground/interposed_terminals.def",
+                            "runtime/preload/ground/interposed_machine.def", str(library)]
             programs.append((f"lint/{script.stem}", command, 300))
         return programs
 

@@ -2,7 +2,7 @@
 #pragma once
 // The event of a processor that counts retired conditional branches, of which it retires the same
 // number whenever it runs the same code: rr's choice, by vendor.  A slice may end at such a count
-// (runtime/preload/trap/branch_slices.h).
+// (runtime/preload/turn/branch_slices.h).
 //
 // The events differ in what they count, so replicas agree on one (proxy/host/agreed.h).
 //

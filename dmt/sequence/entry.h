@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The entries of the Paxos sequence (DESIGN section 5): what the replicated log carries as opaque
+// The entries of the Paxos sequence: what the replicated log carries as opaque
 // payload and what admission applies to a replica's virtual world.  Same bytes everywhere.
 //
 // In the log, an entry is {type, stamp, grant} in the log's own header plus the body below; in the

@@ -5,7 +5,7 @@
 // The server's threads share one core, where a hand-off of the turn costs a tenth of one across
 // cores.  The node shares it too, or roams: it tries both under load (load_trials.h).  The node
 // keeps the server's priority: one that outranks it preempts it at every request and so loses its
-// batches.  Both are SCHED_BATCH (the server by runtime/preload/core/init.cc): who is woken does
+// batches.  Both are SCHED_BATCH (the server by runtime/preload/attach/init.cc): who is woken does
 // not preempt who wakes it, so that more is done at once (ARCHITECTURE.md section 9 has the
 // figures).
 //

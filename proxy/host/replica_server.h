@@ -15,10 +15,10 @@
 #include <span>
 #include <string>
 
-#include "dmt/admission.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "dmt/node_link.h"
 #include "dmt/sequence/output.h"
 #include "proxy/host/config.h"
 #include "proxy/host/gathered_output.h"

@@ -109,7 +109,7 @@ class ServerMonitor final : private CheckIns::Owner {
   // Whether one of its threads waits for a disk (proc(5): state D).
   bool waits_for_disk() const;
 
-  // Interrupts the process of this record, for the stall rule (runtime/preload/trap/probe.cc).
+  // Interrupts the process of this record, for the stall rule (runtime/preload/turn/probe.cc).
   void probe(std::uint32_t process) const noexcept;
   // The process of this record on the host; 0: it has not checked in, or has ended.
   pid_t host_pid(std::uint32_t process) const noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The functions before which the server's threads line up
-// (runtime/preload/threads/soft_barrier_point.h), in words.
+// (runtime/preload/trap/soft_barrier_point.h), in words.
 //
 // Threads: any; plain values.
 

@@ -5,7 +5,7 @@
 //
 // A good point is executed again and again, but not much more often than needed: the rarest
 // instruction that comes at least kPassagesMin times and is never missing for long.  It must be one
-// that a stub can stand for (runtime/preload/trap/tick_stub.h): best a call, of which only the
+// that a stub can stand for (runtime/preload/turn/tick_stub.h): best a call, of which only the
 // target changes; else an instruction of 5 bytes or more; else several, of which no jump leads to
 // any but the first.
 //

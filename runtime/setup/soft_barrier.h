@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of a server before which its threads line up
-// (runtime/preload/threads/soft_barrier_point.h), as users and profiles name them:
+// (runtime/preload/trap/soft_barrier_point.h), as users and profiles name them:
 // "FUNCTION:COUNT:TIMEOUT_US".
 //
 // Threads: plain values.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program counts that is sliced by a simulated branch counter
-// (runtime/preload/trap/branch_counter.h): BRANCH() stands where a processor would count one.
+// (runtime/preload/turn/branch_counter.h): BRANCH() stands where a processor would count one.
 #ifndef BRANCHES_H
 #define BRANCHES_H
 

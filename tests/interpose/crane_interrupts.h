@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The interrupts of simulated branch counters (runtime/preload/trap/branch_counter.h).
+// The interrupts of simulated branch counters (runtime/preload/turn/branch_counter.h).
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/preload/trap/branch_counter.h"
+#include "runtime/preload/turn/branch_counter.h"
 
 namespace crane::solo {
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes what the layering forbids, when headers include each other in a ring,
-or when ARCHITECTURE.md shows another table than this one (`layering.py --write` writes it there).
+"""Fails when a file includes what the layering forbids or a file of a room above its own, when
+headers include each other in a ring, or when ARCHITECTURE.md shows another table than this one
+(`layering.py --write` writes it there).
 
 "x" allows the headers directly in folder x (its public ones), "x/**" all below it.  A folder may
 always include its own files; a subfolder with its own row is a folder of its own.
@@ -84,6 +85,23 @@ FOLDERS = {
     "tests": ("tests",
         ["**"]),
 }
+# Rooms of a folder, from the ground up: each may include itself and the rooms before it.  A room
+# is a subfolder, or the files of a flat folder that are named in its row.
+FLOORS = {
+    "runtime/preload": "ground self turn trap signals threads time descriptors sockets terminals"
+                       " files processes syscalls attach".split(),
+    "dmt": [
+        "tuning.h spin_budget.h file_states.h slice_records.h terminal_record.h layout.h"
+        " schedule_hash.h text_line.h run_queue.h file_kind.h line_discipline",
+        "node_link parking slices timers wait_queues preempt_requests hand_off blocks byte_queue"
+        " process_table socket_directories unhooked",
+        "watches file_owners signals posix_timers job_control",
+        "files connections loopback urgent datagrams outbound inotify controlling_terminals"
+        " terminals names message_notices",
+        "slots file_kinds.cc processes",
+        "admission scheduler stall quiescence stuck restart inodes segment",
+    ],
+}
 MAY = {folder: may for folder, (_, may) in FOLDERS.items()}
 # The composition roots: the file with main() of a program puts parts together that its folder,
 # which others include, must not know.
@@ -107,6 +125,26 @@ def allowed(file, mine, included):
     return owner(included) == mine or any(
         a == "**" or folder == a or (a.endswith("/**") and (folder + "/").startswith(a[:-2]))
         for a in MAY[mine])
+
+
+def floor(folder, path):
+    """The floor of a file in a folder with floors; None when no row names it."""
+    rest = path[len(folder) + 1:]
+    names = {rest.split("/")[0], rest.rpartition(".")[0]}
+    return next((i for i, room in enumerate(FLOORS[folder]) if names & set(room.split())), None)
+
+
+def runs_up(file, included):
+    """What is wrong with the floors of the two files, or None."""
+    for folder in FLOORS:
+        if not (owner(file) == owner(included) == folder):
+            continue
+        mine, other = floor(folder, file), floor(folder, included)
+        if mine is None or other is None:
+            return f"no row of FLOORS names {file if mine is None else included}"
+        if other > mine:
+            return f"{included} is on a floor above this one"
+    return None
 
 
 def ring(graph):
@@ -173,6 +211,8 @@ def main():
                     bad.append(f"{rel}:{number}: no such file from the root: {m[1]}")
                 elif not allowed(rel, mine, m[1]):
                     bad.append(f"{rel}:{number}: {mine} may not include {m[1]}")
+                elif runs_up(rel, m[1]):
+                    bad.append(f"{rel}:{number}: {runs_up(rel, m[1])}")
                 if file.suffix == ".h":
                     graph.setdefault(rel, []).append(m[1])
     found = ring(graph)

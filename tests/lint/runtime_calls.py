@@ -22,7 +22,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).with_name("runtime_calls.txt")
 REASONS = pathlib.Path(__file__).with_name("runtime_reasons.txt")
-ROWS = [ROOT / f"runtime/preload/core/{name}.def" for name in ("interposed",
+ROWS = [ROOT / f"runtime/preload/ground/{name}.def" for name in ("interposed",
                                                                 "interposed_hosts",
                                                                 "interposed_terminals",
                                                                 "interposed_machine")]
@@ -304,7 +304,7 @@ def table(data, judged, groups):
     text = ["# What runtimes call, and what answers it", "",
             "This file is written by `tests/lint/runtime_calls.py --write`, from what runtimes use "
             "(`tests/lint/runtime_calls.txt`),",
-            "the two tables (`core/interposed.def`, `trap/system_calls.def`) and the reasons "
+            "the two tables (`ground/interposed.def`, `trap/system_calls.def`) and the reasons "
             "(`tests/lint/runtime_reasons.txt`).",
             "`make lint` fails when it is not current, or when a call has no class.", "",
             "* operation: a row of kind turn, input or process, or a SPECIAL number.",

@@ -3,7 +3,7 @@
 """libcrane.so exports exactly the table's rows (and the public hints) and needs nothing that
 allocates, throws or buffers: every import stands on tests/lint/symbols_allowed.txt.
 
-A function that has a row in runtime/preload/core/interposed.def must be reached through
+A function that has a row in runtime/preload/ground/interposed.def must be reached through
 crane::real, never by its name.  usage: symbols.py TABLE LIBRARY
 """
 import pathlib

@@ -2,10 +2,10 @@
 #include "runtime/preload/files/counter.h"
 
 #include "dmt/processes.h"
-#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/ground/user_memory.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/tcp_socket.h"
-#include "runtime/preload/time/vrandom.h"
+#include "runtime/preload/turn/vrandom.h"
 
 namespace crane::counter {
 namespace {

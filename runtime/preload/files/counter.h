@@ -5,8 +5,8 @@
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
-#include "runtime/preload/core/buffers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/buffers.h"
 
 namespace crane::counter {
 

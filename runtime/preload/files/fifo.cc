@@ -8,9 +8,9 @@
 #include "dmt/inodes.h"
 #include "dmt/outbound.h"
 #include "dmt/socket_directories.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/files/inode.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 

@@ -10,9 +10,9 @@
 //
 // Threads: REQUIRES the turn.
 
-#include "runtime/preload/core/buffers.h"
-#include "runtime/preload/core/types.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/buffers.h"
+#include "runtime/preload/ground/types.h"
 
 namespace crane::fifo {
 

@@ -6,12 +6,12 @@
 #include <iterator>
 
 #include "dmt/datagrams.h"
-#include "dmt/file_kinds.h"
+#include "dmt/file_kind.h"
 #include "dmt/inotify.h"
 #include "dmt/urgent.h"
+#include "runtime/preload/descriptors/notify.h"
 #include "runtime/preload/files/counter.h"
 #include "runtime/preload/files/fifo.h"
-#include "runtime/preload/files/notify.h"
 #include "runtime/preload/sockets/kernel_socket.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"

@@ -7,8 +7,8 @@
 
 #include <sys/stat.h>
 
-#include "runtime/preload/core/buffers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/buffers.h"
 #include "runtime/preload/sockets/socket_ops.h"
 
 namespace crane {

@@ -5,7 +5,7 @@
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
 
 namespace crane::file_owner {
 

@@ -4,7 +4,7 @@
 //
 // Threads: REQUIRES the turn.  Results: a descriptor or a negative error number (fd.h).
 
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
 
 namespace crane {
 
@@ -12,8 +12,6 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
 // openat2: `how` is the program's, of `size` bytes.  The kernel resolves the name.
 int open_how(Turn& turn, int directory, const char* path, const void* how,
              std::size_t size) noexcept;
-// The descriptor of this process that a path below /proc or /dev names, or -1.  Needs no turn.
-int descriptor_named(const char* path) noexcept;
 
 // Fills the six X before the last `suffix` characters from virtual randomness until `attempt(path)`
 // gives something else than -EEXIST.

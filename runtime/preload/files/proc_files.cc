@@ -9,13 +9,13 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
 #include "runtime/preload/files/proc_kernel.h"
 #include "runtime/preload/files/proc_text.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/terminals/terminal.h"
-#include "runtime/preload/time/vrandom.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vrandom.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane {
 namespace {

@@ -7,7 +7,7 @@
 //
 // Threads: REQUIRES the turn.
 
-#include "runtime/preload/core/turn.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane {
 

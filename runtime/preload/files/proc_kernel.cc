@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/self/scratch.h"
 
 namespace crane {
 namespace {

@@ -4,14 +4,14 @@
 // aio_return, aio_suspend, aio_cancel) is libc's and finds it done.
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/init.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/completion.h"
-#include "runtime/preload/files/fd.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
-#include "runtime/preload/files/room.h"
+#include "runtime/preload/descriptors/completion.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/own_descriptors.h"
 #include "runtime/preload/signals/signals.h"
 
 namespace crane {

@@ -7,14 +7,14 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/listing.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/listing.h"
+#include "runtime/preload/descriptors/notify.h"
 #include "runtime/preload/files/open.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/pages.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 
 namespace crane {
 namespace {
@@ -22,18 +22,18 @@ namespace {
 constexpr std::uint64_t kMagic = 0x4352414e45444952;  // "CRANEDIR"
 constexpr std::size_t kPage = 4096;
 
-struct Directory {
+struct OpenDirectory {
   std::uint64_t magic;
   int fd;
   Listing listing;
 };
-static_assert(sizeof(Directory) <= kPage);
+static_assert(sizeof(OpenDirectory) <= kPage);
 static_assert(sizeof(struct dirent) == sizeof(struct dirent64));
 
 // malloc's own word lies before every block it gives, so none of libc's begins a page.
-Directory* ours(DIR* d) noexcept {
+OpenDirectory* ours(DIR* d) noexcept {
   if (d == nullptr || reinterpret_cast<std::uintptr_t>(d) % kPage != 0) return nullptr;
-  auto* const directory = reinterpret_cast<Directory*>(d);
+  auto* const directory = reinterpret_cast<OpenDirectory*>(d);
   return directory->magic == kMagic ? directory : nullptr;
 }
 
@@ -47,7 +47,7 @@ auto at_directory(Op op, Call call) noexcept {
 }
 
 // The next entry, null at the end; `error` otherwise.
-struct dirent64* next_entry(Turn* turn, Directory& d, int& error) noexcept {
+struct dirent64* next_entry(Turn* turn, OpenDirectory& d, int& error) noexcept {
   if (!d.listing.complete) {
     error = read_listing(d.listing, d.fd);
     if (error == 0 && turn != nullptr) notify::by_descriptor(turn->w, d.fd, IN_ACCESS);
@@ -58,7 +58,7 @@ struct dirent64* next_entry(Turn* turn, Directory& d, int& error) noexcept {
   return e;
 }
 
-struct dirent64* read_next(Op op, Directory& d) noexcept {
+struct dirent64* read_next(Op op, OpenDirectory& d) noexcept {
   int error = 0;
   struct dirent64* const e =
       at_directory(op, [&](Turn* turn) { return next_entry(turn, d, error); });
@@ -66,7 +66,8 @@ struct dirent64* read_next(Op op, Directory& d) noexcept {
   return e;
 }
 
-int read_next_into(Op op, Directory& d, struct dirent64* to, struct dirent64** result) noexcept {
+int read_next_into(Op op, OpenDirectory& d, struct dirent64* to,
+                   struct dirent64** result) noexcept {
   int error = 0;
   const struct dirent64* const e =
       at_directory(op, [&](Turn* turn) { return next_entry(turn, d, error); });
@@ -79,7 +80,7 @@ int read_next_into(Op op, Directory& d, struct dirent64* to, struct dirent64** r
 }
 
 DIR* directory_of(int fd) noexcept {
-  auto* const d = static_cast<Directory*>(map_pages(kPage));
+  auto* const d = static_cast<OpenDirectory*>(map_pages(kPage));
   if (d == nullptr) {
     errno = ENOMEM;
     return nullptr;
@@ -112,7 +113,7 @@ DIR* fdopendir(int fd) {
 }
 
 int closedir(DIR* d) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::closedir(d);
   const int fd = o->fd;
   drop_listing(o->listing);
@@ -127,43 +128,43 @@ int closedir(DIR* d) {
 }
 
 struct dirent64* readdir64(DIR* d) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   return o == nullptr ? real::readdir64(d) : read_next(Op::readdir64, *o);
 }
 struct dirent* readdir(DIR* d) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::readdir(d);
   return reinterpret_cast<struct dirent*>(read_next(Op::readdir, *o));
 }
 int readdir64_r(DIR* d, struct dirent64* e, struct dirent64** r) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   return o == nullptr ? real::readdir64_r(d, e, r) : read_next_into(Op::readdir64_r, *o, e, r);
 }
 int readdir_r(DIR* d, struct dirent* e, struct dirent** r) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::readdir_r(d, e, r);
   return read_next_into(Op::readdir_r, *o, reinterpret_cast<struct dirent64*>(e),
                         reinterpret_cast<struct dirent64**>(r));
 }
 
 void rewinddir(DIR* d) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::rewinddir(d);
   drop_listing(o->listing);
   raw_syscall(SYS_lseek, o->fd, 0, SEEK_SET);
 }
 // Positions are those of the sorted list.
 void seekdir(DIR* d, long at) {
-  Directory* const o = ours(d);
+  OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::seekdir(d, at);
   o->listing.next = static_cast<std::uint32_t>(at);
 }
 long telldir(DIR* d) {
-  const Directory* const o = ours(d);
+  const OpenDirectory* const o = ours(d);
   return o == nullptr ? real::telldir(d) : static_cast<long>(o->listing.next);
 }
 int dirfd(DIR* d) {
-  const Directory* const o = ours(d);
+  const OpenDirectory* const o = ours(d);
   return o == nullptr ? real::dirfd(d) : o->fd;
 }
 

@@ -3,12 +3,12 @@
 // in the order in which they became ready by turn (D19, rule 21).
 #include <algorithm>
 
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/blocking.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::wrap {
 namespace {

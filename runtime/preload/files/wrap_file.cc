@@ -8,25 +8,25 @@
 
 #include <climits>
 
-#include "dmt/file_kinds.h"
+#include "dmt/file_kind.h"
 #include "dmt/urgent.h"
-#include "runtime/preload/core/init.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/file_lock.h"
+#include "runtime/preload/descriptors/file_lock.h"
+#include "runtime/preload/descriptors/flushing.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/machine_files.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
 #include "runtime/preload/files/file_ops.h"
 #include "runtime/preload/files/file_owner.h"
-#include "runtime/preload/files/flushing.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/machine_files.h"
-#include "runtime/preload/files/notify.h"
-#include "runtime/preload/files/room.h"
 #include "runtime/preload/files/stdio_streams.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/own_descriptors.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/terminals/terminal.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::wrap {
 namespace {

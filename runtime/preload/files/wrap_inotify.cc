@@ -3,10 +3,10 @@
 // server's own processes do to files (notify.h).  The kernel's descriptor only gives its number.
 #include "dmt/base/log.h"
 #include "dmt/inotify.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane {

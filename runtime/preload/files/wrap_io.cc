@@ -2,14 +2,14 @@
 // read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
 // run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
 #include "dmt/base/log.h"
-#include "runtime/preload/core/fortify.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
 #include "runtime/preload/files/file_ops.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
-#include "runtime/preload/files/room.h"
+#include "runtime/preload/ground/fortify.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 
 namespace crane::wrap {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mappings of shared memory and named semaphores: what is needed to give the synchronisation
-// objects in them one name in all processes (runtime/preload/core/mapping.h).  Private memory is
+// objects in them one name in all processes (runtime/preload/self/mapping.h).  Private memory is
 // nobody's business: allocators map it when they like, and no turn is taken for it.
 #include <cstring>
 
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/mapping.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/mapping.h"
 
 namespace crane::wrap {
 namespace {

@@ -3,23 +3,23 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
-#include "runtime/preload/core/fortify.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/machine_files.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
 #include "runtime/preload/files/fifo.h"
 #include "runtime/preload/files/file_ops.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/machine_files.h"
-#include "runtime/preload/files/notify.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
-#include "runtime/preload/files/room.h"
+#include "runtime/preload/ground/fortify.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
-#include "runtime/preload/time/vrandom.h"
+#include "runtime/preload/turn/vrandom.h"
 
 namespace crane {
 namespace {
@@ -35,22 +35,6 @@ bool writes(std::uint64_t flags) noexcept {
 }
 
 }  // namespace
-
-int descriptor_named(const char* path) noexcept {
-  if (path == nullptr) return -1;
-  constexpr const char* kStandard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-  for (int i = 0; i < 3; ++i) {
-    if (std::strcmp(path, kStandard[i]) == 0) return i;
-  }
-  for (const char* directory : {"/proc/self/fd/", "/dev/fd/", "/proc/thread-self/fd/"}) {
-    const std::size_t n = std::strlen(directory);
-    if (std::strncmp(path, directory, n) != 0) continue;
-    std::uint32_t fd;
-    const char* const end = parse_number(path + n, fd);
-    return *end == '\0' && end != path + n ? static_cast<int>(fd) : -1;
-  }
-  return -1;
-}
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
   if (const long fd = open_proc_file(turn, path, flags); fd != kNotOurs) {

@@ -3,11 +3,11 @@
 // signalfd.
 #include <algorithm>
 
-#include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/counter.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::wrap {
 namespace {

@@ -13,13 +13,13 @@
 #include "dmt/base/bound.h"
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/mapping.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/queue_wait.h"
+#include "runtime/preload/descriptors/queue_wait.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/mapping.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/threads/semaphore_undo.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane::wrap {
 namespace {

@@ -3,13 +3,13 @@
 // allow (stream.h); to and from what is virtual the bytes are copied.
 #include <algorithm>
 
-#include "dmt/file_kinds.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
+#include "dmt/file_kind.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
 #include "runtime/preload/files/file_ops.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 

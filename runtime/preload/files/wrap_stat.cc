@@ -4,16 +4,16 @@
 // program has set another.
 #include <sys/sysmacros.h>
 
-#include "dmt/file_kinds.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "dmt/file_kind.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
 #include "runtime/preload/files/file_ops.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
-#include "runtime/preload/files/room.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::wrap {
 namespace {

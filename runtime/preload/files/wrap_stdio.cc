@@ -3,15 +3,15 @@
 // allocates outside of the turn.
 #include <cstring>
 
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/flushing.h"
-#include "runtime/preload/files/inode.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/descriptors/flushing.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/descriptors/notify.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/stdio_streams.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/terminals/terminal.h"
 
 extern "C" int __vdprintf_chk(int fd, int flag, const char* form, va_list list);

@@ -5,11 +5,11 @@
 #include <sys/sysmacros.h>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
-#include "runtime/preload/files/inode.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 
 namespace crane {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/processes/exec.h"
+#include "runtime/preload/threads/robust_mutexes.h"
 
 #include <elf.h>
 
@@ -12,18 +13,19 @@
 #include "dmt/files.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/init.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/file_lock.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/descriptors/file_lock.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/processes/vfork_memory.h"
+#include "runtime/preload/self/own_descriptors.h"
+#include "runtime/preload/self/own_variables.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/trap/vdso.h"
+#include "runtime/preload/turn/turn.h"
 
 extern char** environ;
 
@@ -187,7 +189,7 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   if (const int error = check_program(path); error != 0) return error;
   const std::size_t room = count_of(env) + kOwnVariables + 1;
   const Scratch<char*> variables(room);
-  build_environment(env, variables.data(), self.slot, self.process);
+  build_environment(env, variables.data(), own_descriptor_base(), self.slot, self.process);
   vfork_memory::publish();
   Turn turn(Op::execve);
   // The turn goes over to the new program, whose first operation finishes this one: until then none

@@ -5,9 +5,9 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane {
 namespace family {

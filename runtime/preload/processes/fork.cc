@@ -10,6 +10,8 @@
 //  * The child never acts under its parent's slot.
 //  * After end_process() the thread takes no further turn, and all its calls are real.
 #include "runtime/preload/processes/fork.h"
+#include "runtime/preload/threads/robust_mutexes.h"
+#include "runtime/preload/threads/thread_life.h"
 
 #include <cerrno>
 #include <climits>
@@ -19,22 +21,22 @@
 #include "dmt/base/raw.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/init.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/refusal.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/file_lock.h"
-#include "runtime/preload/files/flushing.h"
-#include "runtime/preload/files/notify.h"
+#include "runtime/preload/descriptors/file_lock.h"
+#include "runtime/preload/descriptors/flushing.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/processes/vfork_memory.h"
+#include "runtime/preload/self/own_descriptors.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/threads/fairness.h"
 #include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/semaphore_undo.h"
-#include "runtime/preload/threads/soft_barrier.h"
-#include "runtime/preload/trap/branch_slices.h"
+#include "runtime/preload/turn/branch_slices.h"
+#include "runtime/preload/turn/fairness.h"
+#include "runtime/preload/turn/refusal.h"
+#include "runtime/preload/turn/soft_barrier.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane {
 namespace {

@@ -8,7 +8,8 @@
 
 #include <cstdint>
 
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/types.h"
+#include "runtime/preload/turn/process_end.h"
 
 namespace crane {
 
@@ -25,15 +26,7 @@ pid_t scheduled_fork(bool spawns = false) noexcept;
 // vfork as a system call of the program's own.
 pid_t vfork_by_number() noexcept;
 
-// Ends this process for the schedule and then for the kernel.
-[[noreturn]] void end_now(int wait_status) noexcept;
-// Ends it for the kernel alone, as the default action of a signal does.
-[[noreturn]] void die_by_signal(int signo) noexcept;
 // Registers what ends the process for the schedule when exit() has run all handlers.
 void register_exit_handlers() noexcept;
-
-// wait status as of waitpid
-inline constexpr int status_of_exit(int code) noexcept { return (code & 0xff) << 8; }
-inline constexpr int status_of_signal(int signo) noexcept { return signo; }
 
 }  // namespace crane

@@ -4,7 +4,7 @@
 //
 // Threads: REQUIRES the turn.
 
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
 
 namespace crane {
 

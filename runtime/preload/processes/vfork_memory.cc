@@ -13,10 +13,10 @@
 
 #include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/self/scratch.h"
+#include "runtime/preload/self/thread.h"
 
 extern "C" {
 // Where this library is loaded.

@@ -2,8 +2,8 @@
 // Changes of user and group: libc's, after which a replica's server still ends with its supervisor.
 #include <cerrno>
 
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/processes/family.h"
 
 namespace crane::wrap {

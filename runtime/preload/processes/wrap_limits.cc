@@ -5,9 +5,9 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane::wrap {
 namespace {

@@ -4,10 +4,10 @@
 #include <cerrno>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane::wrap {
 

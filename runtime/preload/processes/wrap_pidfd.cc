@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "dmt/processes.h"
-#include "runtime/preload/core/init.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/inode.h"
+#include "runtime/preload/descriptors/inode.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/own_descriptors.h"
 #include "runtime/preload/signals/signals.h"
 
 namespace crane {

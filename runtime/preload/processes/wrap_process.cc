@@ -7,17 +7,17 @@
 #include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/processes/exec.h"
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/processes/pidfd.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/terminals/terminal.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/blocking.h"
+#include "runtime/preload/turn/vtime.h"
 
 extern char** environ;
 

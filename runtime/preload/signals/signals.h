@@ -8,7 +8,8 @@
 #include <cstdint>
 
 #include "dmt/scheduler.h"
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/signal_bits.h"
+#include "runtime/preload/ground/types.h"
 
 #include "dmt/base/thread_safety.h"
 
@@ -16,20 +17,9 @@ namespace crane {
 
 // Handlers in the kernel for faults: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS.
 void install_fault_handlers() noexcept;
-// Lets the node look at a thread that may be stalled (the stall rule, dmt/stall.h; probe.cc).
-void install_probe_handler() noexcept;
 
 // exec: handlers fall back to the default.  REQUIRES the turn.
 CRANE_REQUIRES_TURN void reset_handlers_for_exec() noexcept;
-
-// sigset_t as the 64 bits of the kernel.
-inline std::uint64_t bits_of(const sigset_t& set) noexcept { return set.__val[0]; }
-inline sigset_t set_of(std::uint64_t bits) noexcept {
-  sigset_t set{};
-  set.__val[0] = bits;
-  return set;
-}
-inline std::uint64_t bit_of(int signo) noexcept { return 1ull << (signo - 1); }
 
 inline constexpr int kSignals = 64;
 inline constexpr int kFirstRealTime = 34;

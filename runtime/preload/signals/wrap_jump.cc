@@ -4,13 +4,13 @@
 // leaves free.
 #include <bit>
 
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/signals/signal_stack.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
+#include "runtime/preload/self/signal_stack.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/ground/user_memory.h"
 
 namespace crane::addresses {
 namespace {

@@ -9,12 +9,12 @@
 #include <cstring>
 
 #include "dmt/names.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane::host_names {
 namespace {

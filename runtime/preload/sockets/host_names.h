@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "dmt/sequence/entry.h"
-#include "runtime/preload/core/turn.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane::host_names {
 

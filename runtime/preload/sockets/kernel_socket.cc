@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/ground/user_memory.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/sockets/unix_socket.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::kernel_socket {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/self/scratch.h"
 
 namespace crane::services {
 namespace {

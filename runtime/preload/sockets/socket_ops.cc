@@ -3,8 +3,7 @@
 // (unix_socket.h, stream.h), unix datagrams and netlink too (kernel_socket.h).
 #include "runtime/preload/sockets/socket_ops.h"
 
-#include "runtime/preload/core/buffers.h"
-#include "runtime/preload/core/init.h"
+#include "runtime/preload/ground/buffers.h"
 #include "runtime/preload/sockets/kernel_socket.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/tcp_socket.h"

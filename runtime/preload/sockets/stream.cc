@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/preload/core/scratch.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/rights.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 

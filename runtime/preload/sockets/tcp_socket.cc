@@ -11,11 +11,11 @@
 #include "dmt/outbound.h"
 #include "dmt/processes.h"
 #include "dmt/urgent.h"
-#include "runtime/preload/core/scratch.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/unix_socket.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::tcp_socket {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "dmt/loopback.h"
 #include "dmt/outbound.h"
-#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/ground/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/tcp_socket.h"

@@ -13,7 +13,7 @@
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/sockets/unix_socket.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::tcp_socket {
 namespace {

@@ -8,12 +8,12 @@
 #include "dmt/base/bound.h"
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
-#include "runtime/preload/core/user_memory.h"
+#include "runtime/preload/ground/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/sockets/unreachable.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::udp_socket {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <sys/socket.h>
 
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
 
 namespace crane::unix_socket {
 

@@ -9,7 +9,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
-#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/self/thread.h"
 
 namespace crane::unreachable {
 namespace {

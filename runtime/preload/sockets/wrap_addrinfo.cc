@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/completion.h"
+#include "runtime/preload/descriptors/completion.h"
+#include "runtime/preload/ground/pages.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/host_names.h"
 #include "runtime/preload/sockets/interfaces.h"

@@ -3,12 +3,12 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/fortify.h"
-#include "runtime/preload/core/machine.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/ground/fortify.h"
+#include "runtime/preload/ground/machine.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/turn.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::wrap {
 namespace {

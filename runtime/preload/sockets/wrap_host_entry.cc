@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/host_names.h"
 #include "runtime/preload/sockets/interfaces.h"

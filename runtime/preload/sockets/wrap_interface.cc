@@ -12,10 +12,10 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/connections.h"
-#include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/types.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/pages.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/types.h"
+#include "runtime/preload/ground/wrappers.h"
 
 namespace crane {
 namespace interfaces {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "dmt/terminals.h"
-#include "runtime/preload/core/text.h"
+#include "runtime/preload/ground/text.h"
 
 namespace crane::terminal {
 namespace {

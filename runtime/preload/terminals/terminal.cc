@@ -9,10 +9,10 @@
 
 #include "dmt/controlling_terminals.h"
 #include "dmt/terminals.h"
-#include "runtime/preload/core/scratch.h"
+#include "runtime/preload/self/scratch.h"
 #include "runtime/preload/sockets/tcp_socket.h"
 #include "runtime/preload/terminals/path.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane::terminal {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <climits>
 
-#include "runtime/preload/core/buffers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/ground/buffers.h"
 
 namespace crane::terminal {
 

@@ -4,16 +4,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/preload/core/fortify.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/text.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
-#include "runtime/preload/files/machine_files.h"
-#include "runtime/preload/files/notify.h"
-#include "runtime/preload/files/open.h"
-#include "runtime/preload/files/room.h"
+#include "runtime/preload/descriptors/fd.h"
+#include "runtime/preload/descriptors/machine_files.h"
+#include "runtime/preload/descriptors/notify.h"
+#include "runtime/preload/descriptors/room.h"
+#include "runtime/preload/ground/fortify.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/text.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/terminals/path.h"
 
 namespace crane::wrap {

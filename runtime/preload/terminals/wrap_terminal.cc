@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "dmt/terminals.h"
-#include "runtime/preload/core/fortify.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/processes/fork.h"
+#include "runtime/preload/ground/fortify.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/terminals/path.h"
 #include "runtime/preload/terminals/terminal.h"
 
@@ -142,25 +141,6 @@ int login_tty(int fd) {
   for (int i = 0; i <= STDERR_FILENO; ++i) wrap::dup2(fd, i);
   if (fd > STDERR_FILENO) wrap::close(fd);
   return 0;
-}
-
-int forkpty(int* m, char* name, const struct termios* t, const struct winsize* z) {
-  int master, line;
-  if (wrap::openpty(&master, &line, name, t, z) < 0) return -1;
-  const pid_t pid = scheduled_fork();
-  if (pid == 0) {
-    wrap::close(master);
-    if (wrap::login_tty(line) < 0) wrap::_exit(1);
-    return 0;
-  }
-  const int saved = errno;
-  wrap::close(line);
-  if (pid < 0) {
-    wrap::close(master);
-    return fail(saved);
-  }
-  *m = master;
-  return pid;
 }
 
 // --- what a descriptor is ------------------------------------------------------------------------

@@ -10,10 +10,10 @@
 //    behind those that wait for the one word alone.  The list is read and changed at turns.
 #include <linux/futex.h>
 
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/scratch.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/trap/raw_syscalls.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/self/scratch.h"
+#include "runtime/preload/threads/futex.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "dmt/layout.h"
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/types.h"
 
 namespace crane {
 

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane::wrap {
 namespace {

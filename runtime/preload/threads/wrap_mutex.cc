@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutexes, read-write locks and spin locks: the object itself stays libc's, taken by its try
 // function at a turn; who has to wait does so in the scheduler (PARROT; DESIGN D1).
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane::wrap {
 namespace {

@@ -7,10 +7,10 @@
 //    if it had never run (POSIX).  This library has no exceptions of its own, so that the routine
 //    is called through a few instructions whose unwinding information names a personality: the
 //    unwinder calls it when it passes, and nothing else of the C++ runtime is needed.
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane {
 namespace {

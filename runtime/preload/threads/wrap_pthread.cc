@@ -15,13 +15,14 @@
 #include "dmt/base/valgrind.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/refusal.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/scheduling.h"
+#include "runtime/preload/threads/thread_life.h"
+#include "runtime/preload/turn/blocking.h"
+#include "runtime/preload/turn/refusal.h"
 
 namespace crane {
 namespace {

@@ -10,12 +10,12 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/machine.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/machine.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/self/thread.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/scheduling.h"
-#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/turn/turn.h"
 
 namespace crane {
 namespace {

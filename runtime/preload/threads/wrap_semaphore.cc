@@ -2,9 +2,9 @@
 // Semaphores: libc's object, taken by sem_trywait at a turn; who has to wait does so in the
 // scheduler.
 #include "dmt/base/valgrind.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/blocking.h"
 
 namespace crane::wrap {
 namespace {

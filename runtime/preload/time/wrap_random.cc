@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "dmt/base/raw.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/turn.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/time/vrandom.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/turn.h"
+#include "runtime/preload/turn/vrandom.h"
 
 namespace crane::wrap {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/user_memory.h"
-#include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/user_memory.h"
+#include "runtime/preload/ground/wrappers.h"
+#include "runtime/preload/turn/blocking.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane {
 namespace {

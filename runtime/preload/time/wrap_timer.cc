@@ -10,12 +10,13 @@
 #include "dmt/base/raw.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/blocking.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/threads/thread_life.h"
+#include "runtime/preload/turn/blocking.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/trap/system_call_trap.h"
 
-#include <link.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <ucontext.h>
 
@@ -13,12 +11,12 @@
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/unhooked.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/real.h"
-#include "runtime/preload/processes/fork.h"
-#include "runtime/preload/processes/seccomp_check.h"
-#include "runtime/preload/threads/thread.h"
-#include "runtime/preload/trap/raw_syscalls.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/loaded_texts.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/self/thread.h"
+#include "runtime/preload/trap/seccomp_check.h"
+#include "runtime/preload/turn/process_end.h"
 
 namespace crane {
 namespace {
@@ -26,65 +24,9 @@ namespace {
 constexpr long kDispatchOn = 1;  // PR_SYS_DISPATCH_ON
 constexpr int kTrapCode = 2;     // SYS_USER_DISPATCH
 
-struct Text {
-  std::uintptr_t begin = 0, size = 0;
-  bool holds(std::uintptr_t address) const noexcept { return address - begin < size; }
-};
-
-// libc's, which the kernel lets through by itself, and those that the handler lets through.
-Text libc_text;
-constexpr std::size_t kTrustedMax = 4;
-Text trusted[kTrustedMax];
-std::size_t trusted_used = 0;
+SystemCallTable system_call = nullptr;
 
 bool is_blind = false;  // this kernel has no dispatch
-
-// What dl_iterate_phdr is to find: the object that holds `address`, or the next of all.
-struct Search {
-  std::uintptr_t address;
-  Text text;
-  const char* name;
-  std::uintptr_t base;
-};
-
-Text executable_part(const dl_phdr_info& object) noexcept {
-  for (int i = 0; i < object.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& p = object.dlpi_phdr[i];
-    if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) {
-      return {object.dlpi_addr + p.p_vaddr, p.p_memsz};
-    }
-  }
-  return {};
-}
-
-int look_at(dl_phdr_info* object, std::size_t, void* given) noexcept {
-  auto& search = *static_cast<Search*>(given);
-  const Text text = executable_part(*object);
-  if (!text.holds(search.address)) return 0;
-  search.text = text;
-  search.name = object->dlpi_name;
-  search.base = object->dlpi_addr;
-  return 1;
-}
-
-// The loaded object with `address` in its text; name null: none.  Its lock is ld.so's, which no
-// call that is trapped here was made under.
-Search find_object(std::uintptr_t address) noexcept {
-  Search search{address, {}, nullptr, 0};
-  dl_iterate_phdr(look_at, &search);
-  return search;
-}
-
-void trust(Text text) noexcept {
-  if (text.size != 0 && trusted_used < kTrustedMax) trusted[trusted_used++] = text;
-}
-
-// ld.so says where it is, but not where its text is: the object that begins there.
-int look_for_base(dl_phdr_info* object, std::size_t, void* base) noexcept {
-  if (object->dlpi_addr != *static_cast<const std::uintptr_t*>(base)) return 0;
-  trust(executable_part(*object));
-  return 0;
-}
 
 // --- who called  ---------------------------------------------------------------------------------
 
@@ -96,7 +38,7 @@ void copy_end(const char* text, char (&out)[size]) noexcept {
 }
 
 void name_object(std::uintptr_t address, dmt::UnhookedCall& call) noexcept {
-  const Search found = find_object(address);
+  const LoadedObject found = find_object(address);
   call.offset = address - found.base;
   if (found.name == nullptr) {
     copy_end("memory of no file", call.object);
@@ -179,13 +121,6 @@ void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
   k.address.store(address, std::memory_order_release);
 }
 
-bool is_trusted(std::uintptr_t address) noexcept {
-  for (std::size_t i = 0; i < trusted_used; ++i) {
-    if (trusted[i].holds(address)) return true;
-  }
-  return false;
-}
-
 long answer(long number, const long* a, std::uintptr_t address) noexcept {
   const auto raw = [&] { return raw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
   if (is_trusted(address)) return raw();
@@ -212,20 +147,15 @@ long answer(long number, const long* a, std::uintptr_t address) noexcept {
 
 }  // namespace
 
-void install_trap() noexcept {
-  const auto address = [](auto function) { return reinterpret_cast<std::uintptr_t>(function); };
-  libc_text = find_object(address(real::syscall.get())).text;
-  trust(find_object(address(&handle_trap)).text);
-  std::uintptr_t loader = getauxval(AT_BASE);
-  if (loader != 0) dl_iterate_phdr(look_for_base, &loader);
-  std::uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
-  if (vdso != 0) dl_iterate_phdr(look_for_base, &vdso);
+void install_trap(SystemCallTable table) noexcept {
+  system_call = table;
+  find_loaded_texts();
 }
 
 void arm_trap() noexcept {
   if (in_valgrind) return;  // its calls are not from where ours are
-  const long error = raw_syscall(SYS_prctl, kSetDispatch, kDispatchOn, libc_text.begin,
-                                 libc_text.size, InsideCrane::selector());
+  const long error = raw_syscall(SYS_prctl, kSetDispatch, kDispatchOn, libc_text().begin,
+                                 libc_text().size, InsideCrane::selector());
   if (error == 0 || is_blind) return;
   is_blind = true;
   without_turn().unhooked.blind.fetch_add(1, std::memory_order_relaxed);
@@ -257,16 +187,6 @@ bool handle_trap(const siginfo_t* info, void* context) noexcept {
   errno = saved;
   InsideCrane::set_outside();
   return true;
-}
-
-std::pair<std::uintptr_t, std::uintptr_t> own_text() noexcept {
-  const Text text = find_object(reinterpret_cast<std::uintptr_t>(&handle_trap)).text;
-  return {text.begin, text.begin + text.size};
-}
-
-bool is_libc_or_trusted(const void* address) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  return libc_text.holds(at) || is_trusted(at);
 }
 
 void count_by_number(long number, dmt::Outcome outcome, const void* caller) noexcept {

@@ -13,18 +13,17 @@
 //
 // Threads: each has its own dispatch, which the kernel forgets at clone, fork and exec.
 
-#include <utility>
-
 #include "dmt/layout.h"
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/types.h"
+#include "runtime/preload/trap/system_call.h"
 
 namespace crane {
 
 // prctl's option that sets the dispatch, which older headers lack.
 inline constexpr int kSetDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 
-// Finds the texts that are let through.  Once, in the constructor.
-void install_trap() noexcept;
+// `table` says what each call is.  Once, in the constructor; finds the loaded texts.
+void install_trap(SystemCallTable table) noexcept;
 
 // The calling thread is watched from when it goes outside of Crane.  REQUIRES install_trap() and
 // the handler of SIGSYS.
@@ -32,12 +31,6 @@ void arm_trap() noexcept;
 
 // What SIGSYS is when the net sent it; false: it is somebody else's.
 bool handle_trap(const siginfo_t* info, void* context) noexcept;
-
-// Where libcrane.so's own code lies: begin and end.
-std::pair<std::uintptr_t, std::uintptr_t> own_text() noexcept;
-
-// Code of libc, ld.so, the vDSO or ourselves: it may hold locks that no turn may be awaited under.
-bool is_libc_or_trusted(const void* address) noexcept;
 
 // A call of syscall(2) that no operation stands for: counted as from `caller`.  May not return
 // (strict).

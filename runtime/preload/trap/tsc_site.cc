@@ -13,11 +13,10 @@
 
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
-#include "runtime/preload/core/inside.h"
-#include "runtime/preload/processes/seccomp_check.h"
-#include "runtime/preload/threads/thread.h"
-#include "runtime/preload/trap/code.h"
-#include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/ground/code.h"
+#include "runtime/preload/ground/inside.h"
+#include "runtime/preload/ground/loaded_texts.h"
+#include "runtime/preload/self/thread.h"
 #include "runtime/preload/trap/tsc_stub.h"
 
 namespace crane::tsc {
@@ -196,7 +195,7 @@ void prepare_sites() noexcept {
 
 void note_trap(std::uintptr_t site) noexcept {
   const void* code = code_at(site);
-  if (sandbox::is_filtered() || is_libc_or_trusted(code) || is_changing.exchange(true)) return;
+  if (is_filtered() || is_libc_or_trusted(code) || is_changing.exchange(true)) return;
   count(site);
   is_changing.store(false, std::memory_order_release);
 }

@@ -44,7 +44,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/types.h"
 
 namespace crane::tsc {
 

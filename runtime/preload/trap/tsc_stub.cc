@@ -6,7 +6,7 @@
 #include "dmt/base/assert.h"
 #include "dmt/base/instruction.h"
 #include "dmt/tuning.h"
-#include "runtime/preload/trap/assembler.h"
+#include "runtime/preload/ground/assembler.h"
 
 namespace crane::tsc {
 

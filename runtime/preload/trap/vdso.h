@@ -12,7 +12,7 @@
 //
 // Threads: as said.
 
-#include "runtime/preload/core/types.h"
+#include "runtime/preload/ground/types.h"
 
 namespace crane {
 

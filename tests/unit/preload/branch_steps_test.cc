@@ -3,7 +3,7 @@
 // METHOD  A made-up thread executes instructions of which some are branches, some belong to libc,
 //         and some are calls that enter Crane; a made-up counter interrupts it late.
 // CHECKS  step(): where slices end, that interrupts are asked for in time, what is given up.
-#include "runtime/preload/trap/branch_steps.h"
+#include "runtime/preload/ground/branch_steps.h"
 
 #include <catch2/catch.hpp>
 #include <random>

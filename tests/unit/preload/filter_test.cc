@@ -3,7 +3,7 @@
 // METHOD  Filters as programs write them, judged as they are and as they are handed to the kernel,
 //         for all numbers, from our text and from elsewhere.
 // CHECKS  FILTER-1, the machine's instructions, kills that become traps, the most severe of two.
-#include "runtime/preload/processes/filter.h"
+#include "runtime/preload/trap/filter.h"
 
 #include <linux/audit.h>
 #include <sys/mman.h>

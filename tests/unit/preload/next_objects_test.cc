@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/preload/core/next_objects.h"
+#include "runtime/preload/ground/next_objects.h"
 
 #include <dlfcn.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/preload/core/real.h"
+#include "runtime/preload/ground/real.h"
 
 namespace crane {
 namespace {
@@ -29,7 +29,7 @@ const std::vector<std::string>& names() {
 #define INTERPOSE_JUMP(kind, name, result, params, args, version) add(#name, version);
 #define INTERPOSE_OWN(kind, name, result, params, args, version) add(#name, version);
 #define INTERPOSE_SECOND(kind, name, function)
-#include "runtime/preload/core/interposed.def"
+#include "runtime/preload/ground/interposed.def"
     return found;
   }();
   return all;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/preload/core/operations.h"
+#include "runtime/preload/ground/operations.h"
 
 namespace crane {
 namespace {
@@ -31,7 +31,7 @@ const std::vector<Row>& rows() {
 #define INTERPOSE_OWN(kind, name, result, params, args, version) {#kind, #name, version, true},
 #define INTERPOSE_LATE(kind, name, result, params, args, version) {#kind, #name, version, false},
 #define INTERPOSE_SECOND(kind, name, function)
-#include "runtime/preload/core/interposed.def"
+#include "runtime/preload/ground/interposed.def"
   };
   return all;
 }

@@ -4,7 +4,7 @@
 // METHOD  Small functions are put into executable memory and run with and without a stub; what
 //         cannot be a point is built for made-up addresses.
 // CHECKS  build(), build_entry(): results, flags and registers, the count, the stop, refusals.
-#include "runtime/preload/trap/tick_stub.h"
+#include "runtime/preload/turn/tick_stub.h"
 
 #include <signal.h>
 #include <sys/mman.h>

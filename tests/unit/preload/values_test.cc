@@ -8,11 +8,11 @@
 
 #include "dmt/segment.h"
 #include "runtime/preload/processes/fork.h"
+#include "runtime/preload/self/thread.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/threads/fairness.h"
-#include "runtime/preload/threads/thread.h"
-#include "runtime/preload/time/vrandom.h"
-#include "runtime/preload/time/vtime.h"
+#include "runtime/preload/turn/fairness.h"
+#include "runtime/preload/turn/vrandom.h"
+#include "runtime/preload/turn/vtime.h"
 
 namespace crane {
 namespace {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions looked up by name.  A library that asks dlsym for libc's pthread_create, with RTLD_NEXT
+// or libc's handle (jemalloc does, for its background thread), would come past the preloaded one: a
+// thread without a slot, which takes mutexes when the machine pleases.
+//
+// What must hold here:
+//  * The stub is the answer only where the real answer would be libc's.  Another library's own
+//    definition is what its handle means.
+//  * And only where what stands behind us is libc's, too.  A library that wraps libc's function,
+//    and asks libc's handle for it, asks for what it wraps: our stub calls that library's, which
+//    would call the stub.
+//  * RTLD_DEFAULT finds us by itself, behind the program's own definitions.
+//
+// dlvsym is not asked for this: real::dlsym is found by it.
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/preload/ground/loaded_texts.h"
+#include "runtime/preload/ground/real.h"
+#include "runtime/preload/self/thread.h"
+
+namespace crane {
+
+// One per row of the table, in a section of its own (interpose.cc).
+struct Stub {
+  std::int32_t name, function;  // each from its own place on
+};
+
+// An answer, or null: then the real function is to be called.
+struct LookedUp {
+  void* answer;
+  void* real;
+};
+
+}  // namespace crane
+
+extern "C" {
+extern const crane::Stub __start_crane_stubs[] __attribute__((visibility("hidden")));
+extern const crane::Stub __stop_crane_stubs[] __attribute__((visibility("hidden")));
+}
+
+namespace crane {
+namespace {
+
+const char* at(const std::int32_t& place) noexcept {
+  return reinterpret_cast<const char*>(&place) + place;
+}
+
+void* find_stub(const char* name) noexcept {
+  for (const Stub* s = __start_crane_stubs; s != __stop_crane_stubs; ++s) {
+    if (std::strcmp(at(s->name), name) == 0) return const_cast<char*>(at(s->function));
+  }
+  return nullptr;
+}
+
+// As dlsym(handle, name) would be; RTLD_NEXT is what stands behind this library.
+bool is_libc_s(void* handle, const char* name) noexcept {
+  const void* found = real::dlsym(handle, name);
+  return found != nullptr && is_libc_or_trusted(found);
+}
+
+}  // namespace
+
+// Called by the assembly stub of dlsym.
+extern "C" __attribute__((visibility("hidden"), used)) LookedUp crane_look_up(
+    void* handle, const char* name) noexcept {
+  LookedUp result{nullptr, reinterpret_cast<void*>(real::dlsym.get())};
+  if (segment == nullptr || handle == RTLD_DEFAULT || name == nullptr) return result;
+  void* const stub = find_stub(name);
+  if (stub == nullptr || !is_libc_s(handle, name)) return result;
+  if (handle == RTLD_NEXT || is_libc_s(RTLD_NEXT, name)) result.answer = stub;
+  return result;
+}
+
+}  // namespace crane

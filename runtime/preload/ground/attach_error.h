@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How the library fails before it is attached: it ends the process, because LD_PRELOAD alone would
+// fail open.
+
+#include "dmt/base/log.h"
+#include "dmt/base/raw.h"
+
+namespace crane {
+
+inline constexpr int kExitCannotAttach = 125;
+
+// Writes a message and ends the process with kExitCannotAttach.
+[[noreturn]] inline void give_up(const char* what, const char* object) noexcept {
+  { Message() << "cannot attach: " << what << ": " << object; }
+  raw_syscall(SYS_exit_group, kExitCannotAttach);
+  __builtin_unreachable();
+}
+
+}  // namespace crane

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The functions behind the interposed ones: one object per row of the table, `real::name`, and a
+// few that have no row but that libcrane.so calls by pointer because they allocate or buffer.
+//
+// A program uses a few of them, and each look-up costs a start as much as a system call: so a
+// function is looked up by its first caller, and found without a lock of ld.so's (NextObjects).
+//
+// Threads: init() before there are threads; all else by any.
+//
+// INVARIANT REAL-1  After init() no function that this libc has is asked of ld.so any more: a
+//               thread with the turn never waits for one that has ld.so's lock without it.  An
+//               attached thread runs only after init().  Before it, a stub asks ld.so for its own
+//               symbol only (constructors of other libraries run before ours).
+
+#include <cstdarg>
+#include <string_view>
+
+#include "runtime/preload/ground/next_objects.h"
+#include "runtime/preload/ground/types.h"
+
+namespace crane::real {
+
+// The next definition of `name`, or null.
+void* find(const char* name, std::uint32_t hash, const char* version) noexcept;
+// Asserts that there is one.
+void* resolve(const char* name, std::uint32_t hash, const char* version) noexcept;
+
+template <typename F, typename Row>
+class Function {
+ public:
+  // Null where this libc has none.
+  F* get() const noexcept {
+    F* known = __atomic_load_n(&at_, __ATOMIC_RELAXED);
+    return __builtin_expect(known != nullptr, 1) ? known : bind(find);
+  }
+  operator F*() const noexcept { return get(); }
+  bool is_known() const noexcept { return __atomic_load_n(&at_, __ATOMIC_RELAXED) != nullptr; }
+  void require() const noexcept {
+    if (__builtin_expect(!is_known(), 0)) bind(resolve);
+  }
+
+ private:
+  __attribute__((noinline, cold)) F* bind(void* (*look_up)(const char*, std::uint32_t,
+                                                           const char*) noexcept) const noexcept {
+    constexpr std::uint32_t hash = gnu_hash(Row::name);
+    auto* found = reinterpret_cast<F*>(look_up(Row::name, hash, Row::version));
+    __atomic_store_n(&at_, found, __ATOMIC_RELAXED);
+    return found;
+  }
+
+  mutable F* at_ = nullptr;
+};
+
+// As a type of its own, so that each function's name is known where it is called.
+#define CRANE_REAL_FUNCTION(type, function, of_version) \
+  struct function##_row {                               \
+    static constexpr char name[] = #function;           \
+    static constexpr char version[] = of_version;       \
+  };                                                    \
+  inline constinit Function<type, function##_row> function
+
+#define INTERPOSE(kind, name, result, params, args, version) \
+  CRANE_REAL_FUNCTION(result params, name, version);
+#define INTERPOSE_VOID(kind, name, params, args, version) \
+  CRANE_REAL_FUNCTION(void params, name, version);
+#define INTERPOSE_NORETURN(kind, name, params, args, version) \
+  CRANE_REAL_FUNCTION(void params, name, version);
+#define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
+  CRANE_REAL_FUNCTION(result params, name, version);
+#define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version)
+#define INTERPOSE_LATE(kind, name, result, params, args, version)
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) \
+  CRANE_REAL_FUNCTION(result params, name, version);
+#define INTERPOSE_OWN(kind, name, result, params, args, version) \
+  CRANE_REAL_FUNCTION(result params, name, version);
+#define INTERPOSE_SECOND(kind, name, function)
+#include "runtime/preload/ground/interposed.def"
+
+// Without rows.
+CRANE_REAL_FUNCTION(int(void (*)(int, void*), void*), on_exit, "");
+CRANE_REAL_FUNCTION(int(void (*)(void*), void*), __cxa_at_quick_exit, "");
+CRANE_REAL_FUNCTION(int(FILE*, char*, int, size_t), setvbuf, "");
+CRANE_REAL_FUNCTION(int(char*, size_t, const char*, va_list), vsnprintf, "");
+CRANE_REAL_FUNCTION(FILE*(void*, const char*, cookie_io_functions_t), fopencookie, "");
+CRANE_REAL_FUNCTION(int(pthread_key_t*, void (*)(void*)), pthread_key_create, "");
+CRANE_REAL_FUNCTION(int(pthread_key_t, const void*), pthread_setspecific, "");
+CRANE_REAL_FUNCTION(int(const pthread_attr_t*, int*), pthread_attr_getdetachstate, "");
+CRANE_REAL_FUNCTION(int(const pthread_attr_t*, std::size_t*), pthread_attr_getstacksize, "");
+CRANE_REAL_FUNCTION(int(pthread_attr_t*, int), pthread_attr_setdetachstate, "");
+CRANE_REAL_FUNCTION(int(pthread_attr_t*), pthread_attr_init, "");
+CRANE_REAL_FUNCTION(pthread_t(), pthread_self, "");
+#undef CRANE_REAL_FUNCTION
+
+// Asks ld.so for what it alone can answer: old versions, and functions whose code is picked as they
+// are bound.
+void init() noexcept;
+// Of a row: whether that is one of them.
+constexpr bool is_asked_of_loader(std::string_view name, std::string_view version) {
+  return !version.empty() || name == "time" || name == "gettimeofday";
+}
+
+}  // namespace crane::real

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Calls of a thread that has seccomp filters: what libcrane.so answers without the kernel is judged
+// by them first (filter.h).  Each entry point takes the number of its call from
+// system_calls.def; functions that stand for several calls, or none, are judged by the kernel where
+// they come to it.
+//
+// Threads: the calling one's filters.
+
+#include <sys/syscall.h>
+
+#include <array>
+#include <csignal>
+#include <type_traits>
+
+#include "runtime/preload/ground/operations.h"
+#include "runtime/preload/self/thread.h"
+#include "runtime/preload/trap/filter.h"
+
+namespace crane::sandbox {
+
+// The arguments as the kernel gets them.
+struct Words {
+  long word[6] = {};
+};
+
+template <typename T>
+long word_of(T value) noexcept {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<long>(value);
+  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+    return static_cast<long>(value);
+  } else {
+    return 0;
+  }
+}
+
+template <typename... T>
+Words words(T... values) noexcept {
+  Words w;
+  std::size_t i = 0;
+  ((i < 6 ? static_cast<void>(w.word[i++] = word_of(values)) : static_cast<void>(0)), ...);
+  return w;
+}
+
+template <typename R>
+R result_of(long answer) noexcept {
+  if constexpr (std::is_void_v<R>) {
+    return;
+  } else if constexpr (std::is_pointer_v<R>) {
+    return reinterpret_cast<R>(answer);
+  } else if constexpr (std::is_integral_v<R> || std::is_enum_v<R>) {
+    return static_cast<R>(answer);
+  } else {
+    return R{};
+  }
+}
+
+// The system call that a function of the table is; -1: none by itself.
+inline constexpr auto kNumbers = [] {
+  std::array<short, static_cast<std::size_t>(Op::kCount)> numbers{};
+  numbers.fill(-1);
+#define OPERATION(call, function) numbers[static_cast<std::size_t>(Op::function)] = SYS_##call;
+#define QUIET(call, function) OPERATION(call, function)
+#define SPECIAL(call, function)
+#define REFUSED(call)
+#define BOUNDED(call)
+#define PASSED(call)
+#include "runtime/preload/trap/system_calls.def"
+  return numbers;
+}();
+constexpr long number_of(Op op) noexcept { return kNumbers[static_cast<std::size_t>(op)]; }
+
+// Whether the filters do anything else with the call than to let it through.
+bool refuses(long number, const Words& arguments) noexcept;
+// As the kernel answers it then, by its own filter: -1 and errno, or the program's end.
+long let_kernel_answer(long number, const Words& arguments) noexcept;
+
+// A call that a filter kills, which came as a trap.
+bool is_kill(const siginfo_t& info) noexcept;
+
+// A call by number: true when the filters refuse it, with what the kernel answers (-errno).
+bool is_answered(long number, const long* arguments, long& answer) noexcept;
+
+}  // namespace crane::sandbox
