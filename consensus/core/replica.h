@@ -211,8 +211,9 @@ class Replica {
     std::array<std::byte, kMatchBytes> match_bytes;
   };
   // INVARIANT CORE-B1  the entries in the fetch region are committed and were read from the own
-  // store. INVARIANT CORE-B2  no other replica may write the ring of one that fetches. INVARIANT
-  // CORE-B3  nothing that a view above the promise may have committed is taken into the
+  //               store.
+  // INVARIANT CORE-B2  no other replica may write the ring of one that fetches.
+  // INVARIANT CORE-B3  nothing that a view above the promise may have committed is taken into the
   //               log: a leader granted afterwards would not have it.
   enum class FetchState : std::uint8_t {
     kNone,     // not behind, or no replica has reported that it is
