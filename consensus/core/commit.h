@@ -8,14 +8,14 @@
 // index to its leader; the leader commits what a majority has reported, itself included.
 //
 // INVARIANT CORE-D1  a replica grants nothing, and requests no grant, before its promise is
-// durable. INVARIANT CORE-D2  a durable index counts only in the view it was reported in, and only
-// if the last
-//               stored entry is of that view (then all entries before it equal the leader's log).
+//               durable.
+// INVARIANT CORE-D2  a durable index counts only in the view it was reported in, and only if the
+//               last stored entry is of that view (then all entries before it equal the leader's
+//               log).
 // INVARIANT CORE-D3  everything up to stored() is durable and equal to the ring; at every grant the
 //               cursor goes back to the commit index, because later entries may be replaced (U4).
 // INVARIANT CORE-D4  at most one transaction of entries is under way; bytes that are not yet
-// durable
-//               are never released for overwriting.
+//               durable are never released for overwriting.
 //
 // Threads: one.
 

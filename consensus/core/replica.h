@@ -24,22 +24,18 @@
 //               promised view, and only once the own log holds an entry of that view.
 // INVARIANT CORE-C4  no byte that a follower has not copied out is overwritten.
 // INVARIANT CORE-C5  a log that begins at a checkpoint begins after a committed entry, and the
-// replica
-//               grants nothing to a leader of an older view than the one in which that was known.
+//               replica grants nothing to a leader of an older view than the one in which that was
+//               known.
 // INVARIANT CORE-C6  entries that a server missed since its checkpoint come from the own ring only
-// if
-//               all of them, up to the low-water mark, are whole there after the fence.
+//               if all of them, up to the low-water mark, are whole there after the fence.
 // INVARIANT CORE-C7  no entry after the place that Keep named last, or from which this replica
-// began,
-//               is overwritten in its ring, by itself as a leader or by its leader, unless it was
-//               released before.
+//               began, is overwritten in its ring, by itself as a leader or by its leader, unless
+//               it was released before.
 // INVARIANT CORE-C8  the consumed position that a replica publishes never falls once the replica
-// has
-//               entered its log: a leader uses the highest one that it got since the grant.
+//               has entered its log: a leader uses the highest one that it got since the grant.
 // INVARIANT CORE-D5  entries that leave a store are covered: a committed TRUNCATION entry names
-// their
-//               index or a later one, and a majority of the voters in force there held checkpoints
-//               at it or later.
+//               their index or a later one, and a majority of the voters in force there held
+//               checkpoints at it or later.
 // INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
 //               the newest committed one, else the group's first; the list follows truncation.
 // INVARIANT CORE-M4  at most one CONFIG of a leader's log is uncommitted, and none was appended

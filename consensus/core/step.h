@@ -16,8 +16,8 @@
 // CONTRACT CORE-S1  Actions are carried out in the order given, all before the next step() or
 //              propose() (a completion that arrives meanwhile waits its turn).
 // CONTRACT CORE-S2  A value published by SetCell survives with the log memory (or both are lost),
-// and
-//              is set before any later action is carried out: a promise is kept before it is sent.
+//              and is set before any later action is carried out: a promise is kept before it is
+//              sent.
 // CONTRACT CORE-S3  step() is total: every event is legal in every state; stale ones are ignored.
 // CONTRACT CORE-S4  Exactly one Completion per WriteLog, ReadLog, ReadCell; WriteLogs to one peer
 //              complete in order; after a failed one all later ones under that key fail (FABRIC-F4,
@@ -31,7 +31,7 @@
 //              survive a loss of power, or by StoreFailed, after which nothing more is stored.
 // CONTRACT CORE-S9  Exactly one Fetched per FetchEntries, unless the store failed.
 // CONTRACT CORE-S7  After construction, propose, completions, commits and delivery allocate
-// nothing.
+//              nothing.
 //
 // Threads: one.  The core knows no memory registration, sockets or processes.
 

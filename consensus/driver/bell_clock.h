@@ -9,8 +9,7 @@
 // ends.  The next entry carries the commit index anyway, so the clock waits `hold_ns` for one.
 //
 //   INVARIANT DRIVER-B1  With `hold_ns`, followers get a commit index, separately or in an entry,
-//   at
-//                   most twice `hold_ns` after the owner looked.
+//                   at most twice `hold_ns` after the owner looked.
 //
 // Threads: a plain value.
 

@@ -14,8 +14,7 @@
 // propose() returns kBusy, and its owner retries.  A candidate or follower that would read entries
 // into its ring gets a failed read, as from a peer that does not answer.
 //   INVARIANT ROOM-2  After the end of the log kBackedBehind bytes are allocated, unless there was
-//   no
-//                 room for them at the start; entries that the core appends unasked (the first
+//                 no room for them at the start; entries that the core appends unasked (the first
 //                 entry of a reign, a change of members) are smaller.
 //
 // Threads: one.

@@ -38,8 +38,7 @@ class AgreementChecker {
 };
 
 // NO GAP  A replica's application sees index 1, 2, 3, ... ; entries repeat only after a restart.
-// After
-//         a restore from a checkpoint the application sees exactly the entries after it.
+//         After a restore from a checkpoint the application sees exactly the entries after it.
 class NoGapChecker {
  public:
   explicit NoGapChecker(unsigned nodes) : next_(nodes, 1), floor_(nodes, 1) {}
@@ -72,8 +71,7 @@ class MajorityChecker {
 };
 
 // OWN VIEW  An entry that no replica knew to be committed becomes committed only with an entry of
-// the
-//           leader's own view.
+//           the leader's own view.
 class OwnViewChecker {
  public:
   std::string on_committed(unsigned node, Viewstamp newest, View leading);
@@ -92,10 +90,9 @@ class AtMostOnceChecker {
 };
 
 // UNIQUE VIEWS  Only the owner of a view requests it, and only in one process: one that forgot the
-// view
-//               does not request it again.  A replica that recovered under a new incarnation may
-//               request it if none led in it: with a majority for the view, the replica would have
-//               been admitted again in a higher one.  At most one process leads in a view.
+//               view does not request it again.  A replica that recovered under a new incarnation
+//               may request it if none led in it: with a majority for the view, the replica would
+//               have been admitted again in a higher one.  At most one process leads in a view.
 class UniqueViewChecker {
  public:
   std::string on_asked(unsigned node, std::uint32_t process, std::uint32_t incarnation, View view);
@@ -160,9 +157,8 @@ class InSightChecker {
 };
 
 // KEPT LOG  A replica whose memory survived can begin at the place from which it was to keep its
-// log,
-//           or where it began, and at each later checkpoint: it is not refused because the place is
-//           too old (CORE-C7).
+//           log, or where it began, and at each later checkpoint: it is not refused because the
+//           place is too old (CORE-C7).
 class KeptLogChecker {
  public:
   explicit KeptLogChecker(unsigned nodes) : from_(nodes, Index{0}) {}
