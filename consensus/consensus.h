@@ -210,9 +210,9 @@ struct Options {
   // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Created if
   // missing.
   std::string store_directory;
-  // The state that the server has reached (README.md, Checkpoints).  None: in disk mode the server
-  // is new; in memory mode it outlived its node, or the owner finds what it missed from the first
-  // entry's index.
+  // The state that the server has reached (store/README.md, Checkpoints).  None: in disk mode the
+  // server is new; in memory mode it outlived its node, or the owner finds what it missed from the
+  // first entry's index.
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member only as MemberRole::kAnalysis.
   bool analysis = false;
@@ -302,7 +302,7 @@ class Consensus {
   // Reports that this replica holds the own server's state at entry `at` in files, whole and
   // verified, and keeps it until it reports a newer one; also called at a start for the newest
   // checkpoint.  In disk mode, once a majority of the voters have a checkpoint at an entry or after
-  // it, all stores drop the entries up to that one (README.md, What stores may lose).  An earlier
+  // it, all stores drop the entries up to that one (store/README.md, Truncation).  An earlier
   // entry than before has no effect.
   virtual void checkpointed(Index at) = 0;
   // Memory mode, with Options::keeps_log: a server may have to begin after this place, which

@@ -11,7 +11,8 @@
 // member, which does not have what the first one promised or stored (C5, U2).
 //
 // INVARIANT CORE-M1  an encoded list decodes to itself; bytes that encode no list decode to
-// nothing. INVARIANT CORE-M2  a quorum is more than half of the voters, and only voters count.
+//               nothing.
+// INVARIANT CORE-M2  a quorum is more than half of the voters, and only voters count.
 // INVARIANT CORE-M8  a kAnalysis member keeps that role in all following lists until it is left
 //               out, and no member of a list becomes kAnalysis in the next one (keeps_analysis).
 //

@@ -17,9 +17,9 @@
 //     done, or holds it damaged, reports the damage: it is never silently shorter (U8).
 // CONTRACT STORE-T5  After an error the store does nothing more: the caller's node ends (C5).
 // CONTRACT STORE-T6  A full disk is not an error.  The caller checks room() before each
-// transaction,
-//     and begins none without room: it waits.  room() keeps more free than a transaction needs.  An
-//     ENOSPC inside one (another process took all of that meanwhile) is an error like any other.
+//     transaction, and begins none without room: it waits.  room() keeps more free than a
+//     transaction needs.  An ENOSPC inside one (another process took all of that meanwhile) is an
+//     error like any other.
 //
 // A store that was killed in the middle of a transaction is not damaged; it lacks that transaction.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   BellClock (driver/bell_clock.h) waits for an entry that carries the commit index, never
+// GOAL    BellClock (driver/bell_clock.h) waits for an entry that carries the commit index, never
 //         longer than its limit; without a hold bells keep their spacing, and a follower waits for
 //         nothing.
-// CHECKS: DRIVER-B1.
+// CHECKS  DRIVER-B1.
 // REPLAY  CRANE_SEED=<seed> repeats the random case.
 #include "consensus/driver/bell_clock.h"
 

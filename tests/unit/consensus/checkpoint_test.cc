@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   A replica whose server was restored from a checkpoint joins the log at that place: it
+// GOAL    A replica whose server was restored from a checkpoint joins the log at that place: it
 //         delivers all later entries, once, and has no more rights than before (C5, CORE-C6,
 //         CORE-M6).
-// METHOD: Single steps on instant memory.  Worlds with faults: tests/sim, crane-sim --checkpoints.
+// METHOD  Single steps on instant memory.  Worlds with faults: tests/sim, crane-sim --checkpoints.
 //         The facts' bytes are those of consensus/driver/facts.h.
 #include <catch2/catch.hpp>
 
@@ -113,9 +113,9 @@ TEST_CASE("checkpoint: one that is older than the ring, or not whole in it, is r
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
-// GOAL:   A replica that lost its memory is admitted again, even if it started twice before a
+// GOAL    A replica that lost its memory is admitted again, even if it started twice before a
 //         leader heard of it.
-// METHOD: Its second start finds a log of the view in force, which no leader has written, and the
+// METHOD  Its second start finds a log of the view in force, which no leader has written, and the
 //         leader's messages count for it: there was a change of members since.
 TEST_CASE("checkpoint: a replica that is not admitted yet asks to join, whatever its log holds",
           "[R=3][C5]") {

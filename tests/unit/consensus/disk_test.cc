@@ -175,9 +175,9 @@ TEST_CASE("consensus disk: after a lost message the leader reads the cell", "[R=
   CHECK(g.committed(0) == index);
 }
 
-// GOAL:   A group whose promises always take longer than a candidate's first time-out gets a
+// GOAL    A group whose promises always take longer than a candidate's first time-out gets a
 //         leader.
-// METHOD: The leader dies; both disks answer a promise after several times the time-out.
+// METHOD  The leader dies; both disks answer a promise after several times the time-out.
 TEST_CASE("consensus disk: a candidate without enough answers waits longer the next time",
           "[R=3][C6][L1]") {
   DiskGroup g;
@@ -202,7 +202,7 @@ TEST_CASE("consensus disk: a candidate without enough answers waits longer the n
   CHECK(g.leader() > 0);
 }
 
-// GOAL:   Slow disks do not cost a group its leader; a cut does, even with slow disks.
+// GOAL    Slow disks do not cost a group its leader; a cut does, even with slow disks.
 TEST_CASE("consensus disk: a leader whose followers' disks are slow continues to lead",
           "[R=3][C6][C8]") {
   DiskGroup g;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   A group has a leader again soon after its replicas are fit, however long all were unfit.
-// METHOD: All replicas of a group abdicate, time passes while their applications report their lag,
+// GOAL    A group has a leader again soon after its replicas are fit, however long all were unfit.
+// METHOD  All replicas of a group abdicate, time passes while their applications report their lag,
 //         some are fit again.
-// CHECKS: C6: Abdicate, ServerHealthy, ServerLagging and Tick; an unfit voter grants; logs that
+// CHECKS  C6: Abdicate, ServerHealthy, ServerLagging and Tick; an unfit voter grants; logs that
 //         were cut; of two replicas whose servers lag, the one leads whose server has run more, and
 //         a replica that yields does so for a while only.
 #include <catch2/catch.hpp>

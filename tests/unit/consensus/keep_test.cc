@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   A group whose replicas all die begins where its servers can, however much was logged.
-// METHOD: A small ring is filled; all replicas stop and restart on their memory.
-// CHECKS: CORE-C7: inputs wait when the kept log fills the ring; naming a place makes room, even
+// GOAL    A group whose replicas all die begins where its servers can, however much was logged.
+// METHOD  A small ring is filled; all replicas stop and restart on their memory.
+// CHECKS  CORE-C7: inputs wait when the kept log fills the ring; naming a place makes room, even
 //         one that was not delivered yet; an older place changes nothing; a log that is not kept is
 //         overwritten.  CORE-C8: released entries are not kept again.
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   The log's ring arithmetic holds for every sequence of sizes, views, laps and damages.
-// METHOD: RapidCheck draws logs; a list of the appended entries is the model.
-// CHECKS: CORE-L1, CORE-L2; which entries are valid, where the log ends, what survives overwriting
+// GOAL    The log's ring arithmetic holds for every sequence of sizes, views, laps and damages.
+// METHOD  RapidCheck draws logs; a list of the appended entries is the model.
+// CHECKS  CORE-L1, CORE-L2; which entries are valid, where the log ends, what survives overwriting
 //         and tearing.
 // REPLAY  RC_PARAMS="reproduce=..." as RapidCheck prints it.
 

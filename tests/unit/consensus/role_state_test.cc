@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL:   The state of a role is gone when the role is left.
-// METHOD: RoleState alone, entered and left; misuse in a child process, which must abort.
-// CHECKS: ROLE-1.
+// GOAL    The state of a role is gone when the role is left.
+// METHOD  RoleState alone, entered and left; misuse in a child process, which must abort.
+// CHECKS  ROLE-1.
 #include "consensus/core/role_state.h"
 
 #include <signal.h>
