@@ -22,7 +22,7 @@
 // CONTRACT LOG-K2  An entry proposed here is committed at most once, with the Index that propose()
 //     returned and in the view of that moment.  If this replica loses leadership first, the entry
 //     may or may not be committed (C8): the caller must not propose it again in another view.
-// CONTRACT LOG-K3  on_role(leader) comes after START of the own view is committed, hence after
+// CONTRACT LOG-K3  on_role(leader) comes after START of the new view is committed, hence after
 //     on_committed() got all that earlier views committed; propose() is allowed from then until
 //     on_role(follower).
 // CONTRACT LOG-K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
@@ -216,7 +216,7 @@ struct Options {
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member only as MemberRole::kAnalysis.
   bool analysis = false;
-  // The owner has no server that `checkpoint` and the own log could bring up to date.  This replica
+  // The owner has no server that `checkpoint` and the log could bring up to date.  This replica
   // still votes and holds the log, but hands out nothing before its low-water mark.  If the store
   // does not contain the members, they come from `checkpoint`.
   bool acceptor_only = false;
@@ -244,13 +244,13 @@ struct GroupStatus {
   Role role = Role::kFollower;
   View view{};
   ReplicaId leader{};
-  Index last{};  // in the own log
+  Index last{};  // in this replica's log
   Index committed{};
-  Index durable{};                // kDisk: stored by the own store
+  Index durable{};                // kDisk: stored by this replica
   Index applied{};                // handed to on_committed
-  Index first{};                  // kDisk: oldest entry in the own store
+  Index first{};                  // kDisk: oldest entry in this replica's store
   Index covered{};                // kDisk: stores may drop entries up to this one
-  LatencyHistogram synced;        // kDisk: how long the own store took to write entries to disk
+  LatencyHistogram synced;        // kDisk: how long this store took to write entries to disk
   std::uint8_t connected = 0;     // peers with a running process
   bool failed = false;            // after on_fatal
   bool removed = false;           // failed, because the group removed this replica
@@ -293,13 +293,14 @@ class Consensus {
   virtual std::uint64_t poll(std::uint64_t now_ns) = 0;
   virtual int event_fd() const noexcept = 0;
   virtual void flush_doorbells() = 0;
-  // The own server died or hangs (C6): hands leadership over, and does not seek it until fit().
+  // This replica's server died or hangs (C6): hands leadership over, and does not seek it until
+  // fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
-  // The own server is `ns` behind the log (0: near its end) and has run entries up to `ran`.  When
-  // a leader is lost, replicas whose servers have run more campaign first (DESIGN C6).
+  // This replica's server is `ns` behind the log (0: near its end) and has run entries up to `ran`.
+  // When a leader is lost, replicas whose servers have run more campaign first (DESIGN C6).
   virtual void lags(std::uint64_t ns, Index ran) = 0;
-  // Reports that this replica holds the own server's state at entry `at` in files, whole and
+  // Reports that this replica holds the server's state at entry `at` in files, whole and
   // verified, and keeps it until it reports a newer one; also called at a start for the newest
   // checkpoint.  In disk mode, once a majority of the voters have a checkpoint at an entry or after
   // it, all stores drop the entries up to that one (store/README.md, Truncation).  An earlier
@@ -311,7 +312,7 @@ class Consensus {
   // the log is no longer kept; entries that were given up stay so when it is kept again.
   virtual void keep_log(const LogPlace* from) = 0;
   // kDisk: writes the entries after a place into a file, up to the last one that is committed and
-  // in the own store, once that reaches `through`.  The store's thread writes a piece at a time.
+  // in the store, once that reaches `through`.  The store's thread writes a piece at a time.
   // The caller repeats the same request until the copy is done or failed.  kBusy: another copy is
   // under way.  kGone: the store does not reach back to the place.  kBadArgument: the log has
   // another entry at the place.  kUnsupported: there is no store.  kFull, kSystem: writing the file
@@ -340,7 +341,7 @@ class Consensus {
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;
   virtual QuorumStatus quorum() const = 0;
-  // kDisk: the own store's disk will be full soon; the log should be cut below a checkpoint.
+  // kDisk: the store's disk will be full soon; the log should be cut below a checkpoint.
   virtual bool low_on_room() const noexcept { return false; }
   // status().no_room contains the place.
   virtual bool short_of_room() const noexcept { return false; }

@@ -151,8 +151,8 @@ bool Replica::fetched_enough() const {
          commit_.pos + ring_.ring_bytes() / kReserveDivisor >= fetch_.served.pos;
 }
 
-// The others take turns, in a circle that starts after the own id.  The leader comes last, because
-// it is busy.
+// The others take turns, in a circle that starts after this replica's id.  The leader comes last,
+// because it is busy.
 ReplicaId Replica::server() const {
   const std::uint8_t others = config_.replicas - 1;
   const std::uint8_t leader = value(fetch_.led ? view_owner(promised_) : self());
@@ -217,8 +217,8 @@ void Replica::on_read_fetch(const Completion& e) {
 }
 
 // Takes whole entries from what was read; returns false when the ring has no room for the next one.
-// The entries are committed, so an own entry that differs never was committed, nor any entry after
-// it.  An own entry that is the same stays, with the entries after it (U1).
+// The entries are committed, so a local entry that differs never was committed, nor any entry after
+// it.  A local entry that is the same stays, with the entries after it (U1).
 bool Replica::take_fetched() {
   Cursor at = commit_;
   std::uint64_t used = 0;

@@ -102,7 +102,7 @@ void Replica::on_read_durable(ReplicaId id, const Completion& e) {
 }
 
 // C4: the index that a majority's stores hold.  The leader counts itself only up to its own durable
-// index.  Only entries of the own view count, so START is among them.
+// index.  Only entries of its view count, so START is among them.
 void Replica::count_durable() {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;

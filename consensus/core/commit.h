@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The durable part of the own log: the store's cursor (commit rule `disk`, DESIGN C4).
+// The durable part of the log: the store's cursor (commit rule `disk`, DESIGN C4).
 //
 // The idea (APUS 5.1): the store gets entries that landed, or that the leader appended, in order,
 // one transaction at a time.  Entries that arrive during a transaction form the next one, so the

@@ -140,7 +140,7 @@ void Replica::plan_campaign(bool lost_before) {
 }
 
 // If answers always take longer than the time-out (a slow disk, a long distance), the same time-out
-// would lose every race.  The others' disks are assumed to be like the own one.
+// would lose every race.  The others' disks are assumed to be like its own.
 std::uint64_t Replica::ask_timeout_ns() const {
   if (mutant(Mutant::kConstantTimeout)) return config_.ask_timeout_ns;
   const unsigned power = std::min(seeking_.lost_races, kPatiencePowerMax);
@@ -187,7 +187,7 @@ void Replica::on_prevote(const Message& m) {
     if (sooner && seeking_.prevote_view == View{0}) start_prevote(false);
     return;
   }
-  // The own campaign, if one is planned, waits until this one may be decided.
+  // This replica's campaign, if one is planned, waits until this one may be decided.
   if (seeking_.campaign_at_ns != 0) {
     const std::uint64_t decided_ns = now_.now_ns + durable_.promise_took_ns;
     seeking_.campaign_at_ns = std::max(seeking_.campaign_at_ns,
@@ -323,7 +323,7 @@ void Replica::set_phase(Phase phase) { move(phase_, phase); }
 
 void Replica::tick_candidate() {
   if (phase_ == Phase::kLeading) return;
-  if (stores_promise()) return;  // the own disk answers, or its error is reported
+  if (stores_promise()) return;  // this replica's disk answers, or its error is reported
   if (now_.now_ns >= seeking_.deadline_ns) {
     ++seeking_.lost_races;
     step_down();

@@ -21,22 +21,22 @@
 // INVARIANT CORE-C2  a leader counts only completions of streaming peers, i.e. of logs equal to its
 //               own up to that entry, and only entries of its own view.
 // INVARIANT CORE-C3  a commit index from elsewhere counts only from a valid entry or cell of the
-//               promised view, and only once the own log holds an entry of that view.
+//               promised view, and only once its log holds an entry of that view.
 // INVARIANT CORE-C4  no byte that a follower has not copied out is overwritten.
 // INVARIANT CORE-C5  a log that begins at a checkpoint begins after a committed entry, and the
 //               replica grants nothing to a leader of an older view than the one in which that was
 //               known.
-// INVARIANT CORE-C6  entries that a server missed since its checkpoint come from the own ring only
+// INVARIANT CORE-C6  entries that a server missed since its checkpoint come from its ring only
 //               if all of them, up to the low-water mark, are whole there after the fence.
 // INVARIANT CORE-C7  no entry after the place that Keep named last, or from which this replica
-//               began, is overwritten in its ring, by itself as a leader or by its leader, unless
-//               it was released before.
+//               began, is overwritten in its ring, by this replica as a leader or by its leader,
+//               unless it was released before.
 // INVARIANT CORE-C8  the consumed position that a replica publishes never falls once the replica
 //               has entered its log: a leader uses the highest one that it got since the grant.
 // INVARIANT CORE-D5  entries that leave a store are covered: a committed TRUNCATION entry names
 //               their index or a later one, and a majority of the voters in force there held
 //               checkpoints at it or later.
-// INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
+// INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the log, else of
 //               the newest committed one, else the group's first; the list follows truncation.
 // INVARIANT CORE-M4  at most one CONFIG of a leader's log is uncommitted, and none was appended
 //               before the START of its view was committed.
@@ -112,7 +112,7 @@ class Replica {
   Index peer_durable(ReplicaId peer) const { return peers_[value(peer)].durable; }
   // The last entry of `peer`'s application when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
-  // Disk mode: the own store holds everything up to this entry.
+  // Disk mode: this replica's store holds everything up to this entry.
   Viewstamp durable() const noexcept { return durable_.store.stored().last; }
   // The newest checkpoint that this replica holds, and the last entry that stores may drop.
   Index held() const noexcept { return truncation_.held; }
@@ -206,8 +206,8 @@ class Replica {
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
   };
-  // INVARIANT CORE-B1  the entries in the fetch region are committed and were read from the own
-  //               store.
+  // INVARIANT CORE-B1  the entries in the fetch region are committed and were read from this
+  //               replica's store.
   // INVARIANT CORE-B2  no other replica may write the ring of one that fetches.
   // INVARIANT CORE-B3  nothing that a view above the promise may have committed is taken into the
   //               log: a leader granted afterwards would not have it.
@@ -221,7 +221,7 @@ class Replica {
   struct Fetch {
     FetchState state = FetchState::kNone;
     bool led = false;            // the leader reported that it is behind
-    std::uint8_t turn = 0;       // picks the server: the others in a circle after the own id,
+    std::uint8_t turn = 0;       // picks the server: the others in a circle after its own id,
                                  // leader last
     std::uint8_t refusals = 0;   // since a server had entries
     std::uint64_t sequence = 0;  // of the request
@@ -477,7 +477,7 @@ class Replica {
   // Stores.
   Durable durable_;
   Fetch fetch_;  // from a peer's store
-  Serve serve_;  // from the own store, for a peer
+  Serve serve_;  // from this replica's store, for a peer
   Truncation truncation_;
   std::vector<std::byte> read_bytes_;  // to adopt or fetch
 
@@ -492,7 +492,7 @@ class Replica {
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool server_healthy_ = true;
-  ServerLagging server_lag_;  // the own server
+  ServerLagging server_lag_;  // this replica's server
   ReplicaId leader_ = kNoReplica;
   ReplicaId owner_leader_ = kNoReplica;  // the leader as last reported to the owner
   PullScore score_;

@@ -23,7 +23,7 @@ namespace crane::consensus::core {
 
 // A candidate, from its campaign until it leads or steps down: the log that it adopts.
 struct Candidacy {
-  ReplicaId source = kNoReplica;  // kNoReplica: the own log is the best
+  ReplicaId source = kNoReplica;  // kNoReplica: the candidate's log is the best
   Viewstamp source_last{};
   Index source_commit{};
   std::uint64_t source_end_pos = 0;
@@ -38,7 +38,7 @@ struct Candidacy {
 // A leader, from its START on.
 struct Reign {
   std::uint64_t progress_ns = 0;    // time of the last commit, or when no entry waited for one
-  std::uint64_t start_end_pos = 0;  // end of the own START
+  std::uint64_t start_end_pos = 0;  // end of this leader's START
   std::uint64_t intact_pos = 0;     // from here on the ring is known to hold the log
   bool count_held = false;          // a majority may cover more: count again
   Index covering{};                 // proposed in TRUNCATION entries
@@ -62,7 +62,7 @@ struct Traffic {
   std::uint64_t entries = 0;
 };
 
-// The own store (disk mode), and its cost.
+// This replica's store (disk mode), and its cost.
 struct Durable {
   StoreCursor store;
   Index told{};                            // index last reported to the leader
@@ -74,11 +74,11 @@ struct Durable {
 
 // Which entries stores may drop (disk mode).
 struct Truncation {
-  Index held{};                  // own newest checkpoint
+  Index held{};                  // this replica's newest checkpoint
   Index held_known{};            // ... that the leader of the promised view has confirmed
   std::uint64_t held_at_ns = 0;  // when to report it again
   Index covered{};               // by delivered TRUNCATION entries
-  Index dropped{};               // dropped from the own store
+  Index dropped{};               // dropped from this replica's store
 };
 
 // Membership of this replica, and how it joins.
@@ -105,7 +105,7 @@ struct Permission {
   unsigned revokes_left = 0;             // revokes that a restart waits for
 };
 
-// The own heartbeat, and the reads of the leader's.
+// This replica's heartbeat, and the reads of the leader's.
 struct Heartbeat {
   std::uint64_t own = 0;
   std::uint64_t own_at_ns = 0;  // when the next one is due

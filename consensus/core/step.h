@@ -195,15 +195,15 @@ struct PeerDown {
 struct PeerUp {
   ReplicaId peer{};
 };
-// The own server died or hangs: hand leadership over and do not seek it until fit again.
+// This replica's server died or hangs: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct ServerHealthy {};
-// The own server is `ns` behind the log (0: near its end), and has run entries up to `ran`.
+// This replica's server is `ns` behind the log (0: near its end), and has run entries up to `ran`.
 struct ServerLagging {
   std::uint64_t ns = 0;
   Index ran{};
 };
-// The own server's state at entry `at` is in files of this replica, whole, and stays there until a
+// The server's state at entry `at` is in files of this replica, whole, and stays there until a
 // newer one was reported (disk mode).
 struct Checkpointed {
   Index at{};
@@ -239,7 +239,7 @@ using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageAr
 
 // --- actions -------------------------------------------------------------------------------------
 
-// Copy own log_memory[offset, offset + size) to the same offset of the peer's log memory.  The
+// Copy log_memory[offset, offset + size) to the same offset of the peer's log memory.  The
 // bytes stay unchanged until the completion or CloseLog.
 struct WriteLog {
   ReplicaId peer{};
@@ -298,7 +298,7 @@ struct Fatal {
 struct StorePromise {
   View view{};
 };
-// Make durable, as one transaction: the entries of own log_memory at positions [from_pos, to_pos),
+// Make durable, as one transaction: the entries of log_memory at positions [from_pos, to_pos),
 // the first of which follows `before` and the last of which is `last`; and that `commit`, which
 // ends at commit_pos, is committed.  The bytes are read when this is carried out.  A stored entry
 // with another stamp at the same index is deleted, with all above it, in that transaction (U4).
@@ -312,7 +312,7 @@ struct StoreEntries {
   std::uint64_t commit_pos = 0;
 };
 
-// Read from the own store, for a peer: entries from `first` on, at least one, up to about
+// Read from the store, for a peer: entries from `first` on, at least one, up to about
 // bytes_max.
 struct FetchEntries {
   std::uint64_t sequence = 0;
@@ -320,7 +320,7 @@ struct FetchEntries {
   std::uint64_t bytes_max = 0;
 };
 
-// The own store no longer needs entries up to `upto`.
+// This replica's store no longer needs entries up to `upto`.
 struct DropStored {
   Index upto{};
 };
@@ -388,7 +388,7 @@ enum class Mutant : std::uint8_t {
   kLearnerCounts,      // C7: what only a learner holds counts
   kLearnerVotes,       // C7: a learner's grant counts
   kServeUncommitted,   // catch-up: serve everything stored, committed or not
-  kKeepOwnTail,        // catch-up: keep own entries where others were committed
+  kKeepOwnTail,        // catch-up: keep local entries where others were committed
   kFetchAnyView,       // catch-up: take what a view above the promise committed
   kStartLate,   // checkpoint: entries that the server missed before the low-water mark are not
                 // handed out
@@ -452,7 +452,7 @@ struct Config {
   std::uint64_t active_for_ns = 500'000'000;
   std::uint32_t active_entries = 16;
   std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
-  std::uint64_t lag_most_ns = 50'000'000;     // head start of others while the own server lags
+  std::uint64_t lag_most_ns = 50'000'000;     // head start of others while this server lags
   std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
   std::uint64_t let_in_ns = 0;  // how long a removed leader keeps leading before it hands over
   std::uint64_t retry_ns = 20'000'000;  // leader: time before it asks a lost follower again

@@ -167,7 +167,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   if (p.sent.pos < end_.pos && p.state == PeerState::kStreaming && !p.throttled) pump(id);
 }
 
-// CORE-C2: the position that a majority holds, self included, if it is past the own START.
+// CORE-C2: the position that a majority holds, this leader included, if it is past its START.
 void Replica::count_commit() {
   if (phase_ != Phase::kLeading) return;
   if (disk()) return count_durable();
@@ -235,7 +235,7 @@ void Replica::send_progress(ReplicaId id) {
 }
 
 // A follower that gets a long history scans everything after its commit index again with every
-// write, until the own START is there; and if this leader is lost earlier, the next one begins
+// write, until this START is there; and if this leader is lost earlier, the next one begins
 // there.
 void Replica::tell_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];

@@ -97,7 +97,7 @@ void Replica::read_adopt() {
   const std::uint64_t size =
       std::min({read_bytes_.size() - candidacy_->have, ring_.contiguous(pos),
                 candidacy_->source_end_pos > pos ? candidacy_->source_end_pos - pos : 0});
-  if (size == 0) return;  // waits for room in the own ring, until the phase's deadline
+  if (size == 0) return;  // waits for room in its ring, until the phase's deadline
   candidacy_->outstanding = true;
   emit(ReadLog{candidacy_->source, ring_.offset(pos), size,
                token(OpKind::kReadAdopt, candidacy_->source)});
@@ -116,8 +116,8 @@ void Replica::on_read_adopt(const Completion& e) {
   read_adopt();
 }
 
-// Takes whole entries from what was read; true when the log is adopted.  An own entry that is right
-// stays as it is (U1).
+// Takes whole entries from what was read; true when the log is adopted.  A local entry that is
+// right stays as it is (U1).
 bool Replica::adopt_entries() {
   std::uint64_t used = 0;
   EntryHeader h;

@@ -31,7 +31,7 @@ static_assert(kOutOfBandBytesMax + kOutOfBandHead == kRequestBytesMax);
 static_assert(core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
-// Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
+// Pages of the ring are made present at the end of an iteration, in steps, this far ahead of
 // the log's end.
 constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;

@@ -4,7 +4,7 @@
 //
 // The idea: jobs in, results out, each through a short list under a mutex that is held only for a
 // move; an eventfd signals results.  The protocol bounds the lists: one transaction of entries at a
-// time (CORE-D4), waiting promises are merged into the newest, one read for the own server and one
+// time (CORE-D4), waiting promises are merged into the newest, one read for its server and one
 // for a peer at a time, one piece of a copy; drops are merged, too.  After an error the thread does
 // nothing more (STORE-T5).
 //

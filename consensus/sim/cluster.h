@@ -151,7 +151,7 @@ class Cluster {
     std::uint64_t app_stalled_until_ns = 0;
     std::uint64_t offset_ns = 0;
     std::int64_t skew_ppm = 0;
-    std::vector<std::uint64_t> in_flight;  // proposals of the own reign
+    std::vector<std::uint64_t> in_flight;  // proposals of its reign
     bool leads = false;
     core::Cursor stands;                   // position of its server in the log
     unsigned refused = 0;                  // checkpoints refused in a row

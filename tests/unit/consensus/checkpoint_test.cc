@@ -53,7 +53,7 @@ struct Group : InstantGroup {
 
 }  // namespace
 
-TEST_CASE("checkpoint: on surviving memory the server gets missed entries from the own ring",
+TEST_CASE("checkpoint: on surviving memory the server gets missed entries from the ring",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(5);

@@ -92,7 +92,7 @@ TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[
   CHECK(g.nodes[2].keys[1] != 0);
 }
 
-TEST_CASE("consensus disk: no replica is asked before the own promise is durable",
+TEST_CASE("consensus disk: no replica is asked before the candidate's promise is durable",
           "[R=3][CORE-D1]") {
   DiskGroup g;
   g.slow({1});

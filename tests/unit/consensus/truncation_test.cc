@@ -84,7 +84,7 @@ TEST_CASE("consensus covered: a checkpoint held before a replica was lost does n
   CHECK(g.dropped() == Dropped{6, 6, 6});
 }
 
-TEST_CASE("consensus covered: entries that the own store lacks are not dropped", "[R=3][CORE-D5]") {
+TEST_CASE("consensus covered: entries that are not stored yet are not dropped", "[R=3][CORE-D5]") {
   TruncationGroup g;
   g.nodes[2].slow_disk = true;
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
