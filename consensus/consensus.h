@@ -74,8 +74,7 @@ struct MemberChange {
   enum class Kind : std::uint8_t {
     kAdd,          // a slot that is no member becomes a learner; its process may be started later
     kPromote,      // a learner that has caught up becomes a voter
-    kRemove,       // of any member; a removed leader hands over once the change is committed, then
-                   // leaves
+    kRemove,       // any member; a removed leader hands over after the commit, then leaves
     kAddAnalysis,  // as kAdd, but never promoted; its process has Options::analysis
   };
   Kind kind{};
@@ -91,8 +90,7 @@ struct MemberStatus {
   bool streaming = false;         // the leader writes to its log
   bool needs_checkpoint = false;  // it lacks entries that left the leader's ring and the stores
   Index last{};                   // it certainly holds all entries up to this one
-  Index durable{};                // kDisk: and reported, in this view, that it stored all up to
-                                  // this one
+  Index durable{};                // kDisk: stored up to here, as reported in this view
   Index applied{};                // last entry that its application got, as last reported
 };
 
@@ -107,8 +105,7 @@ struct LogPlace {
 // The place that a restored server has reached, and what its replica cannot learn from the log
 // after that place.  A replica may use the checkpoint of any other replica of its group.
 struct Checkpoint {
-  LogPlace place;  // the server holds the effects of all entries up to this place; index 0: a new
-                   // server
+  LogPlace place;  // the server holds the effects of all entries before it; index 0: a new one
   // What group_facts() returned in on_committed() of the entry at that place, or later; empty at
   // index 0.
   std::vector<std::byte> facts;
@@ -181,16 +178,14 @@ struct Options {
   std::string lasting_directory;
   FabricKind fabric = FabricKind::kShm;
   std::vector<Endpoint> endpoints;     // kTcp, kVerbs: one per replica
-  std::array<std::byte, 32> secret{};  // kTcp, kVerbs: the group's, not all zeros; the same on all
-                                       // replicas
+  std::array<std::byte, 32> secret{};  // kTcp, kVerbs: not all zeros; same on all replicas
   std::string device;                  // kVerbs: the RDMA device; empty: the first
   Fence fence = Fence::kDeregister;    // kVerbs
   // kVerbs: devices, by name or driver ("mlx5": mlx5_0, mlx5_core), whose access flags are a fence.
   std::vector<std::string> fence_flags_devices;
   HugePages huge_pages = HugePages::kAuto;  // kVerbs: the log memory's
   ReplicaId self{};
-  std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: the most members it can have
-                              // at once
+  std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: most members at once
   std::uint8_t members = 0;   // replicas 0 .. members-1 are the first voters; 0: all
   // Per replica, sparse, a power of two; the same on all replicas.
   std::uint64_t ring_bytes = 128ULL << 20;

@@ -227,9 +227,7 @@ bool Replica::take_fetched() {
     const std::span<const std::byte> rest{read_bytes_.data() + used, fetch_.have - used};
     EntryHeader h;
     if (!ring_.valid_bytes(at, rest, h)) {
-      if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length))
-        break;             // the rest is not
-                           // read yet
+      if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length)) break;  // a part is read
       fetch_.have = used;  // overwritten for another peer
       ++fetch_.turn;
       break;

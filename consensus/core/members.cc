@@ -80,8 +80,8 @@ bool Replica::granted_quorum() const {
 
 // --- which messages count ------------------------------------------------------------------------
 
-// False if the message's sender or this replica is not a member.  Both the committed list and the
-// later ones may turn out to be in force, so a member of any of them counts.
+// False if the message must be ignored.  The committed list and each later one may turn out to be
+// in force, so messages of a member of any of them count.
 bool Replica::screen(const Message& m) {
   if (m.type == MessageType::kJoin || m.type == MessageType::kNotMember) return true;
   if (m.config > config_at()) return true;  // its list of members is newer

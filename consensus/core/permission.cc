@@ -64,9 +64,7 @@ void Replica::settle_grant() {
   if (!promise_kept()) return;  // CORE-D1: PromiseStored comes here again
   if (phase_ == Phase::kFencing) {
     scan();
-    if (!votes())
-      return step_down();  // CORE-M6: the last entry before the fence was a CONFIG without this
-                           // replica's vote
+    if (!votes()) return step_down();  // CORE-M6: a last CONFIG before the fence took this vote
     ask_for_grants();
   } else if (permission_.grant == GrantState::kPending) {
     scan();  // CORE-P2

@@ -221,8 +221,7 @@ class Replica {
   struct Fetch {
     FetchState state = FetchState::kNone;
     bool led = false;            // the leader reported that it is behind
-    std::uint8_t turn = 0;       // picks the server: the others in a circle after its own id,
-                                 // leader last
+    std::uint8_t turn = 0;       // picks the server (server())
     std::uint8_t refusals = 0;   // since a server had entries
     std::uint64_t sequence = 0;  // of the request
     std::uint64_t retry_at_ns = 0;

@@ -26,8 +26,7 @@ constexpr bool votes(Role role) noexcept {
 enum class MemberRole : std::uint8_t {
   kNone,       // gets no key; its messages are ignored
   kLearner,    // gets the stream; never counts or leads
-  kReturning,  // a learner that voted before it lost its memory; it gets its vote back once it
-               // caught up
+  kReturning,  // a learner that lost its memory; it gets its vote back later
   kVoter,
   kAnalysis,  // a permanent learner: a tool watches its server, which could not serve (CORE-M7)
 };

@@ -356,8 +356,7 @@ struct Entry {
   std::uint32_t grant = 0;
   std::uint64_t stamp_ns = 0;          // 0 in the core's own entries
   std::uint64_t pos = 0;               // its position in the log
-  std::span<const std::byte> payload;  // valid until the next call of the replica other than
-                                       // propose()
+  std::span<const std::byte> payload;  // valid until a call other than propose()
 };
 
 // --- configuration -------------------------------------------------------------------------------
@@ -390,10 +389,8 @@ enum class Mutant : std::uint8_t {
   kServeUncommitted,   // catch-up: serve everything stored, committed or not
   kKeepOwnTail,        // catch-up: keep local entries where others were committed
   kFetchAnyView,       // catch-up: take what a view above the promise committed
-  kStartLate,   // checkpoint: entries that the server missed before the low-water mark are not
-                // handed out
-  kStartEarly,  // checkpoint: entries that the server holds after the low-water mark are handed out
-                // again
+  kStartLate,          // checkpoint: entries that the server missed are not handed out
+  kStartEarly,         // checkpoint: entries that the server holds are handed out again
   kReplayUnchecked,    // checkpoint: the ring is assumed to hold what the server missed
   kCheckpointAnyView,  // checkpoint: the promise stays below the view in which it is known
   kKeepIgnored,        // CORE-C7: consumed entries may be overwritten, kept or not
@@ -405,8 +402,7 @@ enum class Mutant : std::uint8_t {
   kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store
   kDropUncommitted,    // stores: TRUNCATION counts before it is committed
   kPromoteAnalysis,    // CORE-M7: an operator may give an analysis replica a vote
-  kAnalysisReturns,    // CORE-M7: an analysis replica that lost its memory recovers as a voter
-                       // would
+  kAnalysisReturns,    // CORE-M7: an analysis replica recovers from a loss as a voter
   kAddAsLearner,       // CORE-M7: no replica checks what kind of process asks for a learner's place
   kReuseKey,           // U6: the fabric gives a peer the key it had before
   kLateCopy,           // U7: a copy under way is not stopped by the fence

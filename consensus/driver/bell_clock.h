@@ -33,8 +33,7 @@ class BellClock {
   void look(Index told, Index committed, std::uint64_t now_ns) noexcept {
     if (told >= committed) {
       since_ns_ = 0;
-    } else if (since_ns_ == 0 || told >= awaited_) {  // the followers got the previous one
-                                                      // meanwhile
+    } else if (since_ns_ == 0 || told >= awaited_) {  // followers got the last one
       since_ns_ = now_ns;
       awaited_ = committed;
     }

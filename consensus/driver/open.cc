@@ -76,8 +76,7 @@ core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
     start.kind = core::StartKind::kLost;
     config.incarnation = random_incarnation();
   } else if (o.checkpoint && value(o.checkpoint->place.at.index) > 0) {
-    config.incarnation = random_incarnation();  // the group is older than this replica, whoever it
-                                                // was (U2)
+    config.incarnation = random_incarnation();  // the group is older (U2)
   } else {
     config.campaign_at_once = value(o.self) == 0;
   }

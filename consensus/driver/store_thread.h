@@ -50,8 +50,7 @@ struct StoreResult {
   core::Cursor last;  // kAppend: durable up to here
   // kRead, kFetch: the index after the last one that was read; kDrop: the first index still held.
   Index behind{};
-  Error error;               // kOk: success.  An error of a read or a copy has no further
-                             // consequences.
+  Error error;               // kOk: success; an error of a read or a copy is harmless
   std::int64_t took_ns = 0;  // the job, on the store thread
   store::Room room;          // kRoom: no job; the changed state of the disk
 };

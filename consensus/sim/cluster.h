@@ -136,8 +136,7 @@ class Cluster {
     bool lost = false;          // it lost its memory since it last ran
     std::uint32_t process = 0;  // number of the process; events of older ones are stale
     std::uint32_t incarnation = core::kFirstIncarnation;  // a new one after each loss of memory
-    core::ConfigAt config;                                // the newest CONFIG in its log when it
-                                                          // went down
+    core::ConfigAt config;                                // of its log when it went down
     std::vector<std::byte> memory;
     std::array<core::Cell, 3> cells{};
     std::vector<Grant> grants;  // by writer
@@ -157,8 +156,7 @@ class Cluster {
     unsigned refused = 0;                  // checkpoints refused in a row
     std::vector<core::Checkpoint> kept;    // its checkpoints, by index
     bool packing = false;                  // another one is about to be published
-    std::optional<Index> begins;           // entry after which its log begins, until on_begun() is
-                                           // called
+    std::optional<Index> begins;           // its log begins after it; for on_begun()
     bool gave_up = false;                  // its log is not kept
     std::optional<core::Checkpoint> told;  // the last place that it was given to keep its log from
     // Disk mode.
@@ -353,8 +351,7 @@ class Cluster {
   bool beyond_ = false;                   // more was lost than the protocol promises to survive
   bool fatal_seen_ = false;               // ... and a replica noticed
   std::vector<std::uint64_t> again_;      // proposals a mutant repeats
-  std::vector<std::uint8_t> committers_;  // by index: the replica that first knew it to be
-                                          // committed
+  std::vector<std::uint8_t> committers_;  // by index: first replica to know the commit
   core::ActionList actions_;
 
   AgreementChecker agreement_;

@@ -35,8 +35,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
   m.payload_bytes_max = c.payload_bytes_max;
   const core::Checkpoint* place = checkpoint ? &*checkpoint : nullptr;
   auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1, place);
-  if (!recovered && recovered.error().code == Code::kGone) {  // stores drop entries only below the
-                                                              // newest checkpoint
+  if (!recovered && recovered.error().code == Code::kGone) {  // the store was cut
     ++outcome_.refusals;
     checkpoint = checkpoint_reaching(id);
     if (!checkpoint) return;

@@ -16,8 +16,7 @@ enum class Scene : std::uint8_t {
   kStorm,         // everything at random; then calm, in which the group must become live
   kOnePeerFails,  // L5: every operation on one follower fails at once, for ever
   kThreeWayCut,   // L1: two replicas cannot see each other, the others see both, for ever
-  kTooMuchLost,   // more is lost than the protocol survives: a majority's logs are wiped; a replica
-                  // must notice
+  kTooMuchLost,   // a majority's logs are wiped; a replica must notice
   kAllUnfit,      // C6: all replicas abdicate for long, and fall behind; then some are fit again
 };
 
@@ -57,8 +56,7 @@ struct Faults {
   std::uint64_t change_every_ns = 0;      // interval of changes of members or leader; 0: none
   std::uint64_t checkpoint_every_ns = 0;  // interval of checkpoints; 0: servers outlive their nodes
   bool analysis = false;                  // the last slot belongs to an analysis replica
-  bool keeps_log = false;                 // memory mode: logs stay whole after checkpoints
-                                          // (CORE-C7)
+  bool keeps_log = false;                 // memory mode: logs stay whole (CORE-C7)
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 

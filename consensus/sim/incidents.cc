@@ -227,8 +227,7 @@ void Cluster::propose() {
   if (beyond_) return;
   const std::uint64_t client_ns = faults_.settle_ns / kQuietPart * (kQuietPart - 1);
   if (faults_over_ && world_.now_ns() > faults_end_ns_ + client_ns) return;
-  const bool group = committed_config_.members.count() > 1;  // a single replica has little else to
-                                                             // do
+  const bool group = committed_config_.members.count() > 1;  // a single replica does little else
   const bool calm = faults_over_ && group && faults_.calm_propose_ns != 0;
   const std::uint64_t every = calm ? faults_.calm_propose_ns : faults_.propose_every_ns;
   world_.after(r.between(every / 4, every * 7 / 4), [this] { propose(); });

@@ -16,9 +16,7 @@ constexpr std::uint64_t kLowFactor = 2, kSmallDivisor = 8, kWriteFactor = 3;
 
 Room BdbStore::room(Work work, std::size_t bytes) {
   struct statvfs disk {};
-  if (::statvfs(options_.directory.c_str(), &disk) != 0)
-    return {};  // the transaction will report
-                // it
+  if (::statvfs(options_.directory.c_str(), &disk) != 0) return {};  // the write reports it
   Room r;
   r.free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   r.low = r.free < kLowFactor * options_.spare_bytes;
