@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the proxy uses of the replicated log: propose inputs, get committed entries, hear of roles.
+// The replicated log as the proxy uses it: propose inputs, receive committed entries and role
+// changes.
 //
 // One thread, no blocking call.  The owner's event loop watches event_fd() for reading, arms a
-// timer for the deadline that poll() returned, calls poll() on either, and again after it has
-// proposed; and calls flush_doorbells() once at the end of EVERY iteration, before it waits: one
-// wake-up per follower however many entries were proposed in it (S3).
+// timer for the deadline that poll() returned, and calls poll() on either event and after each
+// proposal. At the end of EVERY iteration, before it waits, it calls flush_doorbells() once.  Each
+// follower then gets one wake-up, however many entries the iteration proposed (S3).
 //
 //   propose() x n  ->  poll()  ->  on_committed() x n  ->  answer clients  ->  flush_doorbells()
 //
-// With fabric/shm the writes to all followers are done when propose() returns, and the poll() after
-// it commits: no follower's processor, wake-up or reply is on that path.
+// With fabric/shm the writes to all followers are complete when propose() returns, and the next
+// poll() commits the entry: no follower's processor, wake-up or reply is on that path.
 //
 // GUARANTEES
 // CONTRACT LOG-K1  on_committed gets every committed entry of the group's log from index 1 on (or
-//     from behind Options::checkpoint), in index order, without a gap, exactly once per object; the
-//     same bytes on every replica.  START, CONFIG and other entries of the core's own are among
-//     them.  With Durability::kMemory and no checkpoint given, a replica that was started again
-//     begins where it stood, or where its log does.
-// CONTRACT LOG-K2  An entry proposed here is committed at most once, with the Index propose()
-//     returned and in the view of that moment; if leadership is lost first it may or may not be
-//     (C8): the caller must not propose it again in another view.
-// CONTRACT LOG-K3  on_role(leader) comes after START of the own view is committed, hence after
-//     everything earlier views committed was handed out; propose() is allowed from then until
+//     after Options::checkpoint), in index order, without a gap, exactly once per object; the same
+//     bytes on every replica.  The core's own entries (START, CONFIG, ...) are among them.  With
+//     Durability::kMemory and no checkpoint, a restarted replica begins where it was, or where its
+//     log begins.
+// CONTRACT LOG-K2  An entry proposed here is committed at most once, with the Index that propose()
+//     returned and in the view of that moment.  If this replica loses leadership first, the entry
+//     may or may not be committed (C8): the caller must not propose it again in another view.
+// CONTRACT LOG-K3  on_role(leader) comes after START of the new view is committed, hence after
+//     on_committed() got all that earlier views committed; propose() is allowed from then until
 //     on_role(follower).
 // CONTRACT LOG-K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
-//     flush_doorbells(); they may call propose(), status() and group_facts(), nothing else here.
+//     flush_doorbells().  They may call only propose(), status() and group_facts() of this class.
 //
 // MEMBERS.  A group has Options::replicas slots and some members (core/membership.h): voters, which
-// are counted, and learners, which only get the log.  The first members are Options::members
-// voters; from then on changes go through the log, one at a time (change_members).  To replace a
-// living replica: add the new one, promote it when it has caught up, remove the old one.  One that
-// lost its memory recovers by itself: its old vote is taken out, it is a learner (kReturning)
-// until it has caught up, then it votes again.
+// count in majorities, and learners, which only receive the log.  The first members are
+// Options::members voters; later changes go through the log, one at a time (change_members).  To
+// replace a living replica: add the new one, promote it when it has caught up, remove the old one.
+// A replica that lost its memory recovers without an operator: the leader removes its old vote, it
+// is a learner (kReturning) until it has caught up, then it votes again.
 //
-// A replica's memory lives in `directory`: a process that is killed and started again on it goes on
-// where it stood (a pause).  A replica that loses its memory recovers under a new incarnation (C5)
-// if the log is in memory only.  With Durability::kDisk it goes on with what its store holds, and
-// the store hands out entries that left the ring (LOG-K1).  A replica whose store is damaged, or
-// ends before what it once said to hold, sets it aside and recovers under a new incarnation, too.
+// A replica's memory is in `directory`: a process that is killed and restarted on it continues
+// where it was (a pause).  With the log in memory only, a replica that loses its memory recovers
+// under a new incarnation (C5).  With Durability::kDisk it continues with what its store holds, and
+// the store hands out entries that left the ring (LOG-K1).  If the store is damaged, or shorter
+// than the replica once reported, the replica sets it aside and also recovers under a new
+// incarnation.
 //
-// Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
-// membership (removed from the group, log damaged): the owner logs the reason and leaves.
+// Threads: all members from one thread.  Errors: Result.  on_fatal ends this replica's membership
+// (removed from the group, log damaged): the owner logs the reason and exits.
 
 #include <array>
 #include <cstddef>
@@ -63,17 +65,17 @@ namespace crane::consensus {
 
 class SecureLink;  // fabric/secure_link.h
 
-// One that starts is called a follower, one that is over a learner.
+// A starting replica is named a follower, a failed or removed one a learner.
 const char* name(Role role) noexcept;
 const char* name(MemberRole role) noexcept;
 const char* name(ElectionCause cause) noexcept;
 
 struct MemberChange {
   enum class Kind : std::uint8_t {
-    kAdd,      // a slot that is no member becomes a learner; its process may be started later
-    kPromote,  // a learner that has caught up becomes a voter
-    kRemove,   // of any member, the leader too: it hands over once that is committed, and leaves
-    kAddAnalysis,  // as kAdd, and it is never promoted; its process has Options::analysis
+    kAdd,          // a slot that is no member becomes a learner; its process may be started later
+    kPromote,      // a learner that has caught up becomes a voter
+    kRemove,       // any member; a removed leader hands over after the commit, then leaves
+    kAddAnalysis,  // as kAdd, but never promoted; its process has Options::analysis
   };
   Kind kind{};
   ReplicaId id{};
@@ -82,73 +84,73 @@ struct MemberChange {
 struct MemberStatus {
   ReplicaId id{};
   MemberRole role{};
-  std::uint32_t incarnation = 0;  // 0: invited, has not been heard of
-  bool connected = false;         // its process is there
-  // As the leader knows it; on others 0 and false, but for themselves.
-  bool streaming = false;         // its log is written to
-  bool needs_checkpoint = false;  // it lacks entries which left the leader's ring and the stores
-  Index last{};                   // it certainly holds all up to here
-  Index durable{};                // kDisk: and has told, in this view, to have stored up to here
-  Index applied{};                // handed to its application, as it last said
+  std::uint32_t incarnation = 0;  // 0: invited, not heard from yet
+  bool connected = false;         // its process is running
+  // As the leader knows it; on other replicas 0 and false, except for their own line.
+  bool streaming = false;         // the leader writes to its log
+  bool needs_checkpoint = false;  // it lacks entries that left the leader's ring and the stores
+  Index last{};                   // it certainly holds all entries up to this one
+  Index durable{};                // kDisk: stored up to here, as reported in this view
+  Index applied{};                // last entry that its application got, as last reported
 };
 
-// A place in the log, between two entries: behind entry `at`, whose bytes end at `pos`.  Index 0 is
-// the log's beginning.
+// A place in the log, between two entries: right after entry `at`, whose bytes end at `pos`.  Index
+// 0 is the log's beginning.
 struct LogPlace {
   Viewstamp at{};
   std::uint64_t pos = 0;
   friend bool operator==(const LogPlace&, const LogPlace&) = default;
 };
 
-// Where a server stands that was brought back, and what its replica cannot learn from the log
-// behind that place.  A replica may be given one of any other replica of its group.
+// The place that a restored server has reached, and what its replica cannot learn from the log
+// after that place.  A replica may use the checkpoint of any other replica of its group.
 struct Checkpoint {
-  LogPlace place;  // the server holds the effects of all up to here; index 0: it is a new one
-  // What group_facts() gave in on_committed() of the entry at that place, or later; none at index
-  // 0.
+  LogPlace place;  // the server holds the effects of all entries before it; index 0: a new one
+  // What group_facts() returned in on_committed() of the entry at that place, or later; empty at
+  // index 0.
   std::vector<std::byte> facts;
 };
 
-// One committed entry; `payload` is valid during the callback only.
+// One committed entry; `payload` is valid only during the callback.
 struct EntryView {
   Viewstamp at;
   std::uint8_t type = 0;
   std::uint64_t stamp_ns = 0;  // the leader's time stamp, as proposed
   std::uint32_t grant = 0;     // turns, as proposed (DESIGN D3)
   std::span<const std::byte> payload;
-  std::uint64_t end_pos = 0;  // where it ends in the log
+  std::uint64_t end_pos = 0;  // where the entry ends in the log
   LogPlace place() const noexcept { return {at, end_pos}; }
 };
 
 // A copy of the log as a file (log_tail.h).
 struct LogCopyRequest {
-  LogPlace behind;   // a checkpoint's
-  Index through{};   // at least so much
-  std::string path;  // a file that is there
+  LogPlace behind;   // the place of a checkpoint
+  Index through{};   // the copy contains at least this entry
+  std::string path;  // an existing file
   friend bool operator==(const LogCopyRequest&, const LogCopyRequest&) = default;
 };
 struct LogCopy {
   bool done = false;
-  Index last{};  // in it so far
+  Index last{};  // last entry copied so far
 };
 
 inline constexpr std::size_t kOutOfBandBytesMax = 232;
 
 struct Callbacks {
   std::function<void(const EntryView&)> on_committed;
-  // `leader` is meaningful unless role is kCandidate or kLearner.
+  // `leader` is valid unless role is kCandidate or kLearner.
   std::function<void(Role role, View view, ReplicaId leader)> on_role;
   std::function<void(const char* reason)> on_fatal;
-  // A change of members was committed: members() tells.  Optional.
+  // A change of members was committed; members() returns the result.  Optional.
   std::function<void()> on_members;
-  // A peer's send_message().  Optional.
+  // A peer's send_message() arrived.  Optional.
   std::function<void(ReplicaId from, std::span<const std::byte> note)> on_message;
-  // kTcp, kVerbs: a replica came for something else than the log (fabric/secure_link.h,
-  // kVisitPlane), over an open link.  Optional.
+  // kTcp, kVerbs: a replica opened a link for another purpose than the log (fabric/secure_link.h,
+  // kVisitPlane).  Optional.
   std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)> on_visitor;
 };
 
-// What the replicas reach each other's memory with.
+// How the replicas reach each other's memory.
 enum class FabricKind : std::uint8_t {
   kShm,    // all on one host
   kTcp,    // any hosts: TLS with the group's secret; the owner's process takes part in each write
@@ -164,68 +166,70 @@ struct Endpoint {
 // When an entry is committed.
 enum class Durability : std::uint8_t {
   kMemory,  // a majority holds it in memory
-  kDisk,    // a majority holds it in its stores: it outlives the loss of all processes and of power
+  kDisk,    // a majority holds it in its stores: it survives the loss of all processes and of power
 };
 
 struct Options {
-  std::string directory;  // on tmpfs, the same for all replicas of the group on this host
-  // On a disk, where there is one: remembers that this replica was started before.  Without it a
-  // reboot, which takes tmpfs with it, makes a member look new, and it would vote without knowing
-  // what it promised and held (U2).  Empty: `directory`, good for a group whose hosts all reboot.
+  std::string directory;  // on tmpfs; the same for all replicas of the group on this host
+  // On a disk, if the host has one: records that this replica was started before.  A reboot clears
+  // tmpfs; without this record a member would then look new and vote without knowing what it
+  // promised and held (U2).  Empty: `directory`, which is safe only if all hosts of the group
+  // reboot together.
   std::string lasting_directory;
   FabricKind fabric = FabricKind::kShm;
   std::vector<Endpoint> endpoints;     // kTcp, kVerbs: one per replica
-  std::array<std::byte, 32> secret{};  // kTcp, kVerbs: the group's, not all zeros; same everywhere
+  std::array<std::byte, 32> secret{};  // kTcp, kVerbs: not all zeros; same on all replicas
   std::string device;                  // kVerbs: the RDMA device; empty: the first
   Fence fence = Fence::kDeregister;    // kVerbs
   // kVerbs: devices, by name or driver ("mlx5": mlx5_0, mlx5_core), whose access flags are a fence.
   std::vector<std::string> fence_flags_devices;
   HugePages huge_pages = HugePages::kAuto;  // kVerbs: the log memory's
   ReplicaId self{};
-  std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: as many as it may ever have
-  std::uint8_t members = 0;   // of these, 0 .. members-1 are its first voters; 0: all of them
-  // Per replica, sparse, a power of two, equal on all replicas.
+  std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: most members at once
+  std::uint8_t members = 0;   // replicas 0 .. members-1 are the first voters; 0: all
+  // Per replica, sparse, a power of two; the same on all replicas.
   std::uint64_t ring_bytes = 128ULL << 20;
-  std::uint64_t log_id = 0;  // secret random id of the group (C3), not 0, from the launcher
+  std::uint64_t log_id = 0;  // secret random id of the group (C3), not 0; from the launcher
   std::uint64_t seed = 0;    // back-off randomness; 0: from the kernel
-  // Followers are woken at most this often (their processors are not needed to commit, and a
-  // wake-up costs the leader's machine more than an entry does); the first entry after a pause
-  // wakes at once.
+  // Followers are woken at most this often; the first entry after a pause wakes them at once.  A
+  // commit does not need their processors, and a wake-up costs the leader's machine more than an
+  // entry does.
   std::uint64_t bell_spacing_ns = 300'000;
-  // kTcp: what is committed waits so long for an entry that carries it to the followers, before a
-  // write of its own tells them (driver/bell_clock.h).
+  // kTcp: how long a new commit index waits for an entry that carries it to the followers, before
+  // the leader sends it in a separate write (driver/bell_clock.h).
   std::uint64_t commit_hold_ns = 1'000'000;
-  // Where the privilege is there (CAP_SYS_NICE), the thread that calls open() and poll() gets a
-  // real-time priority for a moment when a peer dies (kShm) and when it starves (fabric/urgency.h).
+  // With CAP_SYS_NICE, the thread that calls open() and poll() gets a real-time priority for a
+  // moment when a peer dies (kShm) and when the thread starves (fabric/urgency.h).
   bool urgent = false;
   Durability durability = Durability::kMemory;
-  // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Made if it
-  // is not there.
+  // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Created if
+  // missing.
   std::string store_directory;
-  // Where the server stands (README.md, Checkpoints).  Nothing: it is a new one in disk mode; in
-  // memory mode it outlived its node, or the owner sees by the first entry's index what it missed.
+  // The state that the server has reached (store/README.md, Checkpoints).  None: in disk mode the
+  // server is new; in memory mode it outlived its node, or the owner finds what it missed from the
+  // first entry's index.
   std::optional<Checkpoint> checkpoint;
-  // It never votes or leads, and is a member as MemberRole::kAnalysis only.
+  // It never votes or leads, and is a member only as MemberRole::kAnalysis.
   bool analysis = false;
-  // The owner has no server that `checkpoint` and the own log could bring to where the group is:
-  // this replica votes and holds the log all the same, and nothing is handed out before its
-  // low-water mark.  `checkpoint` tells the members where the store does not.
+  // The owner has no server that `checkpoint` and the log could bring up to date.  This replica
+  // still votes and holds the log, but hands out nothing before its low-water mark.  If the store
+  // does not contain the members, they come from `checkpoint`.
   bool acceptor_only = false;
-  // kMemory: the log is kept whole from its beginning, or where this replica begins, until
-  // keep_log().
+  // kMemory: the replica keeps the log whole from its beginning, or from where this replica begins,
+  // until keep_log().
   bool keeps_log = false;
-  // What memory and store hold is given up: this replica recovers as one that lost its memory.
+  // The replica discards its memory and store, and recovers as one that lost its memory.
   bool forget = false;
-  // A leader that is removed goes on for so long when that is committed, before it hands over.
+  // How long a removed leader keeps leading after the removal is committed, before it hands over.
   std::uint64_t let_in_ns = 0;
   Callbacks callbacks;
 };
 
-// Failure detection by pull-score (C6), as it stands now: of followers, about their leader.
+// Current state of a follower's failure detection by pull-score (C6) of its leader.
 struct DetectionStatus {
   int score = 0;       // falls with each heartbeat missed
-  int suspect_at = 0;  // suspected at or below
-  int trust_at = 0;    // trusted again at or above
+  int suspect_at = 0;  // suspected at or below this score
+  int trust_at = 0;    // trusted again at or above this score
   int full = 0;
   int misses_needed = 0;        // in a row from full score to suspicion; grows with the noise
   std::uint64_t period_ns = 0;  // between heartbeats
@@ -235,21 +239,21 @@ struct GroupStatus {
   Role role = Role::kFollower;
   View view{};
   ReplicaId leader{};
-  Index last{};  // of the own log
+  Index last{};  // in this replica's log
   Index committed{};
-  Index durable{};                // kDisk: of the own log, in the own store
+  Index durable{};                // kDisk: stored by this replica
   Index applied{};                // handed to on_committed
-  Index first{};                  // kDisk: the oldest entry in the own store
-  Index covered{};                // kDisk: stores may lose what is up to here
-  LatencyHistogram synced;        // kDisk: how long the own store took to have entries on disk
-  std::uint8_t connected = 0;     // peers whose process is there
+  Index first{};                  // kDisk: oldest entry in this replica's store
+  Index covered{};                // kDisk: stores may drop entries up to this one
+  LatencyHistogram synced;        // kDisk: how long this store took to write entries to disk
+  std::uint8_t connected = 0;     // peers with a running process
   bool failed = false;            // after on_fatal
   bool removed = false;           // failed, because the group removed this replica
-  bool needs_checkpoint = false;  // it lacks entries which left the leader's ring and the stores
-  bool fetching = false;          // it takes them from peers' stores (kDisk)
+  bool needs_checkpoint = false;  // it lacks entries that left the leader's ring and the stores
+  bool fetching = false;          // it fetches them from peers' stores (kDisk)
   bool changing = false;          // a change of members is not committed yet
-  // What has no room to grow, so that inputs wait, where it lies, and how much it lacks; empty:
-  // nothing.
+  // The memory or disk that cannot grow, so that inputs wait: its path, and how much is missing.
+  // Empty: there is room.
   std::string no_room;
   std::vector<MemberStatus> members;
   ElectionStatus election;
@@ -257,88 +261,91 @@ struct GroupStatus {
   FabricStatus fabric;
 };
 
-// Cheap to ask for at any time.
+// Cheap to read at any time.
 struct QuorumStatus {
   unsigned voters = 0;     // of the members in force
-  unsigned answering = 0;  // of these, those whose process is there, self included
-  bool led = false;        // this replica leads, or follows a leader
+  unsigned answering = 0;  // of these, those with a running process, self included
+  bool led = false;        // this replica leads or follows a leader
 };
 
 class Consensus {
  public:
-  // kGone: the checkpoint is older than what ring or store still hold; another one may help, and
-  // until then `acceptor_only`.  kDamaged: its facts are none; kBadArgument: it is of another
-  // group. kUnsupported: the fence that was chosen is none on this device, or huge pages are
-  // required and cannot be had; kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...:
-  // `what` says which step failed.
+  // kGone: the checkpoint is older than what ring or store still hold; a newer one may help, and
+  // `acceptor_only` works until then.  kDamaged: its facts are invalid.  kBadArgument: it belongs
+  // to another group.  kUnsupported: the chosen fence does not work on this device, or huge pages
+  // are required and unavailable.  kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...:
+  // `what` names the step that failed.
   static Result<std::unique_ptr<Consensus>> open(Options options);
   virtual ~Consensus() = default;
 
-  // Appends an input.  kNotLeader: not (yet, any more) the leader; kBusy: too much is uncommitted,
-  // or a follower that is needed for a majority lags: poll() and try again; kBadArgument: the
-  // payload is too long or the type is one of the core's own (>= 0xf0).
+  // Appends an input.  kNotLeader: this replica is not the leader (yet, or any more).  kBusy: too
+  // much is uncommitted, or a follower that is needed for a majority lags; call poll() and try
+  // again.  kBadArgument: the payload is too long or the type is one of the core's own (>= 0xf0).
   virtual Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                                 std::span<const std::byte> payload) = 0;
-  // Pumps until nothing is left to do; returns the absolute time at which it wants to be called
-  // again if event_fd() stays silent.  `now_ns`: CLOCK_MONOTONIC.
+  // Works until nothing is left to do.  Returns the absolute time of the next call that is needed
+  // if event_fd() stays silent.  `now_ns`: CLOCK_MONOTONIC.
   virtual std::uint64_t poll(std::uint64_t now_ns) = 0;
   virtual int event_fd() const noexcept = 0;
   virtual void flush_doorbells() = 0;
-  // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
+  // This replica's server died or hangs (C6): hands leadership over, and does not seek it until
+  // fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
-  // The own server is so far behind the log, 0: near its end, and has run entries up to `ran`: when
-  // a leader is lost those whose servers are further go first (DESIGN C6).
+  // This replica's server is `ns` behind the log (0: near its end) and has run entries up to `ran`.
+  // When a leader is lost, replicas whose servers have run more campaign first (DESIGN C6).
   virtual void lags(std::uint64_t ns, Index ran) = 0;
-  // The own server's state at entry `at` is kept in files of this replica, whole and verified, and
-  // stays until a newer one was told; also at a start, of the newest one there is.  In disk mode,
-  // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose
-  // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
+  // Reports that this replica holds the server's state at entry `at` in files, whole and
+  // verified, and keeps it until it reports a newer one; also called at a start for the newest
+  // checkpoint.  In disk mode, once a majority of the voters have a checkpoint at an entry or after
+  // it, all stores drop the entries up to that one (store/README.md, Truncation).  An earlier
+  // entry than before has no effect.
   virtual void checkpointed(Index at) = 0;
-  // Memory mode, with Options::keeps_log: a server may have to begin behind this place, which
-  // on_committed() gave or will give, so the log from there on stays whole, and inputs wait for
-  // room (kBusy) instead of taking it. An earlier place than before: nothing.  nullptr: the log is
-  // not kept any more; what was given up by then stays so when it is kept again.
+  // Memory mode, with Options::keeps_log: a server may have to begin after this place, which
+  // on_committed() gave or will give.  The log from the place on stays whole, and inputs wait for
+  // room (kBusy) instead of overwriting it.  An earlier place than before has no effect.  nullptr:
+  // the log is no longer kept; entries that were given up stay so when it is kept again.
   virtual void keep_log(const LogPlace* from) = 0;
-  // kDisk: writes the entries behind a place into a file, up to the last one that is committed and
-  // in the own store when that reaches as far as is wanted; the store's thread does it, a piece at
-  // a time.  To be asked again, the same, until it is done or failed.  kBusy: another copy is under
-  // way; kGone: the store does not reach back to the place; kBadArgument: another entry stands
-  // there; kUnsupported: there is no store; kFull, kSystem: the file.
+  // kDisk: writes the entries after a place into a file, up to the last one that is committed and
+  // in the store, once that reaches `through`.  The store's thread writes a piece at a time.
+  // The caller repeats the same request until the copy is done or failed.  kBusy: another copy is
+  // under way.  kGone: the store does not reach back to the place.  kBadArgument: the log has
+  // another entry at the place.  kUnsupported: there is no store.  kFull, kSystem: writing the file
+  // failed.
   virtual Result<LogCopy> copy_log(const LogCopyRequest&) {
     return Error{Code::kUnsupported, 0, "the log is in memory only"};
   }
-  // Appends a change of members, which counts at once and is final when committed (on_members).
-  // kNotLeader: status().leader may know; kBusy: a change or transfer is under way, the learner
-  // lags, or too few of the remaining voters are in touch: try again; kBadArgument: it makes no
-  // sense (a voter added, the last one removed); `what` says which.
+  // Appends a change of members, which takes effect at once and is final when committed
+  // (on_members). kNotLeader: status().leader may know the leader.  kBusy: a change or transfer is
+  // under way, the learner lags, or too few of the remaining voters are in touch; try again.
+  // kBadArgument: the change is invalid (adds a voter, removes the last one); `what` gives the
+  // reason.
   virtual Result<Index> change_members(const MemberChange& change) = 0;
-  // Hands leadership to a voter that follows closely: propose() says kBusy until it has everything,
-  // then it takes over; if it does not within tens of milliseconds this one goes on leading.
-  // kNotLeader, kBusy, kBadArgument (not another voter).
+  // Hands leadership to a voter that follows closely.  propose() returns kBusy until that voter has
+  // everything and takes over; if it does not within tens of milliseconds, this replica continues
+  // to lead.  kNotLeader, kBusy, kBadArgument (not another voter).
   virtual Outcome transfer(ReplicaId to) = 0;
-  // This replica leads, and will: no transfer has begun, and it is not removed.
+  // This replica leads and will continue to: no transfer has begun, and it is not being removed.
   virtual bool leads_on() const noexcept = 0;
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;
-  // Tells a peer something small outside of the log.  It may be lost; notes of one peer come in
-  // order.  False: not sent.  REQUIRES: bytes.size() <= kOutOfBandBytesMax.
+  // Sends a peer a small message outside of the log.  It may be lost; messages of one peer arrive
+  // in order.  Returns false if it was not sent.  REQUIRES: bytes.size() <= kOutOfBandBytesMax.
   virtual bool send_message(ReplicaId to, std::span<const std::byte> bytes) = 0;
-  // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
+  // The last entry that `peer` handed to its application, as last reported; 0 if not the leader.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;
   virtual QuorumStatus quorum() const = 0;
-  // kDisk: the disk of the own store will not have room for long; the log is to be cut below a
-  // checkpoint.
+  // kDisk: the store's disk will be full soon; the log should be cut below a checkpoint.
   virtual bool low_on_room() const noexcept { return false; }
-  // status().no_room says where.
+  // status().no_room contains the place.
   virtual bool short_of_room() const noexcept { return false; }
-  // What a replica that begins behind the entry handed out last must know beside its place: the
-  // members, and the view in which all that is known.  Opaque; also inside on_committed().
+  // What a replica that begins after the last entry handed out must know in addition to its place:
+  // the members, and the view in which they are known.  Opaque; also valid inside on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;
   // Entries proposed here and not yet committed.
   virtual std::uint64_t backlog() const = 0;
-  // The largest payload propose() takes.
+  // The largest payload that propose() accepts.
   virtual std::size_t payload_bytes_max() const noexcept = 0;
 };
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The log behind a checkpoint as a file, for a backup: what `crane-ctl backup` puts beside the
-// checkpoint, and what a replica of the restored group takes into its store before it begins.
+// The log after a checkpoint as a file, for a backup: `crane-ctl backup` stores it with the
+// checkpoint, and a replica of the restored group reads it into its store before it begins.
 //
-//   head      magic, version, the log's id; the places before the first entry and behind the last
-//             one, how many entries, a digest of their bytes; a checksum of the head
-//   entries   as they stand in the ring and in the store (core/log.h), one behind the other
+//   head      magic, version, the log's id; the places before the first entry and after the last
+//             one, the number of entries, a digest of their bytes; a checksum of the head
+//   entries   as in the ring and in the store (core/log.h), one after the other
 //
-// The head is written last: a file without one is no tail.  It has the log's id, which is secret.
+// The head is written last: a file without one is invalid.  It contains the log's id, which is
+// secret.
 //
-// INVARIANT BACKUP-1  What a reader hands out to its end is, entry by entry, the log behind
-//        `begin`: of this log id, contiguous in index and position, each naming its predecessor's
-//        view, each with its checksum; and it ends where the head says, with the head's digest.
+// INVARIANT BACKUP-1  A reader that reaches the end has returned, entry by entry, the log after
+//        `begin`: of this log id, contiguous in index and position, each entry with its
+//        predecessor's view and a valid checksum.  It ends where the head says, and its digest is
+//        the head's.
 //
 // Threads: one object, one thread.  Reading blocks for as long as the disk does.
 
@@ -32,20 +34,20 @@ struct LogTail {
   std::uint64_t entries = 0;
 };
 
-// Bytes from the file's beginning on: fills `to`, with less at the end only.
+// Reads bytes from the file's beginning on and fills `to`; only the last read returns fewer bytes.
 using TailSource = std::function<Result<std::size_t>(std::span<std::byte> to)>;
-// Of the file at `path`.
+// A source that reads the file at `path`.
 Result<TailSource> tail_of_file(const std::string& path);
 
 class LogTailReader {
  public:
-  // kDamaged, kWrongVersion: with what is wrong as its text.
+  // kDamaged, kWrongVersion: the error's text gives the reason.
   static Result<LogTailReader> open(TailSource source);
 
-  // What the head says; true once next() came to the end.
+  // The contents of the head; verified once next() has reached the end.
   const LogTail& tail() const noexcept { return tail_; }
-  // The next whole entries; none: that was all, and it is whole (BACKUP-1).  Valid until the next
-  // call.
+  // The next whole entries, valid until the next call.  Empty: the end was reached, and all is
+  // whole (BACKUP-1).
   Result<std::span<const std::byte>> next();
 
  private:
@@ -58,11 +60,11 @@ class LogTailReader {
   LogTail tail_;
   std::uint64_t digest_ = 0, digest_said_ = 0;
   LogPlace at_;
-  std::vector<std::byte> buffer_;  // read, and not yet handed out ...
-  std::size_t used_ = 0;           // ... but for so many bytes
+  std::vector<std::byte> buffer_;  // read from the source
+  std::size_t used_ = 0;           // bytes of `buffer_` that next() has returned
 };
 
-// Reads all of it.
+// Reads and checks the whole file.
 Result<LogTail> check_log_tail(const std::string& path);
 
 }  // namespace crane::consensus

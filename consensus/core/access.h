@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the core and a fabric call a right to write, an operation, and the size of a cell.
+// The terms that the core and a fabric share: a right to write, an operation, the size of a cell.
 //
 // Threads: plain values.
 
@@ -9,12 +9,12 @@
 
 namespace crane::consensus {
 
-// Names one grant of write permission, which the fabric gave; 0 names none.
+// Identifies one grant of write permission by the fabric; 0 is no grant.
 enum class Key : std::uint64_t {};
 inline constexpr Key kNoKey{0};
 inline constexpr std::uint64_t value(Key k) noexcept { return static_cast<std::uint64_t>(k); }
 
-// Chosen by the caller, returned by the completion; the fabric does not look at it.
+// Chosen by the caller and returned with the completion; the fabric does not interpret it.
 enum class Token : std::uint64_t {};
 inline constexpr std::uint64_t value(Token t) noexcept { return static_cast<std::uint64_t>(t); }
 

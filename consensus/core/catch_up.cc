@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A follower that was away fetches what has left the leader's ring from peers' stores, in disk mode
-// (APUS 5.2, DESIGN C4, C9).
+// In disk mode, a follower that was away fetches entries that left the leader's ring from peers'
+// stores (APUS 5.2, DESIGN C4, C9).
 //
-// The leader says kBehind and goes on without it; so does who refuses a candidate for that reason.
-// The follower fences the leader, asks a peer (the leader last) for what is committed behind its
-// own commit index, reads it one-sided from the peer's fetch region into its own ring, where it is
-// stored and delivered as if it had been written, and so on until the leader's ring has the rest:
-// then it asks to be written to again. Every entry carries its own proof of place (core/log.h), so
-// a region that is overwritten for somebody else in the meantime does not match and is asked for
-// again.
+// The leader sends kBehind and continues without the follower; a voter that refuses a candidate for
+// this reason sends kBehind, too.  The follower fences the leader and asks a peer (the leader last)
+// for the committed entries after its own commit index.  It reads them one-sided from the peer's
+// fetch region into its own ring, where they are stored and delivered as if the leader had written
+// them. It repeats this until the leader's ring has the rest; then it asks the leader to write
+// again. Every entry proves its own place (core/log.h).  If the peer overwrites the region for
+// another reader, the entries do not match, and the follower requests them again.
 #include <algorithm>
 #include <cstring>
 
@@ -38,7 +38,7 @@ void Replica::on_ready(const Message& m) {
   p.retry_at_ns = now_.now_ns;
 }
 
-// --- who serves ---------------------------------------------------------------------------------
+// --- the serving replica ------------------------------------------------------------------------
 
 void Replica::on_fetch(const Message& m) {
   const ReplicaId to{m.from};
@@ -85,16 +85,17 @@ void Replica::answer_fetch(ReplicaId to, std::uint64_t size) {
   send(to, m);
 }
 
-// --- who fetches --------------------------------------------------------------------------------
+// --- the fetching replica -----------------------------------------------------------------------
 
-// Said by the leader, or, with no view, by who refused its vote for that reason.
+// Sent by the leader, or, with no view, by a voter that refused this candidate for that reason.
 void Replica::on_behind(const Message& m) {
   const bool led = m.view != View{0};
   if (!following() || (!led && leader_alive())) return;
   if (led && m.view < promised_) return refuse(ReplicaId{m.from}, m.view);
   if (led && (m.view != promised_ || ReplicaId{m.from} != view_owner(promised_))) return;
   if (!disk()) {
-    // L4: nobody has a store.  Unless a checkpoint helped, and the leader has not looked since.
+    // L4: no replica has a store, so only a checkpoint helps.  If one was restored already, the
+    // leader has not looked since.
     membership_.needs_checkpoint = !led || !entrance_.placed || commit_.pos < m.first_pos;
     if (membership_.needs_checkpoint) return;
     Message ready = message(MessageType::kReady);
@@ -102,9 +103,9 @@ void Replica::on_behind(const Message& m) {
     return send(ReplicaId{m.from}, ready);
   }
   if (permission_.grant == GrantState::kPending || permission_.fence == FenceState::kPermitting)
-    return;  // said before it asked again
+    return;  // sent before the leader asked again
   fetch_.leader_first = m.first_pos;
-  if (fetch_.state == FetchState::kReady) want_entries(0);  // it was not heard, or not enough
+  if (fetch_.state == FetchState::kReady) want_entries(0);  // kReady was lost, or came too early
   if (fetch_.state != FetchState::kNone) return;
   fetch_.led = led;
   fetch_.served = {};
@@ -119,7 +120,7 @@ void Replica::want_entries(std::uint64_t after_ns) {
   fetch_.retry_at_ns = now_.now_ns + after_ns;
 }
 
-// After every step: what was read is taken in as far as there is room, then more is asked for.
+// After every step: takes in what was read while there is room, then requests more.
 void Replica::pump_fetch() {
   if (fetch_.state == FetchState::kNone || permission_.fence != FenceState::kNone) return;
   if (!following()) return stop_fetch();
@@ -133,7 +134,7 @@ void Replica::pump_fetch() {
   if (!take_fetched()) {
     fetch_.retry_at_ns = now_.now_ns + config_.period_active_ns;  // the ring is full
   } else if (fetched_enough()) {
-    if (!fetch_.led) return stop_fetch();  // it may be voted for now
+    if (!fetch_.led) return stop_fetch();  // the voter may accept this candidate now
     fetch_.state = FetchState::kReady;
     Message m = message(MessageType::kReady);
     m.view = promised_;
@@ -143,15 +144,15 @@ void Replica::pump_fetch() {
   }
 }
 
-// Whether the leader's ring has the rest, and will have it for a while.  Not before this server
-// said what it has: the leader's ring may have lost more than its first position tells.
+// True if the leader's ring has the rest, and will have it for a while.  False until this server
+// has reported its position: the leader's ring may have lost more than its first position shows.
 bool Replica::fetched_enough() const {
   return fetch_.served.pos > 0 && commit_.pos >= fetch_.leader_first &&
          commit_.pos + ring_.ring_bytes() / kReserveDivisor >= fetch_.served.pos;
 }
 
-// The others take turns, in a circle behind the own id; the leader, which has better things to do,
-// comes last.
+// The others take turns, in a circle that starts after this replica's id.  The leader comes last,
+// because it is busy.
 ReplicaId Replica::server() const {
   const std::uint8_t others = config_.replicas - 1;
   const std::uint8_t leader = value(fetch_.led ? view_owner(promised_) : self());
@@ -193,7 +194,7 @@ void Replica::on_fetched(const Message& m) {
   }
   ++fetch_.turn;
   want_entries(config_.retry_ns);
-  if (m.commit.index <= commit_.last.index) return;  // it knows no more itself
+  if (m.commit.index <= commit_.last.index) return;  // the server knows no more than this replica
   if (++fetch_.refusals + 1 < config_.replicas) return want_entries(0);
   fetch_.refusals = 0;
   membership_.needs_checkpoint = true;
@@ -215,9 +216,9 @@ void Replica::on_read_fetch(const Completion& e) {
   want_entries(0);
 }
 
-// Takes whole entries from what was read; false when the ring has no room for the next one.  They
-// are committed, so an own entry that differs never was, nor anything behind it; one that is the
-// same stays, with what is behind it (U1).
+// Takes whole entries from what was read; returns false when the ring has no room for the next one.
+// The entries are committed, so a local entry that differs never was committed, nor any entry after
+// it.  A local entry that is the same stays, with the entries after it (U1).
 bool Replica::take_fetched() {
   Cursor at = commit_;
   std::uint64_t used = 0;
@@ -226,7 +227,7 @@ bool Replica::take_fetched() {
     const std::span<const std::byte> rest{read_bytes_.data() + used, fetch_.have - used};
     EntryHeader h;
     if (!ring_.valid_bytes(at, rest, h)) {
-      if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length)) break;  // not all of it yet
+      if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length)) break;  // a part is read
       fetch_.have = used;  // overwritten for another peer
       ++fetch_.turn;
       break;

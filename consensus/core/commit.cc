@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commit rule `disk`: what is given to the store, who is told, what counts (DESIGN C1, C4).
+// Commit rule `disk`: what the store gets, what the leader hears, what counts (DESIGN C1, C4).
 #include "consensus/core/commit.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace crane::consensus::core {
 
-// Until the log holds an entry of the promised view only what is committed is certain to stay
+// Until the log holds an entry of the promised view, only committed entries are certain to stay
 // (CORE-D3).
 Cursor Replica::storable() const {
   const bool final = phase_ == Phase::kLeading || (phase_ == Phase::kNone && repaired_);
@@ -53,8 +53,8 @@ void Replica::pump_store() {
   tell_durable();
 }
 
-// One cumulative index, in a cell and as a request: the request because the leader waits for it and
-// may sleep; the cell because a request can be lost, and then the leader reads it.
+// Sends one cumulative index, in a cell and as a request.  The request wakes a leader that waits
+// for it.  A request can be lost; then the leader reads the cell.
 void Replica::tell_durable() {
   const Viewstamp last = durable_.store.stored().last;
   const ReplicaId leader = view_owner(promised_);
@@ -101,8 +101,8 @@ void Replica::on_read_durable(ReplicaId id, const Completion& e) {
              {View{cell[kDurableView]}, Index{cell[kDurableIndex]}});
 }
 
-// C4: the index that a majority's stores hold.  The leader counts itself like anybody else, up to
-// its own durable index; entries of the own view only, so that START is in it.
+// C4: the index that a majority's stores hold.  The leader counts itself only up to its own durable
+// index.  Only entries of its view count, so START is among them.
 void Replica::count_durable() {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;
@@ -123,7 +123,7 @@ void Replica::count_durable() {
   advance_commit(*nth);
 }
 
-// Disk mode: what lacks for a commit is in the memory of a majority that can still be written to.
+// Disk mode: the uncommitted entries are in the memory of a majority that can still be written to.
 // Another leader would wait for the same disks.
 bool Replica::disks_are_slow() const {
   if (!disk() || mutant(Mutant::kDeposedByDisk)) return false;
@@ -135,8 +135,8 @@ bool Replica::disks_are_slow() const {
   });
 }
 
-// Disk mode, while something waits for disks: when to find out whether a follower with nothing
-// under way can still be written to.
+// Disk mode, while a commit waits for disks: when to check whether an idle follower can still be
+// written to.
 std::uint64_t Replica::probe_due(const Peer& p) const {
   const bool waits = disk() && commit_ != end_;
   if (!waits || p.state != PeerState::kStreaming || p.commit_outstanding) return ~std::uint64_t{0};
@@ -171,20 +171,20 @@ void Replica::on(const PromiseStored& e) {
   if (role_ != Role::kStarting) settle_grant();
 }
 
-// --- what the store answers ---------------------------------------------------------------------
+// --- answers of the store -----------------------------------------------------------------------
 
 void Replica::on(const Stored& e) {
   durable_.stored_commit = std::max(durable_.stored_commit, durable_.giving_commit);
   if (durable_.store.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
   if (!following()) return;
-  end_ = commit_;  // a torn copy that happened to match once (U11): look again
+  end_ = commit_;  // a torn copy whose CRC matched once (U11): scan again
   unrepair();
   scan();
 }
 
 void Replica::on(const StoreFailed& e) { fail(e.why); }
 
-// The log behind the commit index may be replaced from now on (a grant, or bytes that changed).
+// From now on, a grant or changed bytes may replace the log after the commit index.
 void Replica::unrepair() {
   repaired_ = false;
   forget_configs(end_.last.index);

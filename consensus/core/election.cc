@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who leads: pull-score on the leader's heartbeat, pre-vote, back-off, stepping down (DESIGN C6).
+// Leader election: pull-score on the leader's heartbeat, pre-vote, back-off, step-down (DESIGN C6).
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -40,12 +40,12 @@ void Replica::tick_follower() {
     plan_campaign(true);
   }
   if (leader_ != kNoReplica && now >= heartbeat_.read_at_ns) {
-    // A reader that itself ran late has measured itself, not the leader.
+    // A reader that ran late has measured its own delay, not the leader's.
     const std::uint64_t lateness = (now - heartbeat_.read_at_ns) / config_.period_active_ns;
     const bool late = lateness > 0;
     if (late) score_.reader_late(lateness);
     if (heartbeat_.read_outstanding) {
-      // Log bytes that land show the leader's life as a heartbeat does, and have another link.
+      // Log bytes that land prove the leader alive as a heartbeat does, and use another link.
       const bool writes = now - heartbeat_.landed_ns < 2 * config_.period_active_ns;
       if (!late && !writes && score_.is_late(now - heartbeat_.read_sent_ns)) score_.unanswered();
     } else {
@@ -76,7 +76,7 @@ void Replica::on_heartbeat(const Completion& e) {
   } else {
     std::memcpy(cell.data(), e.data.data(), sizeof cell);
     if (!heartbeat_.read_late) score_.answered(now_.now_ns - heartbeat_.read_sent_ns);
-    if (cell[kLeadingView] == 0) {  // it stepped down, or started again
+    if (cell[kLeadingView] == 0) {  // it stepped down or restarted
       leader_ = kNoReplica;
       note_lost_leader(ElectionCause::kStepDown);
     } else if (cell[kHeartbeat] != heartbeat_.seen) {
@@ -91,7 +91,8 @@ void Replica::on_heartbeat(const Completion& e) {
           std::min(heartbeat_.read_at_ns, now_.now_ns + config_.period_active_ns);
     } else if (now_.now_ns - heartbeat_.moved_ns > heartbeat_.period_ns * 3 / 2 &&
                !heartbeat_.read_late) {
-      // Noise of a loaded machine, for a while; not of a leader that is stopped or spins.
+      // A loaded machine excuses a miss for a while, but not that of a leader that is stopped or
+      // spins.
       const bool excused = e.process == PeerProcess::kStarved &&
                            now_.now_ns - heartbeat_.moved_ns < heartbeat_.period_ns + kStarvedMaxNs;
       if (!excused) score_.miss();
@@ -107,15 +108,17 @@ void Replica::on_heartbeat(const Completion& e) {
   }
 }
 
-// The leader is lost.  A pre-vote that was refused because it seemed to live is answered again: its
-// sender noticed a little sooner, and would wait in vain for as long as an answer may take.
+// The leader is lost.  This replica answers again a pre-vote that it refused because the leader
+// seemed alive: the sender noticed a little earlier, and would otherwise wait for its full
+// time-out.
 void Replica::suspect() {
   plan_campaign(false);
   if (const auto asked = std::exchange(seeking_.refused, std::nullopt)) on_prevote(*asked);
 }
 
-// The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at
-// random.  With a slow disk a race is as long as a promise takes: who came sooner would join it.
+// The smallest id goes first (Mu 5.1), each other replica a slot later; after a lost race the delay
+// is random.  With a slow disk a race takes as long as a promise; a shorter delay would join the
+// race under way.
 void Replica::plan_campaign(bool lost_before) {
   if (!server_healthy_ || role_ != Role::kFollower) return;
   std::uint64_t rank = 0;
@@ -129,15 +132,15 @@ void Replica::plan_campaign(bool lost_before) {
     delay = config_.slot_ns + now_.random % std::max(slots * config_.slot_ns,
                                                      std::min(slots, kBackoffRacesMax) * race_ns());
   }
-  // Clients would wait for a server that lags; another one may serve at once.  It catches up
-  // meanwhile, and faster than it has fallen behind.
+  // Clients would wait for a lagging server; another one may serve at once.  The lagging server
+  // catches up meanwhile, faster than it fell behind.
   delay += std::min(lag_in_election().ns / 2, config_.lag_most_ns);
   if (alone() && !lost_before) delay = 0;
   seeking_.campaign_at_ns = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }
 
-// Where answers always take longer than was waited for (a slow disk, a long way), the same patience
-// again would lose every race.  The others' disks are taken to be like the own one.
+// If answers always take longer than the time-out (a slow disk, a long distance), the same time-out
+// would lose every race.  The others' disks are assumed to be like its own.
 std::uint64_t Replica::ask_timeout_ns() const {
   if (mutant(Mutant::kConstantTimeout)) return config_.ask_timeout_ns;
   const unsigned power = std::min(seeking_.lost_races, kPatiencePowerMax);
@@ -167,7 +170,7 @@ void Replica::on_prevote(const Message& m) {
   const ReplicaId from{m.from};
   const bool sticky =
       leader_alive() && leader_ != from && m.transfer == 0 && !mutant(Mutant::kNoStickiness);
-  // L1: who needs bytes that left the rings cannot lead, and would keep those from it who can.
+  // L1: a replica that needs bytes that left the rings cannot lead, and would block those that can.
   const bool lags = m.last < end_.last && m.commit_pos + ring_.ring_bytes() < high_pos_;
   if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky ||
       lags) {
@@ -184,7 +187,7 @@ void Replica::on_prevote(const Message& m) {
     if (sooner && seeking_.prevote_view == View{0}) start_prevote(false);
     return;
   }
-  // The own campaign, if one is planned, waits until this one may be decided.
+  // This replica's campaign, if one is planned, waits until this one may be decided.
   if (seeking_.campaign_at_ns != 0) {
     const std::uint64_t decided_ns = now_.now_ns + durable_.promise_took_ns;
     seeking_.campaign_at_ns = std::max(seeking_.campaign_at_ns,
@@ -204,16 +207,16 @@ void Replica::on_prevote_yes(const Message& m) {
   if (members().quorum_of(yes)) campaign(seeking_.prevote_view);
 }
 
-// C6: of two that have the whole log the one leads whose server is further, because clients wait
-// for what the leader's server has still to run.  A candidate yields kYieldsMost times, after which
-// a server that is behind is better than none: the other one may be gone, or reach no majority.
+// C6: of two replicas with the whole log, the one whose server has run more leads, because clients
+// wait for what the leader's server has still to run.  A candidate yields kYieldsMost times; then a
+// server that is behind is better than none: the other replica may be gone, or reach no majority.
 bool Replica::serves_sooner_than(const Message& candidate) const {
   const bool asks = is_to_yield(candidate);
   const bool may_lead = server_healthy_ && role_ == Role::kFollower && end_.last >= candidate.last;
   return asks && may_lead && ran_in_election() > candidate.ran;
 }
 
-// This replica has yielded to one that is about to campaign: no third one wins by its vote.
+// This replica yielded to one that is about to campaign: its vote must not elect a third one.
 bool Replica::knows_a_further_one(const Message& candidate) const {
   return is_to_yield(candidate) && seeking_.yielded_to > candidate.ran;
 }
@@ -222,12 +225,12 @@ bool Replica::is_to_yield(const Message& candidate) {
   return candidate.lag_ns != 0 && candidate.transfer == 0 && candidate.sequence < kYieldsMost;
 }
 
-// A leader that gave the lead up is the last choice until another one leads.
+// A leader that abdicated is the last choice until another one leads.
 ServerLagging Replica::lag_in_election() const {
   return seeking_.abdicated ? ServerLagging{2 * config_.lag_most_ns, Index{0}} : server_lag_;
 }
 
-// A server that is near is further than all that lag.
+// A server that is near the log's end ranks above all that lag.
 Index Replica::ran_in_election() const {
   const ServerLagging own = lag_in_election();
   return own.ns == 0 ? Index{std::numeric_limits<std::uint64_t>::max()} : own.ran;
@@ -252,11 +255,11 @@ void Replica::on_refuse(const Message& m) {
       return believe_leader();
     }
     const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
-    // Who is refused is not slow to be answered: it may soon ask again.
+    // A refusal is sent at once, because the candidate may ask again soon.
     seeking_.deadline_ns = std::min(seeking_.deadline_ns, now_.now_ns + config_.ask_timeout_ns);
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
-    // A process that was started again in the view it knew: nothing else would tell its owner.
+    // A process that restarted in the view it knew: no other event reports the leader to its owner.
     if (repaired_ && view_owner(promised_) == hint) {
       note_elected();
       tell_role(leader_);
@@ -264,13 +267,13 @@ void Replica::on_refuse(const Message& m) {
     return;
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
-  // Its promise is beyond our view: only a newer view can have it back.
+  // Its promise is beyond our view: only a newer view can get its grant.
   ++seeking_.lost_races;
   step_down();
   plan_campaign(true);
 }
 
-// The suspected leader itself refused to be replaced, so it lives, and leads.
+// The suspected leader itself refused to be replaced, so it is alive and leads.
 void Replica::believe_leader() {
   seeking_.prevote_view = View{0};
   seeking_.campaign_at_ns = 0;
@@ -298,7 +301,7 @@ void Replica::campaign(View view) {
   set_role(Role::kCandidate, kNoReplica);
   set_phase(Phase::kFencing);
   candidacy_.enter();
-  // C1: connections of older views go before anybody is asked for this one.
+  // C1: connections of older views are closed before any replica is asked for this one.
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     Peer& p = peers_[i];
     if (p.connected) emit(CloseLog{ReplicaId{i}});
@@ -320,17 +323,17 @@ void Replica::set_phase(Phase phase) { move(phase_, phase); }
 
 void Replica::tick_candidate() {
   if (phase_ == Phase::kLeading) return;
-  if (stores_promise()) return;  // the own disk answers, or is reported
+  if (stores_promise()) return;  // this replica's disk answers, or its error is reported
   if (now_.now_ns >= seeking_.deadline_ns) {
     ++seeking_.lost_races;
     step_down();
     plan_campaign(true);
   } else if (phase_ == Phase::kAdopting) {
-    read_adopt();  // it may have waited for room
+    read_adopt();  // the read may have waited for room
   }
 }
 
-// C8: whoever led hears it at once.
+// C8: a former leader reports this at once.
 void Replica::step_down() {
   CRANE_ASSERT(phase_ != Phase::kNone);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -366,8 +369,8 @@ void Replica::note_elected() {
   note_led();
 }
 
-// A replica that leads, or follows with a repaired log, has a leader: a loss that was noted before
-// is over, also one that no election ended, and the next one has its own time and cause.
+// A replica that leads, or follows with a repaired log, has a leader.  A loss that was noted before
+// is over, even if no election ended it; the next loss gets its own time and cause.
 void Replica::note_led() {
   if (following() && (!repaired_ || leader_ != view_owner(promised_))) return;
   if (seeking_.last.view != promised_) {

@@ -2,13 +2,13 @@
 #pragma once
 // The log in a ring of memory that a remote leader writes: entry layout, validity, ring arithmetic.
 //
-// The idea (DESIGN C3): an entry says everything that must hold where it stands: the group's secret
-// log id, its absolute byte position, its index and view, its predecessor's view, under one CRC32C.
-// Whoever scans needs no canary and no zeroing: torn bytes, bytes of an earlier lap, of an older
-// view or of a client who shaped his input like an entry all fail to match, and a mismatch is the
-// end of the log; overwriting one entry truncates what followed.
+// The idea (DESIGN C3): an entry contains everything that must hold at its place: the group's
+// secret log id, its absolute byte position, its index and view, and its predecessor's view, under
+// one CRC32C.  A scan therefore needs no canary and no zeroing: torn bytes, bytes of an earlier lap
+// or of an older view, and client input shaped like an entry all fail to match.  A mismatch is the
+// end of the log; overwriting one entry truncates the entries after it.
 //
-// Positions are absolute and never wrap; position p lives at offset p mod ring_bytes.  An entry may
+// Positions are absolute and never wrap; position p is at offset p mod ring_bytes.  An entry may
 // straddle the end of the ring: two writes, two pieces under one CRC; its payload is handed out
 // through a scratch buffer.  Entries start at multiples of 8.
 //
@@ -16,10 +16,10 @@
 //               index.
 // INVARIANT CORE-L2  views never fall along a log, and an entry names its predecessor's view.
 //
-// Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, two slots for the newest
-// committed CONFIG, and what a peer fetches, given from outside.
-// Threads: one object, one thread; peers may write the memory at any time, so nothing read from it
-// is trusted before its CRC was checked on a copy of the header.
+// Memory, owned by the caller: ring_bytes of ring, then kCommitCellBytes for the commit cell, two
+// slots for the newest committed CONFIG, and the region that peers fetch from.
+// Threads: one object, one thread.  Peers may write the memory at any time, so no byte is trusted
+// before its CRC was checked on a copy of the header.
 
 #include <algorithm>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct EntryHeader {
   std::uint64_t index = 0;
   std::uint64_t view = 0;
   std::uint64_t prev_view = 0;
-  std::uint64_t commit = 0;  // the writer's commit index when it appended this
+  std::uint64_t commit = 0;  // the writer's commit index when it appended this entry
   std::uint64_t stamp_ns = 0;
   std::uint32_t grant = 0;
   std::uint8_t type = 0;
@@ -54,7 +54,7 @@ constexpr std::uint64_t entry_bytes(std::uint64_t payload_bytes) noexcept {
   return (kHeaderBytes + payload_bytes + 7) & ~std::uint64_t{7};
 }
 
-// Behind the ring: what is committed, for when no later entry says so.
+// After the ring: the commit index, used when no later entry carries it.
 struct CommitCell {
   std::uint64_t log_id = 0;
   std::uint64_t view = 0;
@@ -65,8 +65,9 @@ struct CommitCell {
 inline constexpr std::uint64_t kCommitCellBytes = 64;
 static_assert(sizeof(CommitCell) <= kCommitCellBytes);
 
-// Behind that, written by the owner only: the newest committed CONFIG, for when its entry has left
-// the ring.  Two slots take turns, so that a crash in the middle leaves the older one whole.
+// After the commit cell, written by the owner only: the newest committed CONFIG, used when its
+// entry has left the ring.  The two slots alternate, so a crash during a write leaves the older one
+// whole.
 struct ConfigSlot {
   std::uint64_t log_id = 0;
   std::uint64_t view = 0;
@@ -78,8 +79,8 @@ inline constexpr std::uint64_t kConfigSlotBytes = sizeof(ConfigSlot) + kMembersB
 inline constexpr std::uint64_t kConfigSlots = 2;
 static_assert(kConfigSlotBytes % 8 == 0);
 
-// Behind those, written by the owner only: stored entries that a peer which was away has asked for,
-// and reads one-sided (catch_up.cc).
+// After the slots, written by the owner only: stored entries that a peer requested, and reads
+// one-sided (catch_up.cc).
 inline constexpr std::uint64_t kFetchBytesMin = 1024;
 inline constexpr std::uint64_t kFetchBytesMax = 1U << 20;
 constexpr std::uint64_t fetch_bytes(std::uint64_t ring_bytes) noexcept {
@@ -90,7 +91,7 @@ constexpr std::uint64_t log_memory_bytes(std::uint64_t ring_bytes) noexcept {
   return ring_bytes + kCommitCellBytes + kConfigSlots * kConfigSlotBytes + fetch_bytes(ring_bytes);
 }
 
-// A list of members and where the CONFIG that gave it stands; zero: the group's first members.
+// A list of members and the stamp of its CONFIG entry; zero: the group's first members.
 struct ConfigAt {
   Viewstamp at{};
   Members members;
@@ -118,9 +119,9 @@ class LogRing {
   // Bytes from `pos` to the end of the ring.
   std::uint64_t contiguous(std::uint64_t pos) const noexcept { return ring_bytes() - offset(pos); }
 
-  // Copies the header at `pos`; says nothing about its validity.
+  // Copies the header at `pos` without checking it.
   EntryHeader header_at(std::uint64_t pos) const noexcept;
-  // True when a whole entry that follows `at.last` stands at `at.pos`; gives its header.
+  // True if a whole entry that follows `at.last` is at `at.pos`; sets its header.
   bool valid_at(const Cursor& at, EntryHeader& header) const noexcept;
   // As valid_at without the CRC: for bytes that were checked before and that only the owner
   // changes.
@@ -129,19 +130,19 @@ class LogRing {
     return {header.pos + entry_bytes(header.length), {View{header.view}, Index{header.index}}};
   }
 
-  // Writes an entry at `at` and moves `at` behind it.  REQUIRES: there is room; payload fits.
+  // Writes an entry at `at` and moves `at` past it.  REQUIRES: there is room; payload fits.
   void append(Cursor& at, EntryHeader header, std::span<const std::byte> payload) noexcept;
   // Puts the bytes of a whole, checked entry at `pos`.
   void put(std::uint64_t pos, std::span<const std::byte> bytes) noexcept;
-  // Copies out size bytes from `pos` on.
+  // Copies out.size() bytes from `pos` on.
   void copy_out(std::uint64_t pos, std::span<std::byte> out) const noexcept;
   // The payload of the entry at header.pos; valid until the next call or until overwritten.
   std::span<const std::byte> payload(const EntryHeader& header) noexcept;
 
-  // True when the ring holds all from `from` to exactly `to`, whole.
+  // True if the ring holds all entries from `from` to exactly `to`, whole.
   bool holds(const Cursor& from, const Cursor& to) const noexcept;
 
-  // True when `bytes` starts with a whole, valid entry that follows `at`.
+  // True if `bytes` starts with a whole, valid entry that follows `at`.
   bool valid_bytes(const Cursor& at, std::span<const std::byte> bytes,
                    EntryHeader& header) const noexcept;
 
@@ -150,11 +151,12 @@ class LogRing {
   Index commit_cell(View view) const noexcept;
   std::uint64_t commit_cell_offset() const noexcept { return ring_bytes(); }
 
-  // What a peer may read from fetch_offset() on.  REQUIRES: bytes.size() <= fetch_bytes().
+  // Makes the bytes readable for a peer at fetch_offset().  REQUIRES: bytes.size() <=
+  // fetch_bytes().
   void put_fetched(std::span<const std::byte> bytes) noexcept;
   std::uint64_t fetch_offset() const noexcept { return config_slot_offset(kConfigSlots); }
 
-  // Keeps a committed CONFIG over restarts on this memory.
+  // Keeps a committed CONFIG across restarts on this memory.
   void save_config(const ConfigAt& config) noexcept;
   // The newest one saved, if any.
   std::optional<ConfigAt> saved_config() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who belongs to the group: CONFIG entries in the log, joining, leaving, handing over (DESIGN C7).
+// Members of the group: CONFIG entries in the log, join, leave, leader transfer (DESIGN C7).
 #include <algorithm>
 
 #include "consensus/core/replica.h"
@@ -9,7 +9,7 @@ namespace crane::consensus::core {
 
 // --- the list ------------------------------------------------------------------------------------
 
-// CORE-M3: a CONFIG counts from when it stands in the log.
+// CORE-M3: a CONFIG is in force from when the log holds it, ...
 void Replica::note_config(const EntryHeader& h, std::span<const std::byte> payload) {
   if (Index{h.index} <= membership_.configs.back().at.index) return;
   const auto members = Members::decode(payload);
@@ -37,7 +37,7 @@ void Replica::settle_configs() {
   emit(MembersChange{});
 }
 
-// Brings role and peers in line with the members in force.
+// Adapts role and peers to the members in force.
 void Replica::members_changed() {
   if (following()) {
     const Role right = votes() ? Role::kFollower : Role::kLearner;
@@ -61,7 +61,7 @@ bool Replica::is(ReplicaId id, std::uint32_t incarnation) const {
          (mutant(Mutant::kAmnesiacVoter) && members().member(id));
 }
 
-// CORE-M5: those who granted are a majority of the members in force.
+// CORE-M5: the replicas that granted are a majority of the members in force.
 bool Replica::granted_quorum() const {
   const Members& m = mutant(Mutant::kStaleConfig) ? candidacy_->asked : members();
   const auto holds = [&](ReplicaId id) {
@@ -78,23 +78,23 @@ bool Replica::granted_quorum() const {
   return m.quorum_of(holds);
 }
 
-// --- who is heard --------------------------------------------------------------------------------
+// --- which messages count ------------------------------------------------------------------------
 
-// False when the message is nobody's business here.  Both the committed list and those behind it
-// may turn out to be in force, so a member of either is heard.
+// False if the message must be ignored.  The committed list and each later one may turn out to be
+// in force, so messages of a member of any of them count.
 bool Replica::screen(const Message& m) {
   if (m.type == MessageType::kJoin || m.type == MessageType::kNotMember) return true;
-  if (m.config > config_at()) return true;  // it knows better than we who belongs
+  if (m.config > config_at()) return true;  // its list of members is newer
   const auto known = [this](ReplicaId id, std::uint32_t incarnation) {
     return is(id, incarnation) ||
            std::any_of(membership_.configs.begin(), membership_.configs.end(),
                        [&](const ConfigAt& c) { return c.members.admits(id, incarnation); });
   };
-  // C5: who lost its memory has no say, until a CONFIG admits what it is now.
+  // C5: a replica that lost its memory has no vote until a CONFIG admits its new incarnation.
   if (!known(self(), config_.incarnation)) return false;
   if (known(ReplicaId{m.from}, m.incarnation)) return true;
   if (role_ == Role::kLeader && learns(ReplicaId{m.from})) {
-    on_join(m);  // invited, and does not know that it was away: whatever it says will do
+    on_join(m);  // invited, but not yet aware that it was away: any message counts as a join
     return false;
   }
   const bool asks = m.type == MessageType::kPreVote || m.type == MessageType::kRequest;
@@ -104,13 +104,13 @@ bool Replica::screen(const Message& m) {
   return false;
 }
 
-// A learner with which no leader is busy says that it is there.
+// A learner that no leader writes to reports that it is there.
 void Replica::ask_to_join() {
   if (now_.now_ns < membership_.join_at_ns) return;
   membership_.join_at_ns = now_.now_ns + (config_.retry_ns << membership_.join_power);
   membership_.join_power = std::min(membership_.join_power + 1, kRetryPowerMax);
-  // A log that begins at a checkpoint is right before anybody has written to it; one that was kept
-  // may be of the incarnation before.
+  // A log that begins at a checkpoint counts as repaired before a leader has written to it; a kept
+  // log may be of the previous incarnation.
   if (leader_alive() && repaired_ && end_.last.index > entrance_.began && admitted()) return;
   const Message m = message(MessageType::kJoin);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -118,7 +118,7 @@ void Replica::ask_to_join() {
   }
 }
 
-// CORE-M7: an analysis replica in its own place, and nobody else there.
+// CORE-M7: an analysis replica fits only its own place, and no other replica fits there.
 bool Replica::fits(ReplicaId id, const Message& m) const {
   const bool own = members().role(id) == MemberRole::kAnalysis;
   return own == (m.analysis != 0) || mutant(Mutant::kAddAsLearner);
@@ -137,8 +137,8 @@ void Replica::on_join(const Message& m) {
   }
   if (changing()) return;  // it asks again
   if (!members().member(id) || !fits(id, m)) return send(id, message(MessageType::kNotMember));
-  // The earlier incarnation is dead, or this one would not be: one CONFIG takes its vote and lets
-  // the new one in as a learner.
+  // The earlier incarnation is dead, because this one runs: one CONFIG removes its vote and admits
+  // the new one as a learner.
   Members next = members();
   const MemberRole role = members().role(id);
   const bool voted = role == MemberRole::kVoter ||
@@ -150,7 +150,7 @@ void Replica::on_join(const Message& m) {
 void Replica::on_not_member(const Message& m) {
   if (!following() || m.config < config_at() || !membership_.was_member) return;
   if (m.config == config_at() && members().admits(self(), config_.incarnation)) return;
-  // Only a leader knows: another one may have missed that this replica was added again.
+  // Only a leader knows: another replica may have missed that this one was added again.
   if (m.leader != m.from) return ask_to_join();
   leave();
 }
@@ -167,8 +167,8 @@ bool Replica::caught_up(const Peer& p) const {
          end_.pos - p.acked_pos <= ring_.ring_bytes() / kCaughtUpDivisor;
 }
 
-// A majority of `next` follows now, and so closely that what it lacks cannot leave the ring before
-// the CONFIG is committed: inputs are at most half a ring ahead of the commit index.
+// A majority of `next` follows now, and closely: what it lacks cannot leave the ring before the
+// CONFIG is committed, because inputs are at most half a ring ahead of the commit index.
 bool Replica::in_touch(const Members& next) const {
   return next.quorum_of([this](ReplicaId id) {
     const Peer& p = peers_[value(id)];
@@ -186,7 +186,7 @@ void Replica::propose_config(const Members& next) {
   if (!room_for(entry_bytes(size), ring_.ring_bytes() / kReserveDivisor)) return;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (!members().member(ReplicaId{i}) || next.member(ReplicaId{i})) continue;
-    peers_[i].retry_at_ns = now_.now_ns;  // to tell it
+    peers_[i].retry_at_ns = now_.now_ns;  // to send it kNotMember
     peers_[i].retry_power = 0;
     peers_[i].asks = kAnyIncarnation;
   }
@@ -212,7 +212,8 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
   switch (change.kind) {
     case MemberChange::Kind::kAdd:
     case MemberChange::Kind::kAddAnalysis: {
-      if (role != MemberRole::kNone) return Error{Code::kBadArgument, 0, "it is a member"};
+      if (role != MemberRole::kNone)
+        return Error{Code::kBadArgument, 0, "the replica is already a member"};
       const bool analysis = change.kind == MemberChange::Kind::kAddAnalysis;
       const bool fits = p.asks_analysis == analysis || mutant(Mutant::kAddAsLearner);
       next.set(change.id, analysis ? MemberRole::kAnalysis : MemberRole::kLearner,
@@ -224,7 +225,7 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
         return Error{Code::kBadArgument, 0, "an analysis replica never votes"};
       }
       if (role == MemberRole::kNone || role == MemberRole::kVoter) {
-        return Error{Code::kBadArgument, 0, "it is no learner"};
+        return Error{Code::kBadArgument, 0, "the replica is not a learner"};
       }
       if (!caught_up(p)) return Error{Code::kBusy, 0, "the learner has not caught up"};
       next.set(change.id, MemberRole::kVoter, next.incarnation(change.id));
@@ -238,11 +239,12 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
       }
       break;
     case MemberChange::Kind::kRemove:
-      if (role == MemberRole::kNone) return Error{Code::kBadArgument, 0, "it is no member"};
+      if (role == MemberRole::kNone)
+        return Error{Code::kBadArgument, 0, "the replica is not a member"};
       next.remove(change.id);
-      if (next.voters() == 0) return Error{Code::kBadArgument, 0, "it is the last voter"};
+      if (next.voters() == 0) return Error{Code::kBadArgument, 0, "the replica is the last voter"};
       if (role == MemberRole::kVoter && !in_touch(next))
-        return Error{Code::kBusy, 0, "too few of the others are in touch"};
+        return Error{Code::kBusy, 0, "too few of the other voters follow closely"};
       break;
   }
   const Index before = end_.last.index;
@@ -252,20 +254,20 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
   return end_.last.index;
 }
 
-// A member that is not written to is asked for its permission, again and again ...
+// The leader keeps asking a member that it does not write to for its permission ...
 bool Replica::to_ask(ReplicaId id) const {
   const Peer& p = peers_[value(id)];
   return phase_ == Phase::kLeading && id != self() && p.up && p.state == PeerState::kIdle &&
          members().admits(id, members().incarnation(id));
 }
 
-// ... and who is none is told so: it may have missed its removal.
+// ... and reports to a replica that is not a member that it was removed: it may have missed that.
 bool Replica::to_tell(ReplicaId id) const {
   return role_ == Role::kLeader && id != self() && peers_[value(id)].up && !members().member(id) &&
          !changing() && votes() && membership_.transfer_to == kNoReplica;
 }
 
-// What is due with members while this replica leads.
+// Membership work that is due while this replica leads.
 void Replica::tick_members() {
   if (membership_.transfer_to != kNoReplica) {
     finish_transfer();
@@ -323,7 +325,8 @@ Outcome Replica::transfer(ReplicaId to, Now now) {
     return Error{Code::kBusy, 0, "a change of members or leader is under way"};
   }
   now_ = now;
-  if (!caught_up(peers_[value(to)])) return Error{Code::kBusy, 0, "it does not follow closely"};
+  if (!caught_up(peers_[value(to)]))
+    return Error{Code::kBusy, 0, "the replica does not follow closely enough"};
   begin_transfer(to);
   deadline_ns_ = now_.now_ns;
   return Done{};
@@ -335,7 +338,7 @@ void Replica::begin_transfer(ReplicaId to) {
   finish_transfer();
 }
 
-// Once nothing is in flight, nothing is lost by handing over (C8).
+// Once nothing is in flight, a hand-over loses nothing (C8).
 void Replica::finish_transfer() {
   const Peer& p = peers_[value(membership_.transfer_to)];
   if (p.state != PeerState::kStreaming || p.acked_pos != end_.pos || commit_ != end_) return;
@@ -344,7 +347,7 @@ void Replica::finish_transfer() {
   Message m = message(MessageType::kTransfer);
   m.view = promised_;
   step_down();
-  seeking_.campaign_at_ns = now_.now_ns + config_.ask_timeout_ns;  // the other one goes first
+  seeking_.campaign_at_ns = now_.now_ns + config_.ask_timeout_ns;  // the other replica goes first
   send(to, m);
   if (leaves) leave();
 }

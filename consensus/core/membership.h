@@ -3,17 +3,18 @@
 // The members of the group: a set of members, its quorums, and its bytes in a CONFIG entry.
 //
 // The idea (DESIGN C7, DARE 3.4): the list of members is replicated like any input.  A CONFIG entry
-// holds a whole list and counts from the moment it stands in a log, committed or not; truncating it
-// brings the one before back (members.cc).  Two lists that follow each other differ by one vote at
-// most, so their majorities meet; that is why there is no joint quorum here, as DARE has it.
+// holds a whole list and is in force from the moment a log holds it, committed or not; truncating
+// it brings the previous list back (members.cc).  Two consecutive lists differ by at most one vote,
+// so their majorities meet; for this reason there is no joint quorum as in DARE.
 //
-// A member is a replica id and an incarnation: the same id with another incarnation is somebody
-// else, who has not what the first one promised or stored (C5, U2).
+// A member is a replica id and an incarnation: the same id with another incarnation is a different
+// member, which does not have what the first one promised or stored (C5, U2).
 //
-// INVARIANT CORE-M1  an encoded list decodes to itself; bytes that are no list decode to none.
+// INVARIANT CORE-M1  an encoded list decodes to itself; bytes that encode no list decode to
+//               nothing.
 // INVARIANT CORE-M2  a quorum is more than half of the voters, and only voters count.
-// INVARIANT CORE-M8  who is in a list as kAnalysis stays so in the lists that follow until it is
-//               left out, and no member becomes it that was in the list before (keeps_analysis).
+// INVARIANT CORE-M8  a kAnalysis member keeps that role in all following lists until it is left
+//               out, and no member of a list becomes kAnalysis in the next one (keeps_analysis).
 //
 // Threads: plain values.
 
@@ -30,7 +31,7 @@ namespace crane::consensus::core {
 
 // The incarnation of every member of a new group.
 inline constexpr std::uint32_t kFirstIncarnation = 1;
-// Invited: which incarnation comes is not known yet.
+// Invited: the incarnation is not known yet.
 inline constexpr std::uint32_t kAnyIncarnation = 0;
 
 inline constexpr std::size_t kMemberBytes = 8;
@@ -58,9 +59,9 @@ class Members {
 
   unsigned count() const noexcept { return count_; }
   unsigned voters() const noexcept { return voters_; }
-  // The least number of voters that is a majority.
+  // The smallest number of voters that is a majority.
   unsigned quorum() const noexcept { return voters_ / 2 + 1; }
-  // True when the voters for which `holds(id)` is true are a majority (CORE-M2).
+  // True if the voters for which `holds(id)` is true are a majority (CORE-M2).
   template <typename Holds>
   bool quorum_of(Holds holds) const {
     unsigned n = 0;
@@ -70,7 +71,7 @@ class Members {
     return voters_ > 0 && n >= quorum();
   }
 
-  // This list may follow `before` (CORE-M8).
+  // True if this list may follow `before` (CORE-M8).
   bool keeps_analysis(const Members& before) const noexcept;
 
   // REQUIRES: out.size() >= members_bytes(count()).  Returns the bytes used.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica sees of another one's process on the same host.
+// What a replica observes of a peer's process on the same host.
 //
 // Threads: a plain value.
 
@@ -9,8 +9,8 @@
 namespace crane::consensus {
 
 enum class PeerProcess : std::uint8_t {
-  kUnknown,  // nothing that explains a heartbeat that does not move
-  kStarved,  // it wants to run and has no processor, or waits for a disk: that says nothing of it
+  kUnknown,  // no observation explains a heartbeat that does not move
+  kStarved,  // it is runnable without a processor, or waits for a disk: not the peer's fault
   kStopped,  // by a signal: it does nothing until it is continued
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write this replica's log: promise, fence, scan, grant, in this order (DESIGN C1, Mu 4.2).
+// The right to write this replica's log: promise, fence, scan, grant, in this order (DESIGN C1, Mu
+// 4.2).
 #include "consensus/core/replica.h"
 #include "dmt/base/assert.h"
 
@@ -15,7 +16,7 @@ void Replica::on_request(const Message& m) {
   if (m.view < promised_ || (m.view > promised_ && sticky && m.transfer == 0)) {
     refuse(from, m.view);
     if (leads && m.view > promised_) {
-      // Somebody had a majority against us: find out whether ours still listens.
+      // The candidate had a majority against us: check whether our own majority still listens.
       for (std::uint8_t i = 0; i < config_.replicas; ++i) {
         peers_[i].told = Index{0};
         if (ReplicaId{i} != self()) flush_commit(ReplicaId{i});
@@ -51,7 +52,7 @@ void Replica::promise(View view) {
   store_promise();
 }
 
-// Brings the permission to where the promise wants it, one step per answer of the fabric.
+// Makes the permission match the promise, one step per answer of the fabric.
 void Replica::settle_grant() {
   if (permission_.fence != FenceState::kNone) return;
   if (mutant(Mutant::kSkipFence)) permission_.writer = kNoReplica;
@@ -63,8 +64,7 @@ void Replica::settle_grant() {
   if (!promise_kept()) return;  // CORE-D1: PromiseStored comes here again
   if (phase_ == Phase::kFencing) {
     scan();
-    if (!votes())
-      return step_down();  // CORE-M6: the writer's last word was a CONFIG without this one
+    if (!votes()) return step_down();  // CORE-M6: a last CONFIG before the fence took this vote
     ask_for_grants();
   } else if (permission_.grant == GrantState::kPending) {
     scan();  // CORE-P2
@@ -93,12 +93,12 @@ void Replica::on(const Permitted& e) {
   if (asked && permission_.grant_to == e.peer && permission_.grant_view == promised_) {
     move(permission_.grant, e.ok ? GrantState::kGiven : GrantState::kNone);
     if (e.ok) answer_grant(e.key);
-    // A process that was started again in the view it knew, with a log that needs no repair:
-    // nothing else would tell its owner.
+    // A process that restarted in the view it knew, with a log that needs no repair: no other event
+    // reports the leader to its owner.
     if (e.ok && repaired_ && owner_leader_ != leader_ && leader_ == e.peer) tell_role(leader_);
     return;
   }
-  settle_grant();  // the promise moved on meanwhile: fence this one too
+  settle_grant();  // a newer promise came meanwhile: fence this writer too
 }
 
 void Replica::answer_grant(Key key) {

@@ -2,21 +2,24 @@
 #pragma once
 // Failure detection by pull-score (Mu 5.1): a pure function of what was read.
 //
-// The reader looks at the leader's heartbeat counter.  A counter that moved earns points, one that
-// was stalled for longer than it should costs some; below kScoreLow the leader is suspected, from
-// kScoreHigh on it is trusted again.  Departs from Mu: the cost of a miss follows the noise, i.e.
-// the streaks of misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine
-// needs more misses in a row than an idle one.  A reader that gets its own processor late takes
-// that as noise too, before it ever had a false alarm: on a crowded machine the leader fares alike.
-// A read that is not answered in time, i.e. in twice the time that answers took lately, is a miss
-// of its own kind: the network lost something, or has become slow.  Answers that came after all say
-// how long this network may be silent; that is remembered the longer, the longer it was, because
-// loss on a network comes and goes in bursts, and twice the longest silence is allowed.  On a
-// network that answers in time nothing changes.
+// The reader looks at the leader's heartbeat counter.  A counter that moved earns points; one that
+// stalled too long costs points.  Below kScoreLow the leader is suspected, from kScoreHigh on it is
+// trusted again.
+//
+// Unlike in Mu, the cost of a miss follows the noise: the recent streaks of misses that turned out
+// to be false alarms (DESIGN C6).  A loaded machine therefore needs more misses in a row than an
+// idle one.  A reader that gets its own processor late counts that as noise, too, even before its
+// first false alarm: on a crowded machine the leader is delayed as well.
+//
+// A read without an answer within twice the recent answer time is a different kind of miss: the
+// network lost a packet, or has become slow.  If the answer comes after all, it shows how long this
+// network may be silent, and twice the longest silence is allowed.  A longer silence is remembered
+// longer, because loss on a network comes in bursts.  On a network that answers in time nothing
+// changes.
 //
 // INVARIANT CORE-E1  0 <= score <= kScoreMax.
 // INVARIANT CORE-E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
-// INVARIANT CORE-E3  one miss never suspects a leader of full score, also of one that is stopped.
+// INVARIANT CORE-E3  one miss never makes a leader of full score suspected, even a stopped one.
 //
 // Threads: a plain value.
 
@@ -30,7 +33,7 @@ namespace crane::consensus::core {
 
 class PullScore {
  public:
-  // A new leader starts trusted; what is known of the noise stays.
+  // A new leader starts trusted; the measured noise stays.
   void reset() noexcept {
     score_ = kScoreMax;
     streak_ = 0;
@@ -59,31 +62,31 @@ class PullScore {
     move(-cost());
   }
 
-  // A miss of a leader that is seen to be stopped: no noise explains it.
+  // A miss of a leader that was observed to be stopped: noise cannot explain it.
   void stopped() noexcept {
     streak_ = std::min(streak_ + 1, 1 << 20);
     move(-std::max(cost(), kStoppedPoints));
   }
 
-  // The leader was heard otherwise: trusted again, and the silence was the network's.
+  // The leader answered in another way: it is trusted again, and the silence was the network's.
   void answered_after_all() noexcept {
     hit();
     reset();
   }
 
-  // A read was answered, after so long.
+  // A read was answered after `took_ns`.
   void answered(std::uint64_t took_ns) noexcept {
     took_ns_ = !knows_answers_ || took_ns > took_ns_
                    ? took_ns
                    : took_ns_ - (took_ns_ - took_ns) / kTookMemory;
     knows_answers_ = true;
   }
-  // Whether one that is out for so long is later than answers are here.
+  // Whether a read that waits for `out_ns` is later than answers usually are.
   bool is_late(std::uint64_t out_ns) const noexcept {
     return out_ns > (knows_answers_ ? 2 * took_ns_ : kFirstAnswerNs);
   }
 
-  // The read itself has no answer yet.
+  // The read has no answer yet.
   void unanswered() noexcept {
     silent_ = std::min(silent_ + 1, 1 << 20);
     miss();
@@ -116,8 +119,8 @@ class PullScore {
 
   int score_ = kScoreMax;
   int streak_ = 0;
-  int silent_ = 0;             // reads without an answer, of the streak
-  std::uint64_t took_ns_ = 0;  // what answers take: the longest lately
+  int silent_ = 0;             // reads of the streak without an answer
+  std::uint64_t took_ns_ = 0;  // the longest recent answer time
   bool knows_answers_ = false;
   int noise_sixteenths_ = 0;
   int silence_sixteenths_ = 0;

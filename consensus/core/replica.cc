@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composed machine: dispatch, log scan, delivery, what is published, timers.
+// The composed machine: dispatch, log scan, delivery, published cells, timers.
 #include "consensus/core/replica.h"
 
 #include <algorithm>
@@ -86,16 +86,16 @@ View Replica::leading_view() const noexcept { return phase_ == Phase::kNone ? Vi
 std::optional<Entry> Replica::deliver() {
   if (deliver_.last.index >= commit_.last.index || role_ == Role::kFailed) return std::nullopt;
   EntryHeader h;
-  if (phase_ != Phase::kNone) {  // only this replica itself writes its ring now
+  if (phase_ != Phase::kNone) {  // no other replica can write this ring now
     h = ring_.header_at(deliver_.pos);
     CRANE_ASSERT(ring_.follows(deliver_, h));  // CORE-L1
   } else if (!ring_.valid_at(deliver_, h)) {
     if (deliver_.last.index < entrance_.again_to) {
-      fail("the log memory changed behind what is committed");
+      fail("the log memory changed after its entries were committed");
       return std::nullopt;
     }
-    // C3, U11: seen whole once, then a later write of the same stream, and not whole now: what was
-    // seen was a torn copy that happened to match.  Look again from here.
+    // C3, U11: the entry was whole once, a later write of the same stream followed, and now it is
+    // not whole: the first look saw a torn copy that happened to match.  Scan again from here.
     end_ = commit_ = deliver_;
     unrepair();
     return std::nullopt;
@@ -126,14 +126,14 @@ void Replica::on(const Start& e) {
                {View{e.promise[kLowWaterView]}, Index{e.promise[kLowWaterIndex]}}};
     deliver_ = end_ = published_ = commit_;
     durable_.store.begin_at(
-        commit_);  // what is given up to be overwritten was durable before (CORE-D4)
+        commit_);  // entries whose ring bytes were released were durable before (CORE-D4)
     durable_.promise_stored = e.stored_promise;
     store_promise();
     const auto saved = ring_.saved_config();
     if (saved) membership_.configs.front() = *saved;
     membership_.was_member |= saved || commit_.pos > 0;  // only members are written to
     high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
-    // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
+    // A grant of the previous incarnation may still be in use: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       if (ReplicaId{i} == self()) continue;
       emit(RevokeWrites{ReplicaId{i}});
@@ -153,7 +153,7 @@ void Replica::on(const Start& e) {
   }
 }
 
-// Nobody may write the ring: what a scan finds is the log.
+// No replica may write the ring now: a scan finds the final log.
 void Replica::enter() {
   const std::optional<Checkpoint> checkpoint = std::exchange(entrance_.checkpoint, std::nullopt);
   if (checkpoint && !stand_at(*checkpoint)) return;
@@ -162,12 +162,12 @@ void Replica::enter() {
   plan_campaign(false);
 }
 
-// Delivery begins at a checkpoint, on surviving memory whose low-water mark is the commit cursor.
-// False: it cannot, this replica has failed.
+// Starts delivery at a checkpoint, on surviving memory whose low-water mark is the commit cursor.
+// False: that is impossible, and this replica has failed.
 bool Replica::stand_at(const Checkpoint& checkpoint) {
   const Cursor& at = checkpoint.at;
   if (at.last.index <= commit_.last.index) {
-    if (at == commit_ || disk()) return true;  // disk mode: the driver has them from the store
+    if (at == commit_ || disk()) return true;  // disk mode: the driver delivers them from the store
     if (!ring_.holds(at, commit_) && !mutant(Mutant::kReplayUnchecked)) {  // CORE-C6
       entrance_.checkpoint_too_old = true;
       fail("the checkpoint is older than what the ring still holds");
@@ -177,7 +177,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
     entrance_.again_to = commit_.last.index;
     deliver_ = at;
     if (keep_) keep_ = at;
-    publish_promise();  // CORE-C4: nobody may overwrite them any more
+    publish_promise();  // CORE-C4: from now on no replica may overwrite them
     publish_status();
     return true;
   }
@@ -199,8 +199,8 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
   return true;
 }
 
-// C5: what was here ends before the checkpoint, or was never committed: an entry of this log that
-// was counted stands in the checkpoint.
+// C5: the old log ends before the checkpoint, or was never committed: each of its entries that was
+// counted is part of the checkpoint.
 void Replica::begin_log_at(const Checkpoint& checkpoint) {
   commit_ = deliver_ = end_ = published_ = checkpoint.at;
   if (config_.keeps_log) keep_ = checkpoint.at;
@@ -332,8 +332,8 @@ void Replica::on(const MessageArrived& e) {
       return on_durable(e.from, m.view, m.last);
     case MessageType::kProgress:
       // The leader verified this log up to m.last: commits up to there count before repair
-      // (CORE-C3). That was while it could write here: what it told a process that ran here before
-      // is late.
+      // (CORE-C3).  This holds only while the leader may write here: a message meant for the
+      // previous process of this replica comes too late.
       if (following() && m.view == promised_ && e.from == permission_.writer) {
         if (permission_.fence == FenceState::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
@@ -357,14 +357,14 @@ void Replica::on(const PeerDown& e) {
       plan_campaign(true);
     }
   } else if (following() && e.peer == leader_) {
-    leader_ = kNoReplica;  // C6: on one machine a death is seen at once
+    leader_ = kNoReplica;  // C6: on one machine a death is noticed at once
     note_lost_leader(ElectionCause::kDeath);
     suspect();
   }
 }
 
-// C8: a leader that sees no majority's processes is none any more, also with no work outstanding:
-// its clients must hear it, rather than wait for what cannot come.
+// C8: a leader that sees no majority's processes stops leading, even with no work outstanding: its
+// clients must learn it rather than wait for an answer that cannot come.
 bool Replica::lost_majority() const {
   if (role_ != Role::kLeader || mutant(Mutant::kLeadsAlone)) return false;
   return !members().quorum_of(
@@ -398,8 +398,7 @@ void Replica::on(const Abdicate&) {
 }
 
 void Replica::on(const ServerHealthy&) { server_healthy_ = true; }
-// A campaign that was planned while the server was thought to be near leaves others their head
-// start.
+// A campaign that was planned while the server seemed up to date now gives others their head start.
 void Replica::on(const ServerLagging& e) {
   const bool begins = server_lag_.ns == 0 && e.ns > 0;
   server_lag_ = e;
@@ -411,7 +410,7 @@ void Replica::on(const ServerLagging& e) {
 
 // --- the log -------------------------------------------------------------------------------------
 
-// Heartbeats follow the traffic: short periods cost processor time, and find a fault sooner.
+// Heartbeats follow the traffic: short periods cost processor time, but find a fault sooner.
 void Replica::note_traffic(std::uint64_t entries) {
   if (now_.now_ns - traffic_.begin_ns > config_.active_for_ns) {
     traffic_.begin_ns = now_.now_ns;
@@ -425,7 +424,7 @@ void Replica::note_traffic(std::uint64_t entries) {
 }
 
 // Takes in what the writer put into the ring.  Until the log holds an entry of the promised view,
-// what lies behind the commit index may still be replaced, so each scan starts there again.
+// entries after the commit index may still be replaced, so each scan starts there again.
 void Replica::scan() {
   Cursor at = repaired_ ? end_ : commit_;
   const Cursor before = end_;
@@ -469,7 +468,7 @@ void Replica::learn_commit(Index index) {
     const EntryHeader h = ring_.header_at(commit_.pos);
     const Cursor next = LogRing::after(h);
     if (!ring_.follows(commit_, h) || next.pos > end_.pos) {
-      end_ = commit_;  // the bytes changed since they were scanned: look again
+      end_ = commit_;  // the bytes changed since the scan: scan again
       unrepair();
       break;
     }
@@ -479,7 +478,7 @@ void Replica::learn_commit(Index index) {
   emit(Committed{commit_.last.index});
 }
 
-// --- what others see -----------------------------------------------------------------------------
+// --- published cells -----------------------------------------------------------------------------
 
 void Replica::publish_promise() {
   const Cursor now = consumed();
@@ -531,7 +530,7 @@ void Replica::send(ReplicaId to, Message m) { emit(SendMessage{to, m}); }
 
 Message Replica::message(MessageType type) const {
   Message m;
-  std::memset(static_cast<void*>(&m), 0, sizeof m);  // padding too: the bytes travel
+  std::memset(static_cast<void*>(&m), 0, sizeof m);  // the padding is sent, too
   m.type = type;
   m.from = value(self());
   m.leader = value(phase_ == Phase::kLeading ? self() : leader_alive() ? leader_ : kNoReplica);
@@ -569,8 +568,8 @@ void Replica::plan_deadline() {
     const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
     if (timed) at = std::min(at, fetch_.retry_at_ns);
     if (held_to_tell()) at = std::min(at, std::max(truncation_.held_at_ns, now_.now_ns + 1));
-    // C6: since the last Tick, not since this event, or events that come more often put it off for
-    // ever: it is a Tick in which a replica that is fit again plans its campaign.
+    // C6: since the last Tick, not since this event: frequent events would put it off for ever, and
+    // a replica that is fit again plans its campaign only in a Tick.
     const std::uint64_t since_ns = mutant(Mutant::kLateTick) ? now_.now_ns : ticked_ns_;
     if (at == kNever) at = since_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {

@@ -4,15 +4,15 @@
 //
 // The idea (Mu 4, DESIGN section 6): the leader appends to its own ring and copies the entry,
 // one-sided, to the same position of every follower's ring; a majority of completions commits it.
-// What makes that safe is permission: a follower lets one replica at a time write, the owner of the
-// highest view it has promised, and it fences the old writer before it says where its log ends.  A
-// new leader adopts the best log of a majority, writes each follower from its first differing entry
-// on with the original stamps, and commits only by counting entries of its own view.
+// Permission makes that safe: a follower lets one replica at a time write, the owner of the highest
+// view it has promised, and it fences the old writer before it reports where its log ends.  A new
+// leader adopts the best log of a majority, writes each follower from its first differing entry on
+// with the original stamps, and commits only by counting entries of its own view.
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
 // takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the durable log of disk
-// mode: commit.h names its invariants), catch_up.cc (entries from peers' stores),
-// truncation.cc (what stores may lose), members.cc (CONFIG, join, leave), replica.cc (the rest).
+// mode: commit.h names its invariants), catch_up.cc (entries from peers' stores), truncation.cc
+// (entries that stores may drop), members.cc (CONFIG, join, leave), replica.cc (the rest).
 //
 // INVARIANT CORE-P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT CORE-P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -21,28 +21,29 @@
 // INVARIANT CORE-C2  a leader counts only completions of streaming peers, i.e. of logs equal to its
 //               own up to that entry, and only entries of its own view.
 // INVARIANT CORE-C3  a commit index from elsewhere counts only from a valid entry or cell of the
-//               promised view, and only once the own log holds an entry of that view.
+//               promised view, and only once its log holds an entry of that view.
 // INVARIANT CORE-C4  no byte that a follower has not copied out is overwritten.
-// INVARIANT CORE-C5  a log that begins at a checkpoint begins behind a committed entry, and no
-//               replica is granted who leads in an older view than that was known in.
-// INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
-//               of it is whole there, up to the low-water mark, after the fence.
-// INVARIANT CORE-C7  what stands behind the place that Keep named last, or from which this replica
-//               began, leaves the ring neither of a leader nor by a leader, unless it was given up
-//               before.
-// INVARIANT CORE-C8  what a replica publishes as consumed never falls once it has entered its log:
-//               a leader goes by the most that it was told since the grant.
-// INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
-//               or a later one, and a majority of the voters in force there held checkpoints at it
-//               or later.
-// INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
+// INVARIANT CORE-C5  a log that begins at a checkpoint begins after a committed entry, and the
+//               replica grants nothing to a leader of an older view than the one in which that was
+//               known.
+// INVARIANT CORE-C6  entries that a server missed since its checkpoint come from its ring only
+//               if all of them, up to the low-water mark, are whole there after the fence.
+// INVARIANT CORE-C7  no entry after the place that Keep named last, or from which this replica
+//               began, is overwritten in its ring, by this replica as a leader or by its leader,
+//               unless it was released before.
+// INVARIANT CORE-C8  the consumed position that a replica publishes never falls once the replica
+//               has entered its log: a leader uses the highest one that it got since the grant.
+// INVARIANT CORE-D5  entries that leave a store are covered: a committed TRUNCATION entry names
+//               their index or a later one, and a majority of the voters in force there held
+//               checkpoints at it or later.
+// INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the log, else of
 //               the newest committed one, else the group's first; the list follows truncation.
 // INVARIANT CORE-M4  at most one CONFIG of a leader's log is uncommitted, and none was appended
 //               before the START of its view was committed.
-// INVARIANT CORE-M5  whoever leads has grants of a majority of the CONFIG in the log it adopted,
-//               each of the very incarnation that CONFIG names.
+// INVARIANT CORE-M5  a leader has grants of a majority of the CONFIG in the log it adopted, each of
+//               the very incarnation that this CONFIG names.
 // INVARIANT CORE-M6  only voters count, campaign and lead; learners are written to like followers.
-// INVARIANT CORE-M7  an analysis replica never votes: no CONFIG makes its member anything else
+// INVARIANT CORE-M7  an analysis replica never votes: no CONFIG gives its member another role
 //               (membership.h), its process takes no other member's place, and does not vote
 //               whatever list it holds.
 //
@@ -70,7 +71,8 @@ namespace crane::consensus::core {
 
 class Replica {
  public:
-  // `log_memory` outlives the replica: log_memory_bytes(config.ring_bytes) of it, zero when new.
+  // `log_memory` outlives the replica; it has log_memory_bytes(config.ring_bytes) bytes, zero when
+  // new.
   Replica(const Config& config, std::span<std::byte> log_memory);
 
   // One event.  The first is Start.
@@ -80,11 +82,11 @@ class Replica {
   // the next event; kBadArgument: too long or a reserved type.
   Result<Index> propose(const Proposal& proposal, Now now);
 
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false if there are none.
   bool take_actions(ActionList& out);
 
   // The next committed entry, in order, each once per incarnation (after a restart on surviving
-  // memory some are given again).  What was given before counts as consumed.
+  // memory some are delivered again).  Earlier entries count as consumed.
   std::optional<Entry> deliver();
 
   // When the next Tick is due, on the clock of Now.
@@ -106,21 +108,21 @@ class Replica {
   PeerState peer_state(ReplicaId peer) const { return peers_[value(peer)].state; }
   // The last entry that `peer` certainly holds; leader only.
   Index peer_last(ReplicaId peer) const { return peers_[value(peer)].acked_index; }
-  // What it told to have stored in this view; leader only, disk mode.
+  // The last entry that it reported as stored in this view; leader only, disk mode.
   Index peer_durable(ReplicaId peer) const { return peers_[value(peer)].durable; }
-  // How far `peer`'s application was when its status cell was last read.
+  // The last entry of `peer`'s application when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
-  // Disk mode: everything up to here is in the own store.
+  // Disk mode: this replica's store holds everything up to this entry.
   Viewstamp durable() const noexcept { return durable_.store.stored().last; }
-  // The newest checkpoint that this replica holds, and up to where stores may lose their entries.
+  // The newest checkpoint that this replica holds, and the last entry that stores may drop.
   Index held() const noexcept { return truncation_.held; }
   Index covered() const noexcept { return truncation_.covered; }
   // --- membership (members.cc) ---
-  // The members in force (CORE-M3), and where the CONFIG that says so stands.
+  // The members in force (CORE-M3), and the stamp of the CONFIG that names them.
   const Members& members() const noexcept { return membership_.configs.back().members; }
   Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
-  // It leads, and will: neither has a transfer begun, during which nothing is proposed, nor is it
-  // removed.
+  // It leads and will continue to: no transfer (which stops proposals) has begun, and it is not
+  // being removed.
   bool leads_on() const noexcept {
     return role_ == Role::kLeader && membership_.transfer_to == kNoReplica && votes();
   }
@@ -129,18 +131,19 @@ class Replica {
   // The newest one that is known to be committed.
   const ConfigAt& committed_config() const noexcept { return membership_.configs.front(); }
   // kNotLeader; kBusy: a change or transfer is under way, the learner lags, or too few of the
-  // remaining voters are in touch: try again; kBadArgument: the change makes no sense.
+  // remaining voters are in touch: try again; kBadArgument: the change is invalid.
   Result<Index> change_members(const MemberChange& change, Now now);
-  // Hands leadership to a voter that follows: proposals are refused (kBusy) until it has all, then
-  // it takes over; given up after a while.
+  // Hands leadership to a voter that follows: proposals are refused (kBusy) until that voter has
+  // everything and takes over.  Given up after a time-out.
   Outcome transfer(ReplicaId to, Now now);
-  // Lacks entries that left the leader's ring, and no peer's store has them (memory mode: at once).
+  // It lacks entries that left the leader's ring, and no peer's store has them (memory mode: at
+  // once).
   bool needs_checkpoint() const noexcept { return membership_.needs_checkpoint; }
-  // Failed at its start: the ring does not hold all that the server missed since its checkpoint.
+  // It failed at its start: the ring does not hold all that the server missed since its checkpoint.
   bool checkpoint_too_old() const noexcept { return entrance_.checkpoint_too_old; }
-  // Takes them from peers' stores.
+  // It takes missing entries from peers' stores.
   bool fetching() const noexcept { return fetch_.state != FetchState::kNone; }
-  // The same, of a peer that is kBehind; leader only.
+  // As needs_checkpoint(), of a peer that is kBehind; leader only.
   bool peer_needs_checkpoint(ReplicaId peer) const {
     const Peer& p = peers_[value(peer)];
     return p.state == PeerState::kBehind && p.cannot;
@@ -173,25 +176,25 @@ class Replica {
     bool up = true;
     bool connected = false;  // something was written under `key`
     Key key{};
-    std::uint32_t epoch = 0;  // completions of older ones are stale
+    std::uint32_t epoch = 0;  // completions of older epochs are stale
     std::uint64_t retry_at_ns = 0;
     unsigned retry_power = 0;
     Message grant;  // its answer for this view
     bool granted = false;
-    Cursor sent;                  // the follower's log is written up to here
-    std::uint64_t acked_pos = 0;  // and certainly holds everything up to here
+    Cursor sent;                  // the leader wrote its log up to here
+    std::uint64_t acked_pos = 0;  // it certainly holds everything up to here
     Index acked_index{};
-    std::uint64_t progress_pos = 0;  // up to where it was told that its log is right
+    std::uint64_t progress_pos = 0;  // last position up to which kProgress confirmed its log
     std::uint64_t consumed_pos = 0;
     Index applied{};
-    bool throttled = false;  // waits for the follower to copy out
+    bool throttled = false;  // waits until the follower has copied out
     bool status_outstanding = false;
     bool commit_outstanding = false;
-    Index told{};     // the highest commit index sent to it
-    Index durable{};  // disk mode: what it told to be durable in this view
+    Index told{};     // highest commit index sent to it
+    Index durable{};  // disk mode: durable index that it reported in this view
     std::uint64_t durable_read_ns = 0;
-    std::uint64_t written_ns = 0;  // when a write to it completed last, or it was first written to
-    Index held{};  // the newest checkpoint that it said to hold, under this incarnation
+    std::uint64_t written_ns = 0;  // when a write to it last completed, or the first one began
+    Index held{};                  // newest checkpoint that it reported, under this incarnation
     std::uint32_t held_incarnation = kAnyIncarnation;
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
@@ -203,35 +206,35 @@ class Replica {
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
   };
-  // INVARIANT CORE-B1  what stands in the fetch region is committed and was read from the own
-  //               store.
+  // INVARIANT CORE-B1  the entries in the fetch region are committed and were read from this
+  //               replica's store.
   // INVARIANT CORE-B2  no other replica may write the ring of one that fetches.
   // INVARIANT CORE-B3  nothing that a view above the promise may have committed is taken into the
-  //               log: the leader that is granted on top of it would not have it.
+  //               log: a leader granted afterwards would not have it.
   enum class FetchState : std::uint8_t {
-    kNone,     // not behind, or no replica said so
-    kWanting,  // to ask, as soon as the ring has room
+    kNone,     // not behind, or no replica has reported that it is
+    kWanting,  // to request more, as soon as the ring has room
     kAsking,   // a server reads its store
     kReading,  // its region is being read
-    kReady,    // the leader was told
+    kReady,    // reported to the leader
   };
   struct Fetch {
     FetchState state = FetchState::kNone;
-    bool led = false;            // the leader said that it is behind
-    std::uint8_t turn = 0;       // whose: the others in a circle behind the own id, leader last
-    std::uint8_t refusals = 0;   // since a server had something
-    std::uint64_t sequence = 0;  // of the question
+    bool led = false;            // the leader reported that it is behind
+    std::uint8_t turn = 0;       // picks the server (server())
+    std::uint8_t refusals = 0;   // since a server had entries
+    std::uint64_t sequence = 0;  // of the request
     std::uint64_t retry_at_ns = 0;
     std::uint64_t leader_first = 0;  // the oldest position in the leader's ring
-    Cursor served;                   // what the server can give, as it said last
+    Cursor served;                   // how far the server can serve, as last reported
     std::uint64_t have = 0;          // bytes in read_bytes_, from the commit cursor on
     Token read{};
   };
   struct Serve {
     bool reading = false;
     ReplicaId to = kNoReplica;
-    std::uint64_t until_ns = 0;  // the region is kept for it
-    std::uint64_t asked = 0;     // its sequence
+    std::uint64_t until_ns = 0;  // the region is kept for `to` until then
+    std::uint64_t asked = 0;     // sequence of its request
     std::uint64_t skip = 0;
     std::uint64_t sequence = 0;
     Cursor from;
@@ -267,7 +270,7 @@ class Replica {
   Message message(MessageType type) const;
   Token token(OpKind kind, ReplicaId peer);
   void plan_deadline();
-  // Every state machine moves here: by a declared move, or it stays where it is.
+  // Every state machine moves here: by a declared move, or it keeps its state.
   template <typename State>
   void move(State& state, State to) {
     if (state == to) return;
@@ -326,7 +329,7 @@ class Replica {
   void note_held(const Message& m);
   void tell_held();
   bool held_to_tell() const;
-  // A leader looks again for what is covered.
+  // Makes a leader count again which entries are covered.
   void recount_held() {
     if (reign_.entered()) reign_->count_held = true;
   }
@@ -460,10 +463,10 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;            // what is consumed, as others know it,
-  Index published_applied_{};   // and what was delivered
-  std::optional<Cursor> keep_;  // the log behind it is not consumed (CORE-C7)
-  // Highest position the ring ever held; the log is in it from a ring's length before on, at most.
+  Cursor published_;            // consumed position in the published cells,
+  Index published_applied_{};   // and the delivered index there
+  std::optional<Cursor> keep_;  // the log after it is not consumed (CORE-C7)
+  // Highest position the ring ever held; the ring holds at most a ring's length before it.
   std::uint64_t high_pos_ = 0;
   bool repaired_ = false;  // the log holds an entry of the promised view
   Index heard_commit_{};   // highest commit index of the promised view
@@ -472,10 +475,10 @@ class Replica {
 
   // Stores.
   Durable durable_;
-  Fetch fetch_;  // from a peer's store ...
-  Serve serve_;  // ... and for one, from the own
+  Fetch fetch_;  // from a peer's store
+  Serve serve_;  // from this replica's store, for a peer
   Truncation truncation_;
-  std::vector<std::byte> read_bytes_;  // that are adopted, or fetched
+  std::vector<std::byte> read_bytes_;  // to adopt or fetch
 
   Membership membership_;
 
@@ -488,9 +491,9 @@ class Replica {
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool server_healthy_ = true;
-  ServerLagging server_lag_;  // the own server
+  ServerLagging server_lag_;  // this replica's server
   ReplicaId leader_ = kNoReplica;
-  ReplicaId owner_leader_ = kNoReplica;  // whom our owner takes for it
+  ReplicaId owner_leader_ = kNoReplica;  // the leader as last reported to the owner
   PullScore score_;
   Heartbeat heartbeat_;
   Seeking seeking_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// State that exists only while a replica has a role: it is made when the role is entered, is gone
-// when the role is left, and cannot be read in another one.
+// State that exists only while a replica has a role: it is created when the replica enters the
+// role, destroyed when it leaves the role, and unreadable in any other role.
 //
 // Threads: a plain value.
-// INVARIANT ROLE-1  Nothing of a role is read or written outside of it.
+// INVARIANT ROLE-1  The state of a role is neither read nor written outside of that role.
 
 #include <optional>
 

@@ -15,35 +15,35 @@ enum class Role : std::uint8_t {
   kFollower,  // a voter that follows
   kCandidate,
   kLeader,
-  kLearner,  // no voter by the newest CONFIG in its log, or none yet
+  kLearner,  // no voter by the newest CONFIG in its log, or no member yet
   kFailed,
-  kRemoved,  // the group went on without this replica: it is over
+  kRemoved,  // the group continues without this replica
 };
 constexpr bool votes(Role role) noexcept {
   return role == Role::kFollower || role == Role::kCandidate || role == Role::kLeader;
 }
 
 enum class MemberRole : std::uint8_t {
-  kNone,       // not a member: gets no key, is not heard
+  kNone,       // gets no key; its messages are ignored
   kLearner,    // gets the stream; never counts or leads
-  kReturning,  // a learner that voted before it lost its memory: votes again once it caught up
+  kReturning,  // a learner that lost its memory; it gets its vote back later
   kVoter,
-  kAnalysis,  // a learner for ever: its server is watched by a tool, and could not serve (CORE-M7)
+  kAnalysis,  // a permanent learner: a tool watches its server, which could not serve (CORE-M7)
 };
 
 enum class ElectionCause : std::uint8_t {
-  kFirst,      // this process was started
+  kFirst,      // this process started
   kDeath,      // the leader's process died
   kSuspicion,  // its heartbeat was stalled
-  kTransfer,   // it handed over
-  kStepDown,   // it gave up
+  kTransfer,   // the leader handed over
+  kStepDown,   // the leader gave up
 };
 
 // The last election, as this replica saw it.
 struct ElectionStatus {
   View view{};                // 0: none yet
   std::uint64_t at_ns = 0;    // CLOCK_MONOTONIC: it led, or followed with a repaired log
-  std::uint64_t took_ns = 0;  // since it missed the leader before
+  std::uint64_t took_ns = 0;  // since it lost the previous leader
   ElectionCause cause{};
 };
 

@@ -67,7 +67,7 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
     const std::uint64_t from =
         p.state == PeerState::kMatching ? p.match.pos : std::min(p.acked_pos, p.sent.pos);
     if (!needs || from + ring_.ring_bytes() >= new_end) continue;
-    lose_peer(ReplicaId{i});  // CORE-C4: what it still needs is about to leave the ring
+    lose_peer(ReplicaId{i});  // CORE-C4: bytes that it still needs are about to leave the ring
     if (p.state == PeerState::kIdle) p.retry_at_ns = now_.now_ns + config_.progress_timeout_ns;
   }
   EntryHeader h;
@@ -89,7 +89,8 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
   if (members().quorum() == 1 || mutant(Mutant::kMinorityCommit)) count_commit();
 }
 
-// CORE-C4: how far this follower's ring may be written.  A quarter stays free for what unblocks it.
+// CORE-C4: the limit for writes to this follower's ring.  A quarter stays free for a START that
+// unblocks it.
 std::uint64_t Replica::stream_limit(const Peer& p) const {
   if (mutant(Mutant::kOverwriteUncopied)) return ~std::uint64_t{0};
   const std::uint64_t all = p.consumed_pos + ring_.ring_bytes();
@@ -147,7 +148,7 @@ void Replica::write_range(ReplicaId id, const Cursor& to) {
 void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming) return;
-  // Out of order would break CORE-S4: rather restart than count what may have a gap.
+  // Out of order would break CORE-S4: rather restart than count a log that may have a gap.
   const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
   if (!ok || !expected) return lose_peer(id);
   p.retry_power = 0;  // it can be written to; a grant alone would not show that
@@ -166,7 +167,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   if (p.sent.pos < end_.pos && p.state == PeerState::kStreaming && !p.throttled) pump(id);
 }
 
-// CORE-C2: the position that a majority holds, self included, if it is behind the own START.
+// CORE-C2: the position that a majority holds, this leader included, if it is past its START.
 void Replica::count_commit() {
   if (phase_ != Phase::kLeading) return;
   if (disk()) return count_durable();
@@ -203,8 +204,7 @@ void Replica::advance_commit(Index index) {
   }
 }
 
-// When nothing follows that would carry the commit index, one small write behind the ring does
-// (C3).
+// If no later entry carries the commit index, one small write to the commit cell does (C3).
 void Replica::flush_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming || p.commit_outstanding || p.told >= commit_.last.index ||
@@ -214,7 +214,7 @@ void Replica::flush_commit(ReplicaId id) {
   write_commit(id);
 }
 
-// Also where it tells nothing new: a write that arrives is what probes are for.
+// Also writes an unchanged commit index: a probe only needs a write that arrives.
 void Replica::write_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   ring_.set_commit_cell(promised_, commit_.last.index);
@@ -234,8 +234,9 @@ void Replica::send_progress(ReplicaId id) {
   send(id, m);
 }
 
-// Who gets a long history reads all behind its commit index again with every write, until the own
-// START is among it; and if this leader is lost before, the next one begins there.
+// A follower that gets a long history scans everything after its commit index again with every
+// write, until this START is there; and if this leader is lost earlier, the next one begins
+// there.
 void Replica::tell_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];
   if (p.acked_pos >= reign_->start_end_pos) return;
@@ -256,8 +257,8 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
   if (!e.ok || e.data.size() != sizeof cell) return;
   std::memcpy(cell.data(), e.data.data(), sizeof cell);
   const bool moved = cell[kConsumedPos] > p.consumed_pos;
-  // One that was read before the grant came is of another epoch, and from then on it does not fall
-  // (CORE-C8): the larger one is the newer one.
+  // A value read before the grant has another epoch; after the grant the position does not fall
+  // (CORE-C8), so the larger value is the newer one.
   p.consumed_pos = std::max(p.consumed_pos, cell[kConsumedPos]);
   p.applied = Index{cell[kAppliedIndex]};
   if (p.state != PeerState::kStreaming || !p.throttled) return;
@@ -265,14 +266,14 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
   if (p.throttled && p.sent.pos < reign_->start_end_pos) send_progress(id);
 }
 
-// An error of one peer concerns that peer only (L5): it is asked again, then read, then written to.
+// An error of one peer concerns that peer only (L5): the leader asks, reads and writes it again.
 void Replica::lose_peer(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (mutant(Mutant::kErrorStopsAll) && role_ == Role::kLeader) return step_down();
   if (p.connected) emit(CloseLog{id});
   ++p.epoch;
   p.connected = p.granted = p.throttled = p.status_outstanding = p.commit_outstanding = false;
-  p.durable = Index{0};  // it may recover as somebody else, whose store is empty
+  p.durable = Index{0};  // it may recover with another incarnation, whose store is empty
   set_state(p, PeerState::kIdle);
   p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power) / 4;
   p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);

@@ -33,7 +33,7 @@ void Replica::on_grant(const Message& m) {
   if (phase_ == Phase::kLeading && !is(id, m.incarnation)) return;
   if (phase_ == Phase::kLeading && role_ == Role::kCandidate && m.config > config_at() &&
       m.last > candidacy_->adopted_last && !mutant(Mutant::kStaleConfig)) {
-    ++seeking_.lost_races;  // U3b: it knows a CONFIG by which these grants may be no majority
+    ++seeking_.lost_races;  // U3b: by its CONFIG these grants may be no majority
     step_down();
     return plan_campaign(true);
   }
@@ -82,7 +82,7 @@ void Replica::choose_log() {
   candidacy_->have = 0;
   if (phase_ != Phase::kAdopting) set_phase(Phase::kAdopting);
   seeking_.deadline_ns = now_.now_ns + config_.progress_timeout_ns;
-  if (g.first_pos > candidacy_->at.pos) {  // too far behind to lead: let another one
+  if (g.first_pos > candidacy_->at.pos) {  // too far behind to lead: let another one campaign
     ++seeking_.lost_races;
     step_down();
     return plan_campaign(true);
@@ -97,7 +97,7 @@ void Replica::read_adopt() {
   const std::uint64_t size =
       std::min({read_bytes_.size() - candidacy_->have, ring_.contiguous(pos),
                 candidacy_->source_end_pos > pos ? candidacy_->source_end_pos - pos : 0});
-  if (size == 0) return;  // waits for room in the own ring, until the phase's deadline
+  if (size == 0) return;  // waits for room in its ring, until the phase's deadline
   candidacy_->outstanding = true;
   emit(ReadLog{candidacy_->source, ring_.offset(pos), size,
                token(OpKind::kReadAdopt, candidacy_->source)});
@@ -116,8 +116,8 @@ void Replica::on_read_adopt(const Completion& e) {
   read_adopt();
 }
 
-// Takes whole entries from what was read; true when the log is adopted.  An own entry that is right
-// stays as it is (U1).
+// Takes whole entries from what was read; true when the log is adopted.  A local entry that is
+// right stays as it is (U1).
 bool Replica::adopt_entries() {
   std::uint64_t used = 0;
   EntryHeader h;
@@ -153,7 +153,7 @@ bool Replica::adopt_entries() {
   return true;
 }
 
-// CORE-M5: the adopted log may hold a newer CONFIG than the one by which grants were asked for.
+// CORE-M5: the adopted log may hold a newer CONFIG than the one by which grants were requested.
 void Replica::conclude_adoption() {
   if (mutant(Mutant::kStaleConfig) || mutant(Mutant::kKeepOwnLog)) return start_leading();
   if (!votes()) return step_down();
@@ -165,7 +165,7 @@ void Replica::conclude_adoption() {
 
 void Replica::start_leading() {
   if (candidacy_->source_commit > end_.last.index) {
-    return fail("an entry that was committed is in no log of a majority");
+    return fail("no log of a majority contains an entry that was committed");
   }
   if (mutant(Mutant::kRestamp)) restamp_adopted();
   if (!room_for(entry_bytes(0), 0)) {
@@ -192,7 +192,7 @@ void Replica::start_leading() {
   }
 }
 
-// Only a mutant: what U1 forbids.
+// Only for a mutant: violates U1.
 void Replica::restamp_adopted() {
   Cursor at = commit_;
   Cursor out = commit_;
@@ -230,9 +230,9 @@ void Replica::begin_match(ReplicaId id) {
   read_match(id);
 }
 
-// What a fenced writer had under way may have overwritten consumed bytes with what never became a
-// log, here and there if its last copies were torn: what is older than anybody's consumed position
-// is checked before it is sent.
+// Unfinished writes of a fenced writer may have overwritten consumed bytes, in places if its last
+// copies were torn, with entries that never became part of a log.  So entries before every
+// replica's consumed position are checked before they are sent.
 bool Replica::intact_from(Cursor at) {
   const Cursor begin = at;
   EntryHeader h;
@@ -244,8 +244,8 @@ bool Replica::intact_from(Cursor at) {
   return true;
 }
 
-// The usual case needs no reading: the follower's last stamp stands in our log, so its log is a
-// prefix.
+// The usual case needs no reading: our log contains the follower's last stamp, so the follower's
+// log is a prefix of ours.
 bool Replica::match_locally(Peer& p) {
   Cursor at = p.match;
   while (at.last.index < std::min(p.grant.last.index, end_.last.index)) {

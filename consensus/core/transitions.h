@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The moves that the core's state machines may make, as data; asserted on every move,
-// counted when somebody asks (MoveCounts): the simulator shows that each declared one is taken.
-// Staying in a state is no move.
+// The moves that the core's state machines may make, as data.  Every move is asserted, and counted
+// if MoveCounts is given: the simulator shows that each declared move is taken.  Staying in a state
+// is no move.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +22,7 @@ constexpr bool may_follow(Role from, Role to) noexcept {
   constexpr std::uint8_t kAllowed[] = {
       kF | kLn | kX,       // kStarting
       kC | kLn | kX | kR,  // kFollower
-      kF | kL,             // kCandidate: what fails steps down first
+      kF | kL,             // a failing candidate steps down first
       kF,                  // kLeader
       kF | kX | kR,        // kLearner: a follower once a CONFIG in its log gives it a vote
       0,                   // kFailed
@@ -31,13 +31,13 @@ constexpr bool may_follow(Role from, Role to) noexcept {
   return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
 }
 
-// What a leader (or candidate) is doing with one follower.
+// What a leader (or candidate) does with one follower.
 enum class PeerState : std::uint8_t {
   kIdle,       // no key; asked again from time to time
-  kGranted,    // has given a key for this view, its last stamp is known
-  kMatching,   // its log is read for the first differing entry
-  kStreaming,  // written to; its completions count
-  kBehind,     // needs bytes that left the ring: a checkpoint must help
+  kGranted,    // it gave a key for this view; its last stamp is known
+  kMatching,   // its log is read to find the first differing entry
+  kStreaming,  // the leader writes to it; its completions count
+  kBehind,     // it needs bytes that left the ring, or a checkpoint
 };
 
 constexpr bool may_follow(PeerState from, PeerState to) noexcept {
@@ -56,13 +56,13 @@ constexpr bool may_follow(PeerState from, PeerState to) noexcept {
   return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
 }
 
-// What a candidate is at.
+// The phase of a candidate or leader.
 enum class Phase : std::uint8_t {
   kNone,      // follower
-  kFencing,   // promised the view to itself, its old writer is being fenced
+  kFencing,   // promised the view to itself; its old writer is being fenced
   kAsking,    // waits for a majority of grants
   kAdopting,  // copies the best log of the quorum
-  kLeading,   // START is in its log; leader once that is committed
+  kLeading,   // START is in its log; it is leader once that is committed
 };
 
 constexpr bool may_follow(Phase from, Phase to) noexcept {
@@ -73,7 +73,7 @@ constexpr bool may_follow(Phase from, Phase to) noexcept {
           to == Phase::kAsking);  // the adopted CONFIG needs more grants
 }
 
-// What the fabric was asked to do about who may write this replica's log.
+// The request to the fabric about the right to write this replica's log.
 enum class FenceState : std::uint8_t {
   kNone,        // nothing is under way
   kRevoking,    // the old writer is being fenced
@@ -84,10 +84,10 @@ constexpr bool may_follow(FenceState from, FenceState to) noexcept {
   return (from == FenceState::kNone) != (to == FenceState::kNone);
 }
 
-// Where the request of the promised view's owner stands.
+// The state of the request from the promised view's owner.
 enum class GrantState : std::uint8_t {
   kNone,     // no replica asked in the promised view, or this replica is its owner
-  kPending,  // asked: fence, scan, permit are under way
+  kPending,  // requested: fence, scan, permit are under way
   kGiven,    // answered with a key
 };
 
@@ -95,7 +95,7 @@ constexpr bool may_follow(GrantState from, GrantState to) noexcept {
   return from != to && !(from == GrantState::kNone && to == GrantState::kGiven);
 }
 
-// How often each move was taken, in all machines of this kind together.
+// How often each move was taken, summed over all machines of this kind.
 struct MoveCounts {
   static constexpr std::size_t kStatesMax = 7;
   template <typename State>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stores may lose: entries below a checkpoint that a majority of the voters hold (DESIGN C9).
+// Which entries stores may drop: those below a checkpoint that a majority of the voters hold
+// (DESIGN C9).
 //
-// "This replica holds a checkpoint at entry I or later" is true from when it was said until the
-// replica loses its disk, and then it recovers under another incarnation.  So it needs no view:
-// it may be told late, twice or by hearsay.  The leader counts it for the very incarnations which
-// the members in force name, and appends TRUNCATION(I) when a majority's reach I.  The entry, once
-// it is committed, is what stores are cut by: it stands behind the CONFIG that it was counted by, a
-// leader that is none any more cannot commit one, and who was away finds it in the log.
+// "This replica holds a checkpoint at entry I or later" is true from the first report until the
+// replica loses its disk, and then it recovers under another incarnation.  The report therefore
+// needs no view: it may arrive late, twice or by way of another replica.  The leader counts it for
+// the very incarnations that the members in force name, and appends TRUNCATION(I) when a majority
+// reaches I. Stores are cut by the committed entry, for three reasons: it follows the CONFIG that
+// it was counted by; a deposed leader cannot commit one; and a replica that was away finds it in
+// the log.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -19,9 +21,10 @@ namespace crane::consensus::core {
 
 // --- memory mode ---------------------------------------------------------------------------------
 
-// Up to a place ahead of what was delivered here nothing is kept: who lags would wait for room that
-// only this place makes.  What was given up is not taken back: a leader that was told so may be
-// overwriting it, and a restart scans the log from what is published as consumed.
+// Nothing is kept before a place, even one ahead of the delivered entries: a lagging replica would
+// wait for room that only this place makes.  Released entries are not taken back: a leader that was
+// informed may be overwriting them, and a restart scans the log from the published consumed
+// position.
 void Replica::on(const Keep& e) {
   if (disk() || role_ == Role::kStarting) return;
   if (e.from && keep_ && e.from->pos < keep_->pos) return;
@@ -33,7 +36,7 @@ void Replica::on(const Keep& e) {
   publish_status();
 }
 
-// --- who holds what -----------------------------------------------------------------------------
+// --- checkpoints of the replicas ----------------------------------------------------------------
 
 void Replica::on(const Checkpointed& e) {
   if (!disk() || e.at <= truncation_.held) return;
@@ -49,7 +52,7 @@ bool Replica::held_to_tell() const {
   return truncation_.held > truncation_.held_known && leader_ != kNoReplica;
 }
 
-// Until the leader says that it knows.
+// Repeated until the leader confirms.
 void Replica::tell_held() {
   if (!held_to_tell() || now_.now_ns < truncation_.held_at_ns) return;
   truncation_.held_at_ns = now_.now_ns + config_.ask_timeout_ns;
@@ -58,7 +61,7 @@ void Replica::tell_held() {
   send(leader_, m);
 }
 
-// Every message of a disk group tells what its sender holds.
+// Every message of a disk group contains the sender's checkpoint.
 void Replica::note_held(const Message& m) {
   if (!disk() || m.held == Index{0}) return;
   Peer& p = peers_[m.from];
@@ -83,7 +86,7 @@ void Replica::on_holds(const Message& m) {
 
 // --- the leader ---------------------------------------------------------------------------------
 
-// The entry that a majority of the voters in force have checkpoints at or behind.
+// The last entry for which a majority of the voters in force have checkpoints at it or after it.
 Index Replica::held_by_majority() const {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;
@@ -104,7 +107,7 @@ Index Replica::held_by_majority() const {
   return *nth;
 }
 
-// After every step: says so when more is covered, and drops what is.
+// After every step: appends TRUNCATION when more is covered, and drops covered entries.
 void Replica::pump_truncation() {
   if (!disk()) return;
   if (role_ == Role::kLeader && reign_->count_held && membership_.transfer_to == kNoReplica) {
@@ -133,7 +136,7 @@ void Replica::on_truncation_point(std::span<const std::byte> payload) {
   truncation_.covered = std::max(truncation_.covered, Index{index});
 }
 
-// CORE-D5.  The store has them, and knows that they are committed.
+// CORE-D5.  The store has these entries, and knows that they are committed.
 void Replica::drop_stored() {
   if (truncation_.covered <= truncation_.dropped ||
       durable_.store.stored().last.index < truncation_.covered)

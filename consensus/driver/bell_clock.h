@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When a leader wakes its followers and tells them what is committed (core::Flush): a pure function
-// of what happened and when.
+// When a leader wakes its followers and sends them the commit index (core::Flush): a pure function
+// of events and their times.
 //
 // A bell wakes followers whose processors are not needed to commit (shm, verbs): bells come at
-// least `spacing_ns` apart, the first one after a pause at once.  Over tcp bytes need no bell, and
-// what is told costs a write of its own, its acknowledgement, and a wake-up at both ends.  The next
-// entry carries the commit index anyway, so the clock waits `hold_ns` for one.
+// least `spacing_ns` apart, the first one after a pause at once.  Over tcp bytes need no bell; a
+// separate write for the commit index costs a frame, its acknowledgement, and a wake-up at both
+// ends.  The next entry carries the commit index anyway, so the clock waits `hold_ns` for one.
 //
-//   INVARIANT DRIVER-B1  With `hold_ns`, what is committed is told, or an entry carries it, at most
-//                   twice `hold_ns` after the owner looked.
+//   INVARIANT DRIVER-B1  With `hold_ns`, followers get a commit index, separately or in an entry,
+//                   at most twice `hold_ns` after the owner looked.
 //
 // Threads: a plain value.
 
@@ -29,17 +29,17 @@ class BellClock {
   // Something was written, committed or handed to the application since the last bell.
   void moved() noexcept { moved_ = true; }
 
-  // All followers know of `told`; `committed` is what a leader would tell them.
+  // All followers know the commit index `told`; a leader would send them `committed`.
   void look(Index told, Index committed, std::uint64_t now_ns) noexcept {
     if (told >= committed) {
       since_ns_ = 0;
-    } else if (since_ns_ == 0 || told >= awaited_) {  // the last one got there meanwhile
+    } else if (since_ns_ == 0 || told >= awaited_) {  // followers got the last one
       since_ns_ = now_ns;
       awaited_ = committed;
     }
   }
 
-  // When to flush, if nothing else happens.  A follower has nothing to wait for.
+  // When to flush if nothing else happens.  A follower waits for nothing.
   std::uint64_t due_ns(bool leads) const noexcept {
     if (leads && hold_ns_ > 0) return since_ns_ == 0 ? kNever : since_ns_ + hold_ns_;
     if (!moved_) return kNever;
@@ -56,8 +56,8 @@ class BellClock {
   std::uint64_t spacing_ns_;
   std::uint64_t hold_ns_;
   bool moved_ = false;
-  std::uint64_t next_ns_ = 0;   // bells are not nearer to each other
-  std::uint64_t since_ns_ = 0;  // since when `awaited_` waits to be carried; 0: nothing waits
+  std::uint64_t next_ns_ = 0;   // no bell before this time
+  std::uint64_t since_ns_ = 0;  // when `awaited_` began to wait for an entry; 0: nothing waits
   Index awaited_{};
 };
 

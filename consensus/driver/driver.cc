@@ -19,8 +19,8 @@
 namespace crane::consensus {
 namespace {
 
-// What an application sends to another one goes as a request beside the core's messages, which
-// begin with a small number.
+// An application's message to a peer goes as a request, next to the core's messages, which begin
+// with a small number.
 constexpr std::byte kOutOfBandMark{0xa0};
 constexpr std::ptrdiff_t kOutOfBandHead = 8;
 constexpr std::size_t kOutOfBandMax = 64;  // of one poll(); the rest is lost
@@ -31,7 +31,7 @@ static_assert(kOutOfBandBytesMax + kOutOfBandHead == kRequestBytesMax);
 static_assert(core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
-// Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
+// Pages of the ring are made present at the end of an iteration, in steps, this far ahead of
 // the log's end.
 constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;
@@ -39,7 +39,7 @@ constexpr int kPopulateStepsMax = 16;
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
-// The same, as of the last timer interrupt: a few milliseconds late at most, and no device is read.
+// As of the last timer interrupt: at most a few milliseconds late, and no device is read.
 std::uint64_t recent_ns() noexcept {
   return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC_COARSE));
 }
@@ -62,7 +62,7 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
   populated_pos_ = core_.end_pos() / kPopulateStep * kPopulateStep;
   populate_end_ = populated_pos_ + config.ring_bytes;
   populate_ahead();
-  take_own_events();  // the fences of a restart: from here on it is known whether it can start
+  take_own_events();  // take the fences of a restart, so that checkpoint_too_old() is final
 }
 
 Driver::~Driver() {
@@ -171,7 +171,7 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   advance_clock(now_ns);
   if (short_of_memory_) static_cast<void>(has_room(refused_bytes_));
   look_at_disk();
-  // What arrived while the reader was away comes before the judgement that nothing arrived.
+  // Process what arrived while the reader was away before judging that nothing arrived.
   pump();
   if (core_.deadline_ns() <= now_ns_) {
     step(core::Tick{});
@@ -193,7 +193,7 @@ void Driver::flush_doorbells() {
     advance_clock(monotonic_ns());
     if (now_ns_ >= bells_.due_ns(leads())) {
       step(core::Flush{});
-      bells_.rang(now_ns_);  // what the flush itself wrote goes with this bell
+      bells_.rang(now_ns_);  // this bell also covers the writes of the flush
       carried_ = core_.committed();
       urgent_ = true;
     }
@@ -205,8 +205,8 @@ void Driver::flush_doorbells() {
     fabric_->tidy();
     populate_ahead();
   } while (!fabric_->prepare_to_sleep());
-  // The caller goes to wait now, on the deadline of the last poll(): what came up since and needs a
-  // callback or an earlier deadline wakes it at once.
+  // The caller now waits for the deadline of the last poll().  Wake it at once if a callback or an
+  // earlier deadline came up since.
   if (something_to_tell() || deadline() < reported_deadline_ns_) fabric_->wake_self();
 }
 
@@ -223,7 +223,7 @@ void Driver::ring_all() {
   }
 }
 
-// The ring is sparse: in its first lap each page would fault once on the way of a proposal.
+// The ring is sparse: in its first lap each page would fault once during a proposal.
 void Driver::populate_ahead() {
   const std::uint64_t end = core_.end_pos();
   const std::uint64_t ring = core_.config().ring_bytes;
@@ -241,7 +241,7 @@ void Driver::step(const core::Event& event) {
   carry_out();
 }
 
-// Carries out, one list after the other, what the core asked for.
+// Carries out the core's actions, one list after the other.
 void Driver::carry_out() {
   while (core_.take_actions(actions_)) {
     for (const core::Action& action : actions_) {
@@ -250,8 +250,8 @@ void Driver::carry_out() {
   }
 }
 
-// Steps the core with some of what happened, at most until something is committed; makes no
-// callback.  False when there was nothing.
+// Steps the core with some events, at most until something is committed; makes no callback.  False
+// if there were none.
 bool Driver::take_events() {
   if (next_event_ < events_taken_) return take_fabric_events();
   take_own_events();
@@ -281,8 +281,8 @@ bool Driver::take_stored() {
   return store_ && store_->take([this](const core::Event& e) { step(e); });
 }
 
-// Takes events and makes callbacks, which may propose, until nothing is left.  What one event
-// committed is told before the next one is looked at: clients wait for it.
+// Takes events and makes callbacks, which may propose, until nothing is left.  Entries that one
+// event committed are handed out before the next event is processed: clients wait for them.
 void Driver::pump() {
   if (pumping_) return;
   const auto tell_news = [this] {
@@ -294,7 +294,7 @@ void Driver::pump() {
   tell_news();
 }
 
-// When this is a heartbeat that did not move: what is seen of the leader's process.
+// If `e` is a heartbeat that did not move: the observed state of the leader's process.
 PeerProcess Driver::still_leader(const FabricEvent& e) noexcept {
   const ReplicaId leader = core_.leader();
   if (!e.ok || e.data.size() != sizeof(core::Cell) || leader == core::kNoReplica) {
@@ -382,7 +382,7 @@ void Driver::hand_out(const EntryView& entry) {
 
 void Driver::carry_out(const core::WriteLog& a) {
   bells_.moved();
-  carried_ = Index{0};  // it may bring a follower up; propose() knows better
+  carried_ = Index{0};  // the write may serve a catch-up; propose() knows better
   fabric_->write(a.peer, a.key, a.offset, fabric_->log_memory().subspan(a.offset, a.size), a.token);
 }
 
@@ -413,7 +413,7 @@ void Driver::carry_out(const core::SendMessage& a) {
 void Driver::carry_out(const core::PermitWrites& a) {
   const auto key = fabric_->permit_writes(a.peer);
   if (!key) {
-    Message() << "no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
+    Message() << "no write permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
               << key.error().what << ": errno " << key.error().detail;
   }
   own_events_.emplace_back(core::Permitted{a.peer, key.ok() ? key.value() : kNoKey, key.ok()});
@@ -446,7 +446,7 @@ void Driver::carry_out(const core::DropStored& a) {
   store_->submit(a);
 }
 
-// --- looking ------------------------------------------------------------------------------------
+// --- status -------------------------------------------------------------------------------------
 
 Index Driver::peer_applied(ReplicaId peer) const {
   return core_.role() == Role::kLeader ? core_.peer_applied(peer) : Index{};

@@ -2,20 +2,20 @@
 #pragma once
 // Runs the protocol core on a fabric in a real process: the only code between the two.
 //
-// The idea: the core is stepped with what the fabric reports, and its actions are carried out in
-// the order given, all of them before the next step (CORE-S1); completions wait in the
-// fabric meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
+// The idea: the driver steps the core with the fabric's events, and carries out its actions in the
+// order given, all of them before the next step (CORE-S1); completions wait in the fabric
+// meanwhile. Callbacks come between steps, never inside a list of actions, so that they may
 // propose.
 //
-// In disk mode a thread of its own has the store (store_thread.h); its answers are events like the
+// In disk mode a separate thread owns the store (store_thread.h); its answers are events like the
 // fabric's, and event_fd() is readable for both.
 //
-// Memory that the fabric takes from the machine only as the log grows may not be there one day
-// (ROOM-1).  Then propose() says kBusy, and its owner asks again; a candidate or follower that
-// would copy entries into its ring does not get them read, as from a peer that does not answer.
-//   INVARIANT ROOM-2  Behind the end of the log kBackedBehind bytes are allocated, unless there was
-//                 no room for them when it began; what the core appends without being asked (the
-//                 first entry of a reign, a change of members) is smaller.
+// A fabric that allocates log memory only as the log grows may find no memory left (ROOM-1).  Then
+// propose() returns kBusy, and its owner retries.  A candidate or follower that would read entries
+// into its ring gets a failed read, as from a peer that does not answer.
+//   INVARIANT ROOM-2  After the end of the log kBackedBehind bytes are allocated, unless there was
+//                 no room for them at the start; entries that the core appends unasked (the first
+//                 entry of a reign, a change of members) are smaller.
 //
 // Threads: one.
 
@@ -36,15 +36,15 @@ namespace crane::consensus {
 
 class Driver final : public Consensus {
  public:
-  // `start` says what became of the fabric's memory since the last incarnation (C5).  `store`: in
-  // disk mode; then event_fd is an epoll of the fabric's and the store's, owned from here on.
+  // `start` describes the state of the fabric's memory (C5).  `store`: in disk mode; then event_fd
+  // is an epoll of the fabric's and the store's descriptors, owned by the driver.
   Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
          const core::Start& start, std::unique_ptr<StoreSide> store = nullptr, int event_fd = -1);
   ~Driver() override;
 
-  // The start failed: the ring does not hold what follows the checkpoint.
+  // The start failed: the ring does not hold the entries after the checkpoint.
   bool checkpoint_too_old() const noexcept { return core_.checkpoint_too_old(); }
-  // poll() is its loop's turn; looked after while this object lives.
+  // Watches the thread that calls poll() while this object lives.
   void be_urgent(std::shared_ptr<Urgency> urgency) noexcept;
 
   Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
@@ -124,33 +124,33 @@ class Driver final : public Consensus {
   std::unique_ptr<StoreSide> store_;
   std::shared_ptr<Urgency> urgency_;
   const int event_fd_;
-  std::uint64_t heartbeat_seen_ = 0;  // as last read from the leader
+  std::uint64_t heartbeat_seen_ = 0;  // heartbeat last read from the leader
   core::Replica core_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t random_;
-  bool members_changed_ = false;     // to be told
-  std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory, ...
-  std::uint64_t populate_end_ = 0;   // ... below this a lap has passed, and all are
-  bool short_of_memory_ = false;     // the ring could not grow when it was last asked to, ...
-  std::uint64_t refused_bytes_ = 0;  // ... for an entry of so many bytes
-  bool pumping_ = false;  // a callback is being made: its propose() leaves the rest to us
-  bool urgent_ = false;   // a message was sent since the last bell
+  bool members_changed_ = false;     // the owner has not been called yet
+  std::uint64_t populated_pos_ = 0;  // log bytes below it are present in memory
+  std::uint64_t populate_end_ = 0;   // one lap after the start: from here on all pages are present
+  bool short_of_memory_ = false;     // the ring could not grow at the last attempt,
+  std::uint64_t refused_bytes_ = 0;  // for an entry of this size
+  bool pumping_ = false;             // a callback is running: its propose() leaves the rest to us
+  bool urgent_ = false;              // a message was sent since the last bell
   std::uint64_t reported_deadline_ns_ = 0;
   BellClock bells_;
-  Index carried_{};  // entries, or the last Flush, tell all followers that so much is committed
+  Index carried_{};  // commit index that all followers got in entries or the last Flush
   const char* fatal_ = nullptr;
   bool fatal_reported_ = false;
   core::ActionList actions_;
-  std::array<FabricEvent, 64> events_;   // of one poll of the fabric ...
-  std::size_t events_taken_ = 0;         // ... so many, ...
-  std::size_t next_event_ = 0;           // ... stepped up to here
-  std::vector<core::RoleChange> roles_;  // to be told, oldest first
+  std::array<FabricEvent, 64> events_;   // of one poll of the fabric
+  std::size_t events_taken_ = 0;         // number of valid events_
+  std::size_t next_event_ = 0;           // the next one to step
+  std::vector<core::RoleChange> roles_;  // not yet reported to the owner, oldest first
   std::vector<core::Event> own_events_;  // answers to permit and revoke
   struct OutOfBand {
     ReplicaId from;
     std::vector<std::byte> bytes;
   };
-  std::vector<OutOfBand> out_of_band_;  // to be told
+  std::vector<OutOfBand> out_of_band_;  // not yet passed to the owner
 };
 
 }  // namespace crane::consensus

@@ -8,13 +8,13 @@
 namespace crane::consensus {
 namespace {
 
-// A leader hands over when so much of its ring is committed without its own store.
+// A leader hands over when this part of its ring is committed without its own store.
 constexpr std::uint64_t kUnstoredDivisor = 8;
 
 }  // namespace
 
-// A leader whose disk is full takes no more than its ring holds.  Where the others, on other
-// machines, have stored on without it, one of them leads.
+// A leader whose disk is full can take only as much as its ring holds.  If the others, on other
+// machines, have stored without it, one of them should lead.
 void Driver::look_at_disk() {
   if (!store_ || store_->no_room().empty() || !leads() || options_.fabric == FabricKind::kShm) {
     return;
@@ -32,7 +32,7 @@ void Driver::look_at_disk() {
   }
   if (best == options_.self || !core_.transfer(best, now()).ok()) return;
   Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self))
-            << ": its disk is full, those of the others are not";
+            << ": its disk is full, the other replicas' disks are not";
   carry_out();
 }
 
@@ -42,7 +42,7 @@ bool Driver::short_of_room() const noexcept {
   return short_of_memory_ || (store_ && !store_->no_room().empty());
 }
 
-// Positions of the log, which may lie on both sides of the ring's end.
+// Allocates positions of the log, which may be on both sides of the ring's end.
 bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {
   const std::uint64_t ring = core_.config().ring_bytes;
   const std::uint64_t offset = pos % ring;
@@ -50,8 +50,8 @@ bool Driver::back(std::uint64_t pos, std::uint64_t bytes) noexcept {
   return fabric_->back(offset, first) && fabric_->back(0, std::min(bytes - first, ring));
 }
 
-// As back(), and at the followers: a write that fails there for want of room costs its right to
-// write, and a new one needs memory.
+// As back(), and at the followers: a write that fails there for lack of room loses its permission,
+// and a new permission needs memory.
 bool Driver::back_all(std::uint64_t pos, std::uint64_t bytes) noexcept {
   const std::uint64_t ring = core_.config().ring_bytes;
   const std::uint64_t offset = pos % ring;
@@ -60,7 +60,7 @@ bool Driver::back_all(std::uint64_t pos, std::uint64_t bytes) noexcept {
          fabric_->back_peers(0, std::min(bytes - first, ring));
 }
 
-// ROOM-2 behind an entry of so many bytes.
+// ROOM-2 after an entry of `bytes` bytes.
 bool Driver::has_room(std::uint64_t bytes) noexcept {
   const bool room = back_all(core_.end_pos(), bytes + kBackedBehind);
   refused_bytes_ = room ? 0 : std::max(refused_bytes_, bytes);
@@ -68,9 +68,9 @@ bool Driver::has_room(std::uint64_t bytes) noexcept {
   short_of_memory_ = !room;
   Message() << (room ? "shared memory has room again: r" : "shared memory is full: r")
             << static_cast<unsigned>(value(options_.self)) << ": " << options_.directory.c_str()
-            << (room ? ": inputs are taken again"
-                     : ": the log cannot grow, so inputs wait; remove what else lies on that file "
-                       "system, or mount -o remount,size= it larger");
+            << (room ? ": inputs are accepted again"
+                     : ": the log cannot grow, so inputs wait; remove other files from that file "
+                       "system, or enlarge it with mount -o remount,size=");
   return room;
 }
 

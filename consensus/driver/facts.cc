@@ -21,7 +21,7 @@ struct Head {
 };
 constexpr std::uint32_t kMagic = 0x31504b43;  // "CKP1"
 
-// Tells groups apart and gives the secret id away to nobody.
+// Distinguishes groups without revealing the secret id.
 std::uint32_t group_of(std::uint64_t log_id) noexcept {
   std::uint64_t z = log_id + 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -58,7 +58,7 @@ Result<core::Checkpoint> decode_checkpoint(const Checkpoint& checkpoint, std::ui
   c.config.members = first;
   if (value(c.at.last.index) == 0) {
     if (c.at == core::Cursor{}) return c;
-    return Error{Code::kDamaged, 0, "the checkpoint's place is none"};
+    return Error{Code::kDamaged, 0, "the checkpoint's place is invalid"};
   }
   Head head;
   const std::span<const std::byte> bytes = checkpoint.facts;
@@ -71,7 +71,7 @@ Result<core::Checkpoint> decode_checkpoint(const Checkpoint& checkpoint, std::ui
     return Error{Code::kDamaged, 0, "the checkpoint's facts are damaged"};
   }
   if (head.group != group_of(log_id)) {
-    return Error{Code::kBadArgument, 0, "the checkpoint is of another group"};
+    return Error{Code::kBadArgument, 0, "the checkpoint belongs to another group"};
   }
   c.view = View{head.view};
   c.config = {{View{head.config_view}, Index{head.config_index}}, *members};

@@ -15,7 +15,7 @@ std::string path_of(const std::string& directory, ReplicaId self) {
   return directory + "/member-" + std::to_string(value(self));
 }
 
-// The first two words of a file; zeros where it has none.
+// The first two words of a file; zeros for missing ones.
 struct Words {
   std::uint64_t first = 0, second = 0;
 };

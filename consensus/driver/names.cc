@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What status and logs call members, roles and elections.
+// Names of members' roles, roles and election causes in status and logs.
 #include "consensus/consensus.h"
 
 namespace crane::consensus {

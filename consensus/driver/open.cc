@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consensus::open: finds out what became of this replica's memory, and puts the pieces together.
+// Consensus::open: finds the state of this replica's memory, and connects the parts.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -54,8 +54,7 @@ core::Config config_for(const Options& o) {
   return c;
 }
 
-// What memory holds is not this replica's any more.  The cells go first: a memory that says nothing
-// is a lost one.
+// Discards this replica's memory.  Clears the cells first: memory with empty cells counts as lost.
 void forget_memory(const Options& o, Fabric& fabric) {
   for (std::uint8_t i = 0; i < o.replicas; ++i) {  // grants of the previous incarnation
     if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
@@ -64,7 +63,7 @@ void forget_memory(const Options& o, Fabric& fabric) {
   fabric.clear_log();
 }
 
-// What the core is started with; sets the incarnation in `config`.
+// How the core starts; sets the incarnation in `config`.
 core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
   core::Start start;
   if (o.forget && fabric.survived()) forget_memory(o, fabric);
@@ -73,11 +72,11 @@ core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
     start.kind = core::StartKind::kSurvived;
     std::copy(std::begin(promise.words), std::end(promise.words), start.promise.begin());
     config.incarnation = static_cast<std::uint32_t>(promise.words[core::kIncarnation]);
-  } else if (was_member(o)) {  // also a memory that died between its creation and its first Start
+  } else if (was_member(o)) {  // also if the memory died between its creation and its first Start
     start.kind = core::StartKind::kLost;
     config.incarnation = random_incarnation();
   } else if (o.checkpoint && value(o.checkpoint->place.at.index) > 0) {
-    config.incarnation = random_incarnation();  // the group is older than it, whoever it was (U2)
+    config.incarnation = random_incarnation();  // the group is older (U2)
   } else {
     config.campaign_at_once = value(o.self) == 0;
   }
@@ -151,7 +150,7 @@ Result<std::unique_ptr<Fabric>> open_fabric(const Options& o, std::shared_ptr<Ur
   return Error{Code::kBadArgument, 0, "unknown fabric"};
 }
 
-// What the core looks at when it starts: what stands behind the ring, and where its log begins.
+// Allocates what the core reads when it starts: the cells after the ring, and the log's beginning.
 Outcome back_start(const Options& o, Fabric& fabric) {
   const std::uint64_t all = fabric.log_memory().size();
   const std::uint64_t begin = o.checkpoint ? o.checkpoint->place.pos % o.ring_bytes : 0;
@@ -177,7 +176,7 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
     auto opened = open_disk(o, config, std::move(fabric), marks, place);
     if (!opened) return opened;
     if (const Outcome marked = mark_member(o); !marked) return marked.error();
-    // The driver has not been polled yet: nothing was said (RESTORED-1).
+    // The driver has not been polled yet: nothing was sent (RESTORED-1).
     if (const Outcome gone = forget_restored(lasting(o), o.self); !gone) return gone.error();
     return opened;
   }

@@ -17,7 +17,7 @@
 namespace crane::consensus {
 namespace {
 
-// An answer waits for the disk of who gives it.
+// An answer waits for the disk of its sender.
 constexpr std::uint64_t kAskTimeoutNs = 250'000'000;
 
 std::string directory_of(const Options& o) {
@@ -31,7 +31,7 @@ Error say(const Options& o, const Error& error) {
   return error;
 }
 
-// Who is to be learned of again: not one that any CONFIG has admitted.
+// An incarnation that no CONFIG has admitted yet.
 std::uint32_t new_incarnation(std::uint32_t first) noexcept {
   std::uint32_t word = 0;
   CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
@@ -41,14 +41,14 @@ std::uint32_t new_incarnation(std::uint32_t first) noexcept {
 Result<store::Recovered> forgotten() {
   store::Recovered r;
   r.start.kind = core::StartKind::kLost;
-  r.why = "it is given up, as its owner asked";
+  r.why = "its owner asked to discard it";
   return r;
 }
 
-// A group in which all replicas have become learners cannot elect a leader.
+// If all replicas of a group have become learners, it cannot elect a leader.
 void say_how_to_begin_anew(const Options& o, bool survived) {
-  Message() << "where all replicas recover so, none will lead: to begin a new group, stop them and "
-               "start each with --force-new-group"
+  Message() << "if all replicas recover like this, none can lead: to begin a new group, stop them "
+               "and start each with --force-new-group"
             << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
             << (survived ? o.directory.c_str() : "");
 }
@@ -56,7 +56,7 @@ void say_how_to_begin_anew(const Options& o, bool survived) {
 Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
                                  store::Store& store, bool was_member,
                                  const core::Checkpoint* checkpoint) {
-  // Its tail is copied to where it stood in the ring (ROOM-1).
+  // The store's tail is copied to its place in the ring (ROOM-1).
   if (store.state().last.pos > 0 && !fabric.back(0, fabric.log_memory().size())) {
     return Error{Code::kFull, ENOSPC, "allocate the log memory"};
   }
@@ -77,14 +77,14 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
   store::Recovered& r = recovered.value();
   if (r.starts_again) {
     Message() << "the store ended before the checkpoint: r" << static_cast<unsigned>(value(o.self))
-              << ": " << directory_of(o).c_str() << ": it restarts behind entry "
+              << ": " << directory_of(o).c_str() << ": it restarts after entry "
               << value(checkpoint->at.last.index);
   }
   const bool place = checkpoint != nullptr && checkpoint->at.pos > 0;
   if (r.start.kind == core::StartKind::kLost) {
     Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
               << directory_of(o).c_str() << ": " << r.why.c_str()
-              << "; it is set aside, this replica recovers as a learner";
+              << "; Crane sets it aside, and this replica recovers as a learner";
     say_how_to_begin_anew(o, fabric.survived());
     r.incarnation = new_incarnation(config.incarnation);
     fabric.clear_log();
@@ -101,16 +101,16 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
   return recovered;
 }
 
-// Of a restored group: the replica takes the place of the member it was, once (RESTORED-1).
+// In a restored group the replica takes the place of the member it was, once (RESTORED-1).
 Outcome place_restored(const Options& o, const Marks& marks, store::Store& store, Fabric& fabric,
                        const core::Checkpoint* checkpoint) {
-  // Of a start that was interrupted before the replica had taken its place.
+  // Empty: left by a start that was interrupted before the replica had taken its place.
   const bool empty = fabric.own_cell(core::kPromiseCell).words[core::kIncarnation] == 0;
   if (!marks.restored || checkpoint == nullptr || (fabric.survived() && !empty)) return Done{};
   if (marks.tail.empty()) {
     return store::take_place(store, o.log_id, o.self, marks.was_member, *checkpoint);
   }
-  Message() << "the log of a backup is stored: r" << static_cast<unsigned>(value(o.self)) << ": "
+  Message() << "storing the log of a backup: r" << static_cast<unsigned>(value(o.self)) << ": "
             << marks.tail.c_str();
   const Outcome placed =
       store::take_place_with(marks.tail, store, o.log_id, o.self, marks.was_member, *checkpoint);
@@ -121,7 +121,7 @@ Outcome place_restored(const Options& o, const Marks& marks, store::Store& store
   return error;
 }
 
-// One descriptor for the owner's loop: readable when the fabric's or the store's is.
+// One descriptor for the owner's loop: readable if the fabric's or the store's is.
 Result<int> both(int fabric, int store) {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
   if (fd < 0) return system_error("make an epoll");
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
   store::BdbOptions bdb;
   bdb.directory = directory_of(o);
-  // On one host all stores may lie on one disk.
+  // On one host all stores may be on one disk.
   if (o.fabric == FabricKind::kShm) bdb.spare_bytes *= o.replicas;
   auto opened = store::BdbStore::open(bdb);
   if (!opened) return say(o, opened.error());
@@ -164,7 +164,7 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
                                               : checkpoint->at.last.index;
   config.campaign_at_once =
       r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0} && place == Index{};
-  o.bell_spacing_ns = 0;  // a follower's disk is on the way of each batch
+  o.bell_spacing_ns = 0;  // each batch waits for a follower's disk
   auto side =
       StoreSide::start(std::move(opened).value(), bdb.directory, o.self, place, r.replay_to);
   if (!side) return say(o, side.error());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The part of Consensus::open that is about the store.
+// The part of Consensus::open that opens the store.
 
 #include <memory>
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace crane::consensus {
 
-// What files beside store and memory say (member_mark.h).
+// What files outside of store and memory record (member_mark.h).
 struct Marks {
-  bool was_member = false;  // this replica was one
-  bool restored = false;    // it was brought back from a backup, and has said nothing since
-  std::string tail{};       // the log behind the backup's checkpoint; empty: there is none
+  bool was_member = false;  // this replica was a member
+  bool restored = false;    // it was restored from a backup, and has sent nothing since
+  std::string tail{};       // the file with the log after the backup's checkpoint; empty: none
 };
 
-// Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the
-// driver.  `config` is that of a new member; `checkpoint`: where the server stands, or nullptr.
-// Errors are said in a message that names the directory.
+// Opens the store, reconciles it with the fabric's memory (store/recovery.h) and starts the driver.
+// `config` is that of a new member; `checkpoint` is the server's state, or nullptr.  Errors are
+// reported in a message that names the directory.
 Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
                                           std::unique_ptr<Fabric> fabric, Marks marks,
                                           const core::Checkpoint* checkpoint);

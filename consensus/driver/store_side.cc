@@ -45,7 +45,7 @@ void StoreSide::submit(const core::StorePromise& a) {
   thread_->push(std::move(job));
 }
 
-// The bytes are copied here: the ring may be written meanwhile.
+// The bytes are copied in this call, because the ring may be written later.
 void StoreSide::submit(const core::StoreEntries& a, const core::LogRing& ring) {
   StoreJob job;
   job.kind = StoreJob::Kind::kAppend;
@@ -92,7 +92,7 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     saw(r.room);
     return std::nullopt;
   }
-  // What is dropped already is a peer's trouble.
+  // If the entries were dropped already, only the peer is affected.
   const bool dropped = r.job.kind == StoreJob::Kind::kFetch && r.error.code == Code::kNotFound;
   if (r.error.code != Code::kOk && !dropped) return failed(r.error);
   switch (r.job.kind) {
@@ -136,8 +136,8 @@ void StoreSide::saw(const store::Room& room) {
   const std::string who = "r" + std::to_string(value(self_)) + ": ";
   if (!room.enough && !was_full) {
     Message() << "no room for the log: " << who.c_str() << no_room_.c_str()
-              << "; this replica stores nothing, and inputs wait where no majority does; make room "
-                 "there: it goes on by itself";
+              << "; this replica stores nothing, and inputs wait if no majority stores; make room "
+                 "there: it then continues";
   } else if (room.enough && was_full) {
     Message() << "there is room for the log again: " << who.c_str() << directory_.c_str();
   } else if (room.low && !low_ && room.enough) {
@@ -151,17 +151,17 @@ void StoreSide::saw(const store::Room& room) {
 core::Event StoreSide::failed(const Error& error) {
   const char* const advice = error.code == Code::kFull
                                  ? "; make room there and start this replica again"
-                                 : "; see to the disk, then start this replica again";
+                                 : "; check the disk, then start this replica again";
   Message() << "the store failed: r" << static_cast<unsigned>(value(self_)) << ": "
             << directory_.c_str() << ": " << error.what << ": "
             << (error.detail != 0 ? std::strerror(error.detail) : "it is damaged")
-            << "; this replica stops acknowledging and leaves" << advice;
+            << "; this replica stops acknowledging and ends" << advice;
   if (error.code == Code::kFull && no_room_.empty()) no_room_ = directory_ + ": the disk is full";
   return core::StoreFailed{error.code == Code::kFull ? "the store's disk is full"
                                                      : "the store failed"};
 }
 
-// A piece at a time: what waits for the disk comes between two.
+// One piece at a time: jobs that wait for the disk run between two pieces.
 Result<LogCopy> StoreSide::copy(const LogCopyRequest& request, Index held) {
   const bool same = copy_ && request == copies_;
   if (copying_ && !same) return Error{Code::kBusy, 0, "another copy of the log is under way"};
@@ -179,7 +179,7 @@ Result<LogCopy> StoreSide::copy(const LogCopyRequest& request, Index held) {
   return LogCopy{false, copied_};
 }
 
-// A piece of it; the next one follows.
+// A piece is done; queues the next one.
 void StoreSide::copied(const Error& error) {
   copy_error_ = error;
   copied_ = copy_->last();

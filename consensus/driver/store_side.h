@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The driver's half of disk mode: jobs for the store thread, its answers as events of the core, and
-// committed entries that come from the store because the core starts behind them (LOG-K1).
+// committed entries from the store, if the core starts after them (LOG-K1).
 //
 // Threads: the loop's.
 
@@ -19,7 +19,7 @@
 
 namespace crane::consensus {
 
-// What a start in disk mode found (open_disk.cc).
+// The result of a start in disk mode (open_disk.cc).
 struct DiskStart {
   std::unique_ptr<store::Store> store;
   core::Start start;
@@ -38,30 +38,30 @@ class StoreSide {
   void submit(const core::StoreEntries& a, const core::LogRing& ring);
   void submit(const core::FetchEntries& a);
   void submit(const core::DropStored& a);
-  // What the store answered, as events; true when there was something.
+  // Passes the store's answers to `step` as events; true if there were any.
   bool take(const std::function<void(const core::Event&)>& step);
   int event_fd() const noexcept { return thread_->event_fd(); }
 
-  // Consensus::copy_log(); `held`: all up to here is committed, and in the store.
+  // Consensus::copy_log(); `held`: all entries up to here are committed, and in the store.
   Result<LogCopy> copy(const LogCopyRequest& request, Index held);
 
-  // Entries are still to come from the store, before the core's.
+  // The store still has entries to hand out, before the core's.
   bool replaying() const noexcept { return next_ <= replay_to_; }
-  // Some of them are there.
+  // Some of them are read.
   bool ready() const noexcept { return ready_; }
-  // Hands out what is there.
+  // Hands out the entries that were read.
   void replay(const std::function<void(const EntryView&)>& hand_out);
   Index replayed() const noexcept { return Index{value(next_) - 1}; }
   // The oldest entry that the store holds.
   Index first() const noexcept { return first_; }
   // How long transactions of entries took until they were durable.
   const LatencyHistogram& synced() const noexcept { return synced_; }
-  // The disk has no room for the entries that wait (STORE-T6): where, and how much it lacks; empty:
-  // it has.
+  // Which disk has no room for the waiting entries (STORE-T6), and how much is missing; empty:
+  // there is room.
   const std::string& no_room() const noexcept { return no_room_; }
-  // It will not have room for long: the log is to be cut.
+  // It will have no room soon: the log should be cut.
   bool low_on_room() const noexcept { return low_; }
-  // Where the log ends that is durable.
+  // End of the durable log.
   std::uint64_t stored_pos() const noexcept { return stored_pos_; }
 
  private:
@@ -83,15 +83,15 @@ class StoreSide {
   std::string no_room_;
   bool low_ = false;
   std::uint64_t stored_pos_ = 0;
-  Index next_{1};  // to be replayed
+  Index next_{1};  // next to be replayed
   Index replay_to_{};
   bool ready_ = false;
   std::vector<std::byte> replay_bytes_;
   std::vector<std::byte> fetched_;  // for a peer
-  // The copy that was asked for last, until its end was told.
+  // The last requested copy, until its end was reported.
   std::shared_ptr<store::TailWriter> copy_;
   LogCopyRequest copies_;
-  bool copying_ = false;  // the store's thread has a piece of it
+  bool copying_ = false;  // the store's thread works on a piece of it
   Index copied_{};
   Error copy_error_{};
 };

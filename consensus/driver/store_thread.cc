@@ -17,9 +17,9 @@ namespace crane::consensus {
 namespace {
 
 constexpr std::size_t kJobsMax = 8;
-// With nothing to do for so long the store may write what is not urgent.
+// After being idle this long the store may write what is not urgent.
 constexpr std::chrono::milliseconds kIdleAfter{20};
-// How often a full disk is looked at.
+// How often a full disk is checked.
 constexpr std::chrono::milliseconds kRoomLook{50};
 
 }  // namespace
@@ -70,7 +70,7 @@ void StoreThread::take(std::vector<StoreResult>& out) {
   out.swap(results_);
 }
 
-// STORE-T6, and what the loop's thread does not know of the disk yet.
+// STORE-T6; reports a change of the disk's state to the loop's thread.
 bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
   using Kind = StoreJob::Kind;
   if (kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy) return true;
@@ -78,7 +78,7 @@ bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
                            : kind == Kind::kPromise ? store::Work::kPromise
                                                     : store::Work::kDrop;
   const store::Room seen = store_->room(work, bytes);
-  // That there is enough for little says nothing of entries that wait.
+  // Enough room for a small write does not mean room for waiting entries.
   if (kind != Kind::kAppend && seen.enough) return true;
   const bool changed = seen.enough != room_.enough || seen.low != room_.low;
   room_ = seen;
@@ -91,8 +91,8 @@ bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
   return seen.enough;
 }
 
-// Takes the first job that can begin; entries and promises keep their order.  False: there is none.
-// `seen`: how many there were.
+// Takes the first job that can begin; entries and promises keep their order.  False if there is
+// none. `seen`: the number of jobs.
 bool StoreThread::take_job(StoreJob& job, std::size_t& seen) {
   std::array<std::pair<StoreJob::Kind, std::size_t>, kJobsMax> waiting;
   {
@@ -101,7 +101,7 @@ bool StoreThread::take_job(StoreJob& job, std::size_t& seen) {
     for (std::size_t i = 0; i < seen; ++i) waiting[i] = {jobs_[i].kind, jobs_[i].bytes.size()};
   }
   bool waits = false;
-  for (std::size_t i = 0; i < seen; ++i) {  // only this thread takes jobs away
+  for (std::size_t i = 0; i < seen; ++i) {  // only this thread removes jobs
     const auto [kind, bytes] = waiting[i];
     const bool ordered = kind == StoreJob::Kind::kAppend || kind == StoreJob::Kind::kPromise;
     if (ordered && waits) continue;
@@ -116,8 +116,8 @@ bool StoreThread::take_job(StoreJob& job, std::size_t& seen) {
   return false;
 }
 
-// Until there is another job, or the disk is to be looked at for one of the `seen` that wait.
-// False: there is none, and none came for a while.
+// Waits until there is another job, or until the disk must be checked for one of the `seen` waiting
+// ones.  False if there is no job, and none came for a while.
 bool StoreThread::wait(std::size_t seen, bool worked) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto news = [&] { return stop_ || jobs_.size() > seen; };
@@ -173,7 +173,7 @@ void StoreThread::run() {
       tell(std::move(untidy));
     }
   }
-  while (!stopping()) {  // STORE-T5: what comes now is never done
+  while (!stopping()) {  // STORE-T5: later jobs are never done
     std::unique_lock<std::mutex> lock(mutex_);
     wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
     jobs_.clear();

@@ -2,16 +2,16 @@
 #pragma once
 // The thread that owns a replica's store, so that no sync ever blocks the event loop.
 //
-// The idea: jobs in, results out, each through a short list under a mutex that is held for a move
-// only; an eventfd says that there are results.  The lists are bounded by the protocol: one
-// transaction of entries at a time (CORE-D4), promises that wait are merged into the newest, one
-// read for the own server and one for a peer at a time, one piece of a copy; drops are merged, too.
-// After an error nothing more is done (STORE-T5).
+// The idea: jobs in, results out, each through a short list under a mutex that is held only for a
+// move; an eventfd signals results.  The protocol bounds the lists: one transaction of entries at a
+// time (CORE-D4), waiting promises are merged into the newest, one read for its server and one
+// for a peer at a time, one piece of a copy; drops are merged, too.  After an error the thread does
+// nothing more (STORE-T5).
 //
-// Where the disk is full (STORE-T6) entries and promises wait in their order, with nothing begun;
-// reads and drops go ahead of them, as drops make room.  No event of the kernel tells of room, so
-// the thread looks again after kRoomLook, and after each drop.  What it sees is a result, too, when
-// it changes.
+// If the disk is full (STORE-T6), entries and promises wait in their order, and none begins; reads
+// and drops overtake them, because drops make room.  The kernel sends no event when room appears,
+// so the thread checks again after kRoomLook, and after each drop.  A change of the disk's state is
+// a result, too.
 //
 // Threads: all members from the loop's thread, except where the comment says store thread.
 
@@ -38,28 +38,28 @@ struct StoreJob {
   std::uint64_t sequence = 0;  // kAppend, kFetch: the core's
   core::Cursor from;
   core::Cursor commit;
-  Index index{};  // kRead, kFetch: from here on, up to about bytes_max; kDrop: up to here
+  Index index{};  // kRead, kFetch: first index, up to about bytes_max; kDrop: last index
   std::size_t bytes_max = 0;
-  std::vector<std::byte> bytes;             // kAppend: the entries; else where they go
-  std::shared_ptr<store::TailWriter> copy;  // kCopy: of which a piece is written
+  std::vector<std::byte> bytes;             // kAppend: the entries; else the buffer for the result
+  std::shared_ptr<store::TailWriter> copy;  // kCopy: one piece of it is written
 };
 
-// A job that is done; or none is done any more, because of `error`.
+// A finished job; or, with `error` of a job other than a read or copy, the end of all work.
 struct StoreResult {
   StoreJob job;
   core::Cursor last;  // kAppend: durable up to here
-  // kRead, kFetch: the index behind the last one that was read; kDrop: of the first one held.
+  // kRead, kFetch: the index after the last one that was read; kDrop: the first index still held.
   Index behind{};
-  Error error;               // kOk: it is done.  A read or a copy may fail without consequences.
+  Error error;               // kOk: success; an error of a read or a copy is harmless
   std::int64_t took_ns = 0;  // the job, on the store thread
-  store::Room room;          // kRoom: no job; what the disk has changed
+  store::Room room;          // kRoom: no job; the changed state of the disk
 };
 
 class StoreThread {
  public:
   // kSystem: no thread, no eventfd.
   static Result<std::unique_ptr<StoreThread>> start(std::unique_ptr<store::Store> store);
-  ~StoreThread();  // after the job under way
+  ~StoreThread();  // waits for the job under way
 
   void push(StoreJob job);
   // The results since the last call, in order; makes event_fd() silent.
@@ -85,7 +85,7 @@ class StoreThread {
   std::vector<StoreJob> jobs_;
   std::vector<StoreResult> results_;
   bool stop_ = false;
-  store::Room room_;  // store thread: as told last
+  store::Room room_;  // store thread: as last reported
   std::thread thread_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Most worlds have a client that proposes numbers.  Others run an application on their cores.  Its
-// code lives in a folder above this one, which knows nothing of it (proxy/sim).
+// Most worlds have a client that proposes numbers.  Other worlds run an application on their cores.
+// The code of an application is in a folder above this one (proxy/sim), which this folder does not
+// know.
 //
 // Threads: one.
 
@@ -17,18 +18,18 @@ namespace crane::consensus::sim {
 
 class Cluster;
 
-// What an application counts in a world, for tests that something happened.
+// Counters of an application in a world, for tests that something happened.
 using ApplicationCounts = std::array<std::uint64_t, 8>;
 
-// Calls come from within the steps of a core, but for begin() and resumed(): they plan events, and
-// propose, end and stop nothing themselves.
+// The calls, except begin() and resumed(), come from within the steps of a core: they plan events,
+// and propose, end and stop nothing themselves.
 class Application {
  public:
   virtual ~Application() = default;
   virtual void begin() = 0;               // all cores have started
-  virtual void started(unsigned id) = 0;  // a process of that replica
+  virtual void started(unsigned id) = 0;  // a process of that replica started
   virtual void ended(unsigned id) = 0;    // it died
-  virtual void resumed(unsigned id) = 0;  // it was stopped; before anything else that it does
+  virtual void resumed(unsigned id) = 0;  // it was stopped; called before it does anything else
   virtual void delivered(unsigned id, const core::Entry& entry) = 0;
   virtual void leads(unsigned id, View view, bool leads) = 0;
   virtual void faults_end() = 0;
@@ -36,14 +37,14 @@ class Application {
   virtual ApplicationCounts counts() const = 0;
 };
 
-// A kind of worlds: their faults, and what runs in them.
+// A kind of worlds: their faults, and the application that runs in them.
 struct ApplicationKind {
   const char* flag;  // of crane-sim
   Faults (*draw)(std::uint64_t seed);
-  // `mutant`: one of its own rules removed; 0: none.
+  // `mutant`: number of the application's rule that is removed; 0: none.
   std::unique_ptr<Application> (*make)(Cluster& cluster, int mutant);
   const char* (*mutant_name)(int mutant);
-  int mutants;  // and none
+  int mutants;  // including none
 };
 
 }  // namespace crane::consensus::sim

@@ -21,7 +21,7 @@ std::string AgreementChecker::on_delivered(unsigned node, Index index, const Del
     return "AGREEMENT: " + at(node, i) + " has another entry, of view " +
            std::to_string(value(entry.view)) + " instead of " + std::to_string(value(known.view));
   }
-  if (i > entries_.size() + 1) return "AGREEMENT: " + at(node, i) + " is ahead of all";
+  if (i > entries_.size() + 1) return "AGREEMENT: " + at(node, i) + " is ahead of all replicas";
   if (!entries_.empty() && entries_.back().view > entry.view) {
     return "AGREEMENT: " + at(node, i) + " follows an entry of a newer view";
   }
@@ -91,7 +91,7 @@ std::string UniqueViewChecker::on_asked(unsigned node, std::uint32_t process,
   }
   if (value(view_owner(view)) == node && first.process == process) return "";
   return "UNIQUE VIEWS: view " + std::to_string(value(view)) + " of replica " +
-         std::to_string(node) + " is asked for again";
+         std::to_string(node) + " is requested again";
 }
 
 std::string LivenessChecker::at_end(unsigned node, std::uint64_t delivered,
@@ -115,7 +115,7 @@ std::string InSightChecker::on_step(unsigned node, const core::Event& event, Rol
   std::set<unsigned>& gone = gone_[node];
   if (std::holds_alternative<core::Start>(event)) gone.clear();
   if (const auto* up = std::get_if<core::PeerUp>(&event)) gone.erase(value(up->peer));
-  // It speaks, so its process is there: the news of that may come later.
+  // A message proves that its process is running: PeerUp may come later.
   if (const auto* heard = std::get_if<core::MessageArrived>(&event)) gone.erase(value(heard->from));
   const auto* down = std::get_if<core::PeerDown>(&event);
   if (down == nullptr) return "";
@@ -138,7 +138,7 @@ std::string TruncationChecker::on_truncation(Index upto, const core::Members& me
 
 std::string TruncationChecker::on_dropped(unsigned node, Index upto) const {
   if (upto <= covered_) return "";
-  return "TRUNCATION: " + at(node, value(upto)) + " drops what is not covered";
+  return "TRUNCATION: " + at(node, value(upto)) + " drops an entry that is not covered";
 }
 
 std::string AnalysisChecker::on_role(unsigned node, Role role) const {
@@ -150,17 +150,17 @@ std::string AnalysisChecker::on_config(unsigned slot, const core::Members& membe
   if (slot >= kReplicasMax) return "";
   const MemberRole role = members.role(ReplicaId{static_cast<std::uint8_t>(slot)});
   if (role != MemberRole::kVoter && role != MemberRole::kReturning) return "";
-  return "ANALYSIS: replica " + std::to_string(slot) + " is given a vote";
+  return "ANALYSIS: replica " + std::to_string(slot) + " gets a vote";
 }
 
 std::string KeptLogChecker::on_refused(unsigned node, Index checkpoint) const {
   if (!from_[node] || checkpoint < *from_[node]) return "";
-  return "KEPT LOG: " + at(node, value(checkpoint)) + " cannot begin, and kept its log behind " +
-         std::to_string(value(*from_[node]));
+  return "KEPT LOG: " + at(node, value(checkpoint)) +
+         " cannot begin, although it kept its log after " + std::to_string(value(*from_[node]));
 }
 
 std::string NoticedChecker::at_end(bool somebody_failed) const {
-  return somebody_failed ? "" : "NOTICED: committed entries are lost and nobody failed";
+  return somebody_failed ? "" : "NOTICED: committed entries are lost and no replica failed";
 }
 
 }  // namespace crane::consensus::sim

@@ -2,7 +2,7 @@
 #pragma once
 // The properties that must hold in every world, one class each.
 //
-// Each is told what happened and answers with a complaint, or "" when all is well.
+// Each is called with what happened and returns a complaint, or "" if all is well.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace crane::consensus::sim {
 
-// What was delivered, reduced to what must agree.
+// A delivered entry, reduced to what must agree.
 struct Delivered {
   View view{};
   std::uint32_t crc = 0;       // of type, stamp, grant, payload
@@ -37,15 +37,14 @@ class AgreementChecker {
   std::vector<Delivered> entries_;
 };
 
-// NO GAP  A replica's application sees index 1, 2, 3, ... ; repeats only after a restart, and sees
-//         exactly what follows its checkpoint when it was brought back from one.
+// NO GAP  A replica's application sees index 1, 2, 3, ... ; entries repeat only after a restart.
+//         After a restore from a checkpoint the application sees exactly the entries after it.
 class NoGapChecker {
  public:
   explicit NoGapChecker(unsigned nodes) : next_(nodes, 1), floor_(nodes, 1) {}
   std::string on_delivered(unsigned node, Index index);
   void on_restart(unsigned node) { may_repeat_.insert(node); }
-  // Its server is brought back to where it stood behind `index`: nothing is repeated, nothing left
-  // out.
+  // Its server is restored to its state after `index`: no entry is repeated or left out.
   void on_restored(unsigned node, Index index) {
     may_repeat_.erase(node);
     floor_[node] = value(index) + 1;
@@ -59,8 +58,7 @@ class NoGapChecker {
   std::set<unsigned> may_repeat_;
 };
 
-// SINGLE WRITER  Bytes land in a log only from the owner of the view which that log's owner
-//                promised.
+// SINGLE WRITER  Bytes land in a log only from the owner of the view that the log's owner promised.
 class SingleWriterChecker {
  public:
   std::string on_landed(unsigned writer, unsigned target, View promised) const;
@@ -72,8 +70,8 @@ class MajorityChecker {
   std::string on_committed(unsigned node, Index index, unsigned holders, unsigned voters) const;
 };
 
-// OWN VIEW  What no replica knew to be committed becomes so only with an entry of the leader's own
-//           view.
+// OWN VIEW  An entry that no replica knew to be committed becomes committed only with an entry of
+//           the leader's own view.
 class OwnViewChecker {
  public:
   std::string on_committed(unsigned node, Viewstamp newest, View leading);
@@ -91,10 +89,10 @@ class AtMostOnceChecker {
   std::vector<std::uint64_t> seen_;  // ascending
 };
 
-// UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it
-//               does not ask for it again.  A replica that recovered under a new incarnation may,
-//               if none led in it: had it had a majority, the view in which it was let in again
-//               would be higher.  One run at most leads in a view.
+// UNIQUE VIEWS  Only the owner of a view requests it, and only in one process: one that forgot the
+//               view does not request it again.  A replica that recovered under a new incarnation
+//               may request it if none led in it: with a majority for the view, the replica would
+//               have been admitted again in a higher one.  At most one process leads in a view.
 class UniqueViewChecker {
  public:
   std::string on_asked(unsigned node, std::uint32_t process, std::uint32_t incarnation, View view);
@@ -109,20 +107,20 @@ class UniqueViewChecker {
   std::map<std::uint64_t, std::uint32_t> led_;
 };
 
-// LIVENESS  After the last fault, what is proposed commits and reaches every voter in reach.
+// LIVENESS  After the last fault, proposals commit and reach every voter in reach.
 class LivenessChecker {
  public:
   std::string at_end(unsigned node, std::uint64_t delivered, std::uint64_t committed) const;
   std::string at_end(std::uint64_t committed_after_faults) const;
 };
 
-// STABLE  After the last fault leadership comes to rest (L1): so many new leaders at most.
+// STABLE  After the last fault leadership settles (L1): at most `views_max` new leaders.
 class StableChecker {
  public:
   std::string at_end(std::uint64_t views_after_faults, std::uint64_t views_max) const;
 };
 
-// TRUNCATION  Stores lose entries only below a checkpoint that a majority of the voters in force
+// TRUNCATION  Stores drop only entries below a checkpoint that a majority of the voters in force
 //             hold (CORE-D5).
 class TruncationChecker {
  public:
@@ -130,7 +128,7 @@ class TruncationChecker {
     Index& held = held_[{node, incarnation}];
     held = std::max(held, at);
   }
-  // The entry that says so was delivered for the first time, under these members.
+  // The TRUNCATION entry was delivered for the first time, under these members.
   std::string on_truncation(Index upto, const core::Members& members);
   std::string on_dropped(unsigned node, Index upto) const;
 
@@ -143,30 +141,29 @@ class TruncationChecker {
 class AnalysisChecker {
  public:
   std::string on_role(unsigned node, Role role) const;
-  // A CONFIG that was delivered; `slot`: where the analysis replica is.
+  // A CONFIG was delivered; `slot` is the analysis replica's.
   std::string on_config(unsigned slot, const core::Members& members) const;
 };
 
-// IN SIGHT  No replica leads that was told that the processes of a majority's voters are gone (C8).
+// IN SIGHT  No replica leads after it got PeerDown for a majority's voters (C8).
 class InSightChecker {
  public:
-  // `node` was given `event`; it stands as told afterwards.
+  // `node` has processed `event`; `role` and `members` are those afterwards.
   std::string on_step(unsigned node, const core::Event& event, Role role,
                       const core::Members& members);
 
  private:
-  std::map<unsigned, std::set<unsigned>> gone_;  // as each node was told
+  std::map<unsigned, std::set<unsigned>> gone_;  // by the events that each node got
 };
 
-// KEPT LOG  A replica whose memory survived can begin at the place from which it was told to keep
-// its
-//           log, or where it began, and at each checkpoint behind it: it is not refused for its age
-//           (CORE-C7).
+// KEPT LOG  A replica whose memory survived can begin at the place from which it was to keep its
+//           log, or where it began, and at each later checkpoint: it is not refused because the
+//           place is too old (CORE-C7).
 class KeptLogChecker {
  public:
   explicit KeptLogChecker(unsigned nodes) : from_(nodes, Index{0}) {}
   void on_begun(unsigned node, Index at) { from_[node] = at; }
-  // What was given up before, up to here, stays so.
+  // Entries released before, up to `given_up`, stay released.
   void on_kept(unsigned node, Index from, Index given_up) {
     from_[node] = std::max(from, from_[node].value_or(given_up));
   }
@@ -177,7 +174,7 @@ class KeptLogChecker {
   std::vector<std::optional<Index>> from_;  // nothing: it does not keep its log
 };
 
-// NOTICED  A group that lost what was committed says so and stops, rather than going on without.
+// NOTICED  A group that lost committed entries reports it and stops, rather than continue without.
 class NoticedChecker {
  public:
   std::string at_end(bool somebody_failed) const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of a simulated group: its application's state is where it stands in the log.  A
-// replica that is started again gets its server back from one of them, its own or another
-// replica's, older or newer than what its memory says; who is behind for good, too.  With disks
-// stores are cut below what a majority holds: one of them must always do.
+// Checkpoints of a simulated group: the state of its application is a position in the log.  A
+// restarted replica, or one that needs a checkpoint to continue, restores its server from a
+// checkpoint, its own or another replica's, older or newer than its memory.  With disks, stores are
+// cut below what a majority holds, and one of the checkpoints must always reach the rest.
 #include <algorithm>
 
 #include "consensus/sim/cluster.h"
@@ -12,7 +12,7 @@ namespace crane::consensus::sim {
 namespace {
 
 constexpr std::size_t kKept = 3;
-// So often nothing newer was found for a replica whose ring has moved on.
+// A replica whose ring has moved on is restarted so often without a newer checkpoint.
 constexpr unsigned kRefusedLost = 3;
 constexpr unsigned kRefusedMax = 20;
 // A checkpoint is due when this part of a ring was delivered since.
@@ -36,7 +36,7 @@ void Cluster::plan_checkpoint() {
   });
 }
 
-// Those of all replicas, by index: on one machine any will do.
+// The checkpoints of all replicas, by index: on one machine any of them is usable.
 std::vector<core::Checkpoint> Cluster::kept_by_all() const {
   std::vector<core::Checkpoint> all;
   for (const Node& n : nodes_) all.insert(all.end(), n.kept.begin(), n.kept.end());
@@ -48,9 +48,9 @@ void Cluster::take_checkpoint(unsigned id) {
   Node& n = nodes_[id];
   if (n.life != Life::kUp || n.core->role() == Role::kStarting) return;
   if (n.stands.last.index == Index{0} || n.packing) return;
-  if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // nothing was done
+  if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // no input since
   n.packing = true;
-  tell("replica %u takes a checkpoint behind entry %llu", id,
+  tell("replica %u takes a checkpoint after entry %llu", id,
        static_cast<unsigned long long>(value(n.stands.last.index)));
   const core::Checkpoint made{n.stands, n.core->promised_view(), n.core->committed_config()};
   const std::uint32_t process = n.process;
@@ -59,7 +59,7 @@ void Cluster::take_checkpoint(unsigned id) {
   });
 }
 
-// What truncation relies on stays: the one that was told last.
+// The checkpoint that truncation relies on stays: the last one reported.
 void Cluster::publish_checkpoint(unsigned id, const core::Checkpoint& made) {
   nodes_[id].packing = false;
   keep(id, made);
@@ -89,8 +89,8 @@ void Cluster::checkpoint_if_due(unsigned id) {
   if (nodes_[id].stands.pos > before + faults_.ring_bytes / kDueDivisor) take_checkpoint(id);
 }
 
-// Where the server of `id` is brought back to; nothing: it outlived its node.  Whose log may begin
-// there keeps a copy.
+// The checkpoint that the server of `id` is restored from; nothing: the server outlived its node.
+// A replica whose log may begin there keeps a copy.
 std::optional<core::Checkpoint> Cluster::checkpoint_for(unsigned id) {
   auto chosen = choose_checkpoint(id);
   const std::vector<core::Checkpoint>& own = nodes_[id].kept;
@@ -117,7 +117,7 @@ std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   return all[r.below(all.size())];
 }
 
-// Its store begins behind the one that was chosen: the newest must do (CORE-D5).
+// Its store begins after the chosen checkpoint: the newest one must reach it (CORE-D5).
 std::optional<core::Checkpoint> Cluster::checkpoint_reaching(unsigned id) {
   const Index first = nodes_[id].store->state().first.last.index;
   const std::vector<core::Checkpoint> all = kept_by_all();
@@ -126,11 +126,12 @@ std::optional<core::Checkpoint> Cluster::checkpoint_reaching(unsigned id) {
     return all.back();
   }
   violate("TRUNCATION: no checkpoint reaches the store of replica " + std::to_string(id) +
-          ", which begins behind " + std::to_string(value(first)));
+          ", which begins after " + std::to_string(value(first)));
   return std::nullopt;
 }
 
-// Its ring does not hold what follows: it tries with a newer one, or gives up what it has.
+// Its ring does not hold the entries after the checkpoint: it tries a newer one, or discards its
+// memory.
 void Cluster::on_refused(unsigned id) {
   Node& n = nodes_[id];
   ++n.refused;
@@ -146,7 +147,7 @@ void Cluster::on_refused(unsigned id) {
   });
 }
 
-// Who needs a checkpoint and can be given one is started from it.
+// A replica that needs a checkpoint is restarted from one, if there is a newer one.
 void Cluster::rescue() {
   const std::vector<core::Checkpoint> all = kept_by_all();
   if (all.empty()) return;
@@ -156,7 +157,7 @@ void Cluster::rescue() {
     if (all.back().at.last.index <= n.core->committed()) continue;
     ++outcome_.rescues;
     crash(i);
-    n.refused = std::max(n.refused, 1U);  // the newest
+    n.refused = std::max(n.refused, 1U);  // to begin at the newest one
     world_.after(world_.random.between(1'000'000, 5'000'000), [this, i] {
       if (!ended_) restart(i);
     });

@@ -102,7 +102,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
   if (checkpoint) {
-    tell("the server of replica %u stands behind entry %llu", id,
+    tell("the server of replica %u continues after entry %llu", id,
          static_cast<unsigned long long>(value(checkpoint->at.last.index)));
     no_gap_.on_restored(id, checkpoint->at.last.index);
     n.stands = checkpoint->at;
@@ -159,7 +159,7 @@ void Cluster::pump(unsigned id) {
     n.answers.pop_front();
     n.core->step(event, now_at(id));
   }
-  // An operator in a hurry: START is not committed yet.
+  // A hasty operator: START is not committed yet.
   const bool early = faults_.change_every_ns != 0 && !faults_over_ &&
                      n.core->role() == Role::kCandidate && world_.random.chance(300);
   if (early) change_by(id);
@@ -179,7 +179,7 @@ void Cluster::plan_tick(unsigned id) {
   const std::uint64_t deadline = n.core->deadline_ns();
   if (deadline == ~std::uint64_t{0}) return;
   const std::uint64_t at = std::max(world_time(id, deadline), world_.now_ns() + 10'000);
-  if (n.tick_at_ns > world_.now_ns() && n.tick_at_ns <= at) return;  // one is coming anyway
+  if (n.tick_at_ns > world_.now_ns() && n.tick_at_ns <= at) return;  // an earlier Tick is planned
   n.tick_at_ns = at;
   const std::uint32_t process = n.process;
   world_.at(at, [this, id, process, at] {
@@ -189,8 +189,8 @@ void Cluster::plan_tick(unsigned id) {
   });
 }
 
-// A Tick that was put off meanwhile comes early, which is legal (core/step.h).  The driver waits
-// for the later time, and so does the scene that is about it.
+// A Tick that was delayed meanwhile comes early, which is legal (core/step.h).  The driver waits
+// for the later time, and so does the scene that tests this.
 void Cluster::tick(unsigned id) {
   const bool early =
       faults_.scene == Scene::kAllUnfit && nodes_[id].core->deadline_ns() > local_time(id);
@@ -335,7 +335,8 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   }
   violate(at_most_once_.on_committed(d.proposal));
   std::erase(n.in_flight, d.proposal);
-  // Who was the first to know has counted; a candidate may only have heard it, under other members.
+  // The replica that first knew the commit has counted; a candidate may have learned it under other
+  // members.
   const std::uint64_t i = value(entry.at.index);
   const bool counted = i > committers_.size() || committers_[i - 1] == id;
   if (counted && n.core->leading_view() != View{0} && n.app_stalled_until_ns == 0) {
@@ -345,7 +346,8 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   }
 }
 
-// How many voters have this very entry in their log memory (who lost it once held it, if it voted).
+// Number of voters with this very entry in their log memory (a voter that lost its memory once held
+// it).
 unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& voters) {
   if (faults_.disk) return holders_on_disk(entry, voters);
   unsigned count = 0;

@@ -4,9 +4,9 @@
 //
 // The fabric: every operation travels to the target's memory and back on the virtual clock, in
 // order per pair and plane.  A write is checked against the target's live keys when it lands, not
-// when it was posted, so late writes of fenced leaders are everyday events.  A write may land in
-// two parts at two times.  A process that is stopped keeps its memory, which takes writes as ever;
-// one that died keeps it or not.
+// when it was posted, so late writes of fenced leaders are common.  A write may land in two parts
+// at two times. A stopped process keeps its memory, which still takes writes; one that died keeps
+// its memory or loses it.
 //
 // REPLAY  crane-sim --seed N --trace
 
@@ -48,15 +48,15 @@ struct Outcome {
   bool given_up = false;      // no majority is left: a voter was removed while another lost its
                               // memory, or (memory mode) the others need a checkpoint
   std::uint64_t fetches = 0;  // times that a store was read for a peer
-  std::uint64_t returns = 0;  // votes given to who had lost its memory
+  std::uint64_t returns = 0;  // votes given back to replicas that had lost their memory
   std::uint64_t views_after_faults = 0;
-  std::uint64_t restored = 0;  // servers that were brought back from a checkpoint ...
-  std::uint64_t refusals = 0;  // ... of those, too old for what the ring held
-  std::uint64_t rescues = 0;   // for who was behind for good
-  std::uint64_t drops = 0;     // times that a store lost what is covered
-  std::uint64_t keeps = 0;     // places that were told from which a log stays whole
+  std::uint64_t restored = 0;  // servers restored from a checkpoint
+  std::uint64_t refusals = 0;  // restores refused because the checkpoint was too old for the ring
+  std::uint64_t rescues = 0;   // restarts of replicas that needed a checkpoint to continue
+  std::uint64_t drops = 0;     // times that a store dropped covered entries
+  std::uint64_t keeps = 0;     // places given to replicas from which a log stays whole
   std::uint64_t outages = 0;   // times that all processes died at once
-  std::uint64_t full = 0;      // inputs that waited because the log that is kept fills the ring
+  std::uint64_t full = 0;      // inputs that waited because a kept log filled the ring
   core::MoveCounts moves;
   ApplicationCounts application{};
   bool ok() const { return violation.empty(); }
@@ -76,8 +76,8 @@ struct Options {
   bool small = false;          // less time, faults closer together (Faults::condense)
   bool all = false;            // trace every operation
   std::string_view without;    // classes of faults to leave out (Faults::without)
-  std::uint64_t salt = 0;      // another course of the world with the same faults
-  std::uint64_t until_ns = 0;  // end the faults so early; 0: as drawn
+  std::uint64_t salt = 0;      // varies the course of the world with the same faults
+  std::uint64_t until_ns = 0;  // end the faults at this time; 0: as drawn
 };
 
 class Cluster {
@@ -90,13 +90,13 @@ class Cluster {
   World& world() { return world_; }
   unsigned replicas() const { return faults_.replicas; }
   bool faults_over() const { return faults_over_; }
-  // The number of a replica's process; it is up, or stopped, or down until the next one.
+  // The number of a replica's process; the process is up or stopped, or down until the next one.
   std::uint32_t process(unsigned id) const { return nodes_[id].process; }
   bool runs(unsigned id) const { return nodes_[id].life != Life::kDown; }
   bool is_stopped(unsigned id) const { return nodes_[id].life == Life::kPaused; }
-  // Half of the worlds: replicas see whether another one's process is stopped.
+  // Half of the worlds: replicas observe whether another one's process is stopped.
   bool on_one_host() const noexcept { return seed_ % 2 == 0; }
-  // Does `what` if that process still runs; when it is stopped, as soon as it continues.
+  // Does `what` if that process still runs; if it is stopped, as soon as it continues.
   template <typename What>
   void for_process(unsigned id, std::uint32_t process, What&& what) {
     Node& n = nodes_[id];
@@ -107,7 +107,7 @@ class Cluster {
       what();
     }
   }
-  // As core::Replica::propose(); carry_on() is due behind the last one.
+  // As core::Replica::propose(); carry_on() must follow the last one.
   Result<Index> propose(unsigned id, const core::Proposal& proposal);
   void carry_on(unsigned id) { pump(id); }
   // Kills or stops its process for a while.
@@ -125,47 +125,47 @@ class Cluster {
     std::uint64_t key = 0;
   };
   struct DiskJob {
-    View promise{};  // else a fetch, else entries
+    View promise{};  // if set: a promise
     core::FetchEntries fetch;
     core::StoreEntries entries;
     std::vector<std::byte> bytes;
-    Index drop{};  // else, up to here
+    Index drop{};  // if set: drop the entries up to here
   };
   struct Node {
     Life life = Life::kDown;
-    bool lost = false;          // its memory, since it last ran
-    std::uint32_t process = 0;  // which run of it; events of older ones are stale
-    std::uint32_t incarnation = core::kFirstIncarnation;  // another one after each loss of memory
-    core::ConfigAt config;                                // the newest in its log when it went down
+    bool lost = false;          // it lost its memory since it last ran
+    std::uint32_t process = 0;  // number of the process; events of older ones are stale
+    std::uint32_t incarnation = core::kFirstIncarnation;  // a new one after each loss of memory
+    core::ConfigAt config;                                // of its log when it went down
     std::vector<std::byte> memory;
     std::array<core::Cell, 3> cells{};
     std::vector<Grant> grants;  // by writer
     std::unique_ptr<core::Replica> core;
     std::vector<Task> deferred;       // while paused
     std::vector<Task> stuck;          // second halves of torn copies, while paused
-    std::deque<core::Event> answers;  // of the fabric, for after the list
+    std::deque<core::Event> answers;  // the fabric's answers, for after the list of actions
     bool pumping = false;
     bool arrival_told = false;
     std::uint64_t tick_at_ns = 0;
     std::uint64_t app_stalled_until_ns = 0;
     std::uint64_t offset_ns = 0;
     std::int64_t skew_ppm = 0;
-    std::vector<std::uint64_t> in_flight;  // proposals of the own reign
+    std::vector<std::uint64_t> in_flight;  // proposals of its reign
     bool leads = false;
-    core::Cursor stands;                   // its server, in the log
-    unsigned refused = 0;                  // checkpoints, one after the other
+    core::Cursor stands;                   // position of its server in the log
+    unsigned refused = 0;                  // checkpoints refused in a row
     std::vector<core::Checkpoint> kept;    // its checkpoints, by index
     bool packing = false;                  // another one is about to be published
-    std::optional<Index> begins;           // behind this entry, once it has entered its log
+    std::optional<Index> begins;           // its log begins after it; for on_begun()
     bool gave_up = false;                  // its log is not kept
-    std::optional<core::Checkpoint> told;  // where its log is kept from, as it was told last
+    std::optional<core::Checkpoint> told;  // the last place that it was given to keep its log from
     // Disk mode.
     store::MemDisk disk;
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
     std::deque<DiskJob> jobs;                // the first one is under way
     bool no_memory = false;                  // it lost its power
     bool no_disk = false;                    // its machine was replaced
-    bool disk_failed = false;                // its process ends for that
+    bool disk_failed = false;                // its process ends for this reason
     std::uint64_t slow_factor = 1;           // of its network card
   };
   struct Flight {  // a write under way
@@ -179,7 +179,7 @@ class Cluster {
     std::size_t first = 0;  // bytes of the part that lands first
     std::vector<std::byte> bytes;
   };
-  // Flights over and over: their bytes keep their room.
+  // Reuses flights, so that their buffers keep their memory.
   struct GiveBack {
     std::vector<std::unique_ptr<Flight>>* idle = nullptr;
     void operator()(Flight* f) const { idle->emplace_back(f); }
@@ -190,9 +190,9 @@ class Cluster {
     bool refuses = false;          // operations fail at once
     std::uint32_t connection = 0;  // CloseLog makes a new one
     bool broken = false;
-    bool torn = false;  // a write is half landed: what is behind it waits
+    bool torn = false;  // a write has half landed: later ones wait
     std::deque<FlightPtr> waiting;
-    std::uint64_t write_at_ns = 0;  // the last arrival, per plane
+    std::uint64_t write_at_ns = 0;  // time of the last arrival, per plane
     std::uint64_t done_at_ns = 0;
     std::uint64_t cell_at_ns = 0;
     std::uint64_t message_at_ns = 0;
@@ -328,7 +328,7 @@ class Cluster {
   const std::uint64_t seed_;
   const Faults faults_;
   const Options options_;
-  std::vector<std::unique_ptr<Flight>> idle_flights_;  // outlives those under way
+  std::vector<std::unique_ptr<Flight>> idle_flights_;  // outlives the flights under way
   World world_;
   Random keep_random_;  // of keeping.cc
   std::vector<Node> nodes_;
@@ -339,19 +339,19 @@ class Cluster {
   std::uint64_t lost_count_ = 0;
   core::ConfigAt committed_config_;
   bool faults_over_ = false;
-  bool given_up_in_vain_ = false;  // a log was, and no checkpoint reaches what is left of it
-  bool keeps_on_ = false;          // all are told places again, after the last fault
+  bool given_up_in_vain_ = false;  // a log was given up, and no checkpoint reaches the rest
+  bool keeps_on_ = false;          // all replicas get places again, after the last fault
   bool ended_ = false;
   unsigned more_time_ = 0;
-  std::uint64_t delivered_at_check_ = 0;  // by all
+  std::uint64_t delivered_at_check_ = 0;  // by all replicas
   std::uint64_t committed_at_heal_ = 0;
   std::uint64_t faults_end_ns_;  // when the faults end
   unsigned hand_overs_ = 0;
   std::uint64_t lag_ns_ = 0;              // of applications that fall behind
   bool beyond_ = false;                   // more was lost than the protocol promises to survive
-  bool fatal_seen_ = false;               // ... and somebody noticed
+  bool fatal_seen_ = false;               // ... and a replica noticed
   std::vector<std::uint64_t> again_;      // proposals a mutant repeats
-  std::vector<std::uint8_t> committers_;  // by index: who knew first that it is committed
+  std::vector<std::uint8_t> committers_;  // by index: first replica to know the commit
   core::ActionList actions_;
 
   AgreementChecker agreement_;
@@ -377,7 +377,7 @@ class Cluster {
 Faults draw(std::uint64_t seed, const Options& options);
 // Draws the faults from the seed and runs the world.
 Outcome run_seed(std::uint64_t seed, const Options& options = {});
-// As the environment says (CRANE_SEED), else `fallback`.
+// The seed in the environment (CRANE_SEED), else `fallback`.
 std::uint64_t first_seed(std::uint64_t fallback);
 const char* name(core::Mutant mutant);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which of the core's declared moves (core/transitions.h) were taken, and how often.
+// Counts how often each of the core's declared moves (core/transitions.h) was taken.
 
 #include <cstdint>
 #include <string>

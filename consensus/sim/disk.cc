@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disks of a simulated group: transactions that take time, processes killed in the middle of one,
-// losses of power (one machine's, or all at once) which take the memory and what was not synced,
-// and stores that are damaged.
+// losses of power (of one machine, or all at once) that lose the memory and unsynced bytes, and
+// damaged stores.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ void must(const Result<T>& result) {
 
 }  // namespace
 
-// What a node of disk mode does when it starts (node/open.cc).
+// The start of a node in disk mode (driver/open_disk.cc).
 void Cluster::begin_disk(unsigned id, core::Start& start,
                          std::optional<core::Checkpoint>& checkpoint) {
   Node& n = nodes_[id];
@@ -35,7 +35,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
   m.payload_bytes_max = c.payload_bytes_max;
   const core::Checkpoint* place = checkpoint ? &*checkpoint : nullptr;
   auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1, place);
-  if (!recovered && recovered.error().code == Code::kGone) {  // dropped below the newest one only
+  if (!recovered && recovered.error().code == Code::kGone) {  // the store was cut
     ++outcome_.refusals;
     checkpoint = checkpoint_reaching(id);
     if (!checkpoint) return;
@@ -60,7 +60,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
   if (!m.survived || checkpoint) replay(id, next(begin.last.index), r.replay_to);
 }
 
-// The server is a new one, or brought back: it gets everything from the beginning, or from there.
+// A new server gets all entries; a restored one those after its checkpoint.
 void Cluster::replay(unsigned id, Index from, Index upto) {
   Node& n = nodes_[id];
   trace("replica %u replays up to %llu of %llu stored", id,
@@ -131,8 +131,8 @@ void Cluster::finish_fetch(unsigned id, const core::FetchEntries& fetch) {
   step(id, core::Fetched{fetch.sequence, bytes});
 }
 
-// The transaction under way is done without anybody knowing, is in the disk's cache only, or was
-// not begun.
+// The transaction under way is done without an answer, is only in the disk's cache, or was not
+// begun.
 void Cluster::crash_disk(unsigned id) {
   Node& n = nodes_[id];
   if (n.jobs.empty() || n.lost) return;
@@ -170,7 +170,7 @@ void Cluster::lose_power(unsigned id) {
   n.store = std::make_unique<store::MemStore>(n.disk);
 }
 
-// True when the incident is one of these.
+// True if the incident was one of these.
 bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64_t length) {
   if (pick >= faults_.power_weight + faults_.blackout_weight) {
     pick -= faults_.power_weight + faults_.blackout_weight;
@@ -205,7 +205,7 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
   return true;
 }
 
-// How many voters' stores hold this very entry (who lost his once held it, if he voted).
+// Number of voters whose stores hold this very entry (a voter that lost its store once held it).
 unsigned Cluster::holders_on_disk(const core::Entry& entry, const core::Members& voters) {
   unsigned count = 0;
   for (unsigned i = 0; i < faults_.replicas; ++i) {

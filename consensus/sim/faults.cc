@@ -169,7 +169,7 @@ void Faults::condense() {
   calm_propose_ns = 25'000'000;
 }
 
-// From a generator of its own: what is added here leaves the rest of a seed's world as it is.
+// From a separate generator: additions here leave the rest of a seed's world unchanged.
 void Faults::draw_more(std::uint64_t seed) {
   Random r(seed ^ 0xfa01'75ed'0000'0002U);
   const auto sometimes = [&r](std::uint64_t weight) { return r.chance(300) ? weight : 0; };
@@ -187,7 +187,7 @@ void Faults::draw_more(std::uint64_t seed) {
   bad_disk_weight = sometimes(disk ? 2 : 0);
   if (ring_bytes == 8192 && r.chance(300)) {
     forge = true;
-    payload_max = 208;  // such that next lap's headers come to lie in payloads (Cluster::forge)
+    payload_max = 208;  // such that headers of the next lap fall into payloads (Cluster::forge)
   }
   constexpr Scene kScenes[] = {Scene::kOnePeerFails, Scene::kThreeWayCut, Scene::kTooMuchLost};
   if (r.chance(90)) {
@@ -199,7 +199,7 @@ void Faults::draw_more(std::uint64_t seed) {
 
 void Faults::draw_scene(Random& r, Scene what) {
   scene = what;
-  // A quiet machine room, so that what happens is the scene's doing.
+  // A quiet environment, so that only the scene causes what happens.
   ring_bytes = 1U << 18;
   forge = false;
   duration_ns = r.between(50'000'000, 200'000'000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong in a simulated group, the client, and the check at the end.
+// The faults of a simulated group, the client, and the check at the end.
 #include <algorithm>
 #include <cstring>
 
@@ -9,11 +9,11 @@ namespace crane::consensus::sim {
 
 namespace {
 
-constexpr std::uint64_t kQuietPart = 3;  // of the calm: at its end no client asks
+constexpr std::uint64_t kQuietPart = 3;  // of the calm: the client stops for the last such part
 constexpr std::uint64_t kMoreTimeNs = 1'000'000'000;
-// Times more for those who still get entries, over a slow link, at the end.
+// Extensions for replicas that still get entries, over a slow link, at the end.
 constexpr unsigned kMoreTimeMax = 4;
-// New leaders after the last fault.  Delays of a storm's network go on and may still cost some.
+// New leaders after the last fault.  A storm's network delays continue and may still cost some.
 constexpr std::uint64_t kViewsAfterStorm = 8;
 
 }  // namespace
@@ -95,14 +95,14 @@ void Cluster::crash(unsigned id) {
   n.life = Life::kDown;
   ++n.process;
   n.deferred.clear();
-  n.stuck.clear();  // a copy stopped in the middle stays half
+  n.stuck.clear();  // a copy stopped in the middle stays incomplete
   n.config = newest_config(id);
   n.begins.reset();
   n.core.reset();
   if (application_) application_->ended(id);
   crash_disk(id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
-    // Posted operations die with the process, or still go out.
+    // Posted operations die with the process, or are still sent.
     Link& l = link(id, i);
     if (l.torn || world_.random.chance(500)) ++l.connection;
     l.torn = false;
@@ -130,7 +130,7 @@ void Cluster::lose_memory(unsigned id) {
   kept_log_.on_given_up(id);
 }
 
-// Its memory and, in disk mode, its disk: the replica recovers on another machine.
+// It loses its memory and, in disk mode, its disk: the replica recovers on another machine.
 void Cluster::lose_machine(unsigned id) {
   lose_memory(id);
   nodes_[id].no_disk = true;
@@ -151,7 +151,7 @@ void Cluster::restart(unsigned id) {
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id || nodes_[i].life == Life::kDown) continue;
     const std::uint32_t process = nodes_[i].process;
-    // In order behind the news of its death.
+    // After PeerDown, in order.
     world_.after(faults_.slow_max_ns + delay(), [this, id, i, process] {
       if (nodes_[id].life == Life::kDown) return;
       for_process(i, process, [this, id, i] {
@@ -190,7 +190,7 @@ void Cluster::heal() {
   for (Link& l : links_) l.cut = l.refuses = false;
   world_.after(faults_.settle_ns, [this] { check_end(); });
   for (unsigned i = 0; i < faults_.replicas; ++i) {
-    // Not 0 again: what it takes late is not judged by the members of now.
+    // Not 0: entries that it takes late must not be judged by the current members.
     nodes_[i].app_stalled_until_ns = std::min<std::uint64_t>(nodes_[i].app_stalled_until_ns, 1);
     nodes_[i].slow_factor = 1;
     if (nodes_[i].life == Life::kPaused) resume(i);
@@ -227,7 +227,7 @@ void Cluster::propose() {
   if (beyond_) return;
   const std::uint64_t client_ns = faults_.settle_ns / kQuietPart * (kQuietPart - 1);
   if (faults_over_ && world_.now_ns() > faults_end_ns_ + client_ns) return;
-  const bool group = committed_config_.members.count() > 1;  // alone there is little else to do
+  const bool group = committed_config_.members.count() > 1;  // a single replica does little else
   const bool calm = faults_over_ && group && faults_.calm_propose_ns != 0;
   const std::uint64_t every = calm ? faults_.calm_propose_ns : faults_.propose_every_ns;
   world_.after(r.between(every / 4, every * 7 / 4), [this] { propose(); });
@@ -283,15 +283,15 @@ void Cluster::check_end() {
   if (faults_.scene != Scene::kStorm) return check_calm();
   violate(stable_.at_end(outcome_.views_after_faults, kViewsAfterStorm));
   const std::uint64_t after = agreement_.committed() - committed_at_heal_;
-  // Memory mode: who needs bytes that left the ring is out of reach, a checkpoint's business (L4).
-  // With rings that are lapped in moments it is not judged who was.
+  // Memory mode: a replica that needs bytes that left the ring can continue only from a checkpoint
+  // (L4).  With rings that are lapped in moments it is not tracked which replicas these are.
   const bool small_ring = faults_.ring_bytes < (1U << 16);
   const bool judged = faults_.disk || checkpoints_on();
   if (!judged && (small_ring || !some_majority_needs_none())) {
     outcome_.given_up = !some_majority_needs_none();
     return;
   }
-  // A log that is not kept, and its server lost: who is left may need what only that server had.
+  // A log was given up and its server lost: the others may need entries that only that server had.
   if (given_up_in_vain_ || !outlives_loss(newest_config().members, faults_.replicas)) {
     outcome_.given_up = true;
     return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory mode, logs that stay whole behind checkpoints (CORE-C7): the nodes of a simulated group
-// tell their replicas from where on, in any order, late or not at all, some give that up and take
-// it up again, and all processes die at once and begin at the newest checkpoint.  What is drawn for
-// it comes from a generator of its own, so that other worlds stay as they are.
+// Memory mode, with logs that stay whole after checkpoints (CORE-C7): the nodes of a simulated
+// group give their replicas the places, in any order, late or not at all; some stop keeping the log
+// and start again; and all processes die at once and begin at the newest checkpoint.  A separate
+// generator draws all this, so that other worlds stay unchanged.
 #include <algorithm>
 #include <utility>
 
@@ -15,13 +15,13 @@ namespace {
 constexpr std::uint64_t kRoundNs = 10'000'000;
 constexpr std::uint64_t kLateMaxNs = 30'000'000;
 constexpr std::uint64_t kDownMaxNs = 10'000'000;
-// Of a thousand rounds.
+// Probabilities per round, in thousandths.
 constexpr std::uint64_t kTold = 400;
 constexpr std::uint64_t kGivesUp = 20, kAllGiveUp = 50;
 constexpr std::uint64_t kTakesUp = 100, kAllTakeUp = 100;
-// All processes die about so often in a world.
+// Number of times per world that all processes die, on average.
 constexpr std::uint64_t kOutages = 5;
-// Whose ring does not hold what follows tries another one.
+// A replica whose ring does not hold the entries after its place tries another place.
 constexpr unsigned kToldAgainMax = 1;
 // In the first third of the calm no replica gets a place, so clients fill the rings; then all get
 // one.
@@ -42,12 +42,12 @@ void Cluster::keep_round() {
   const std::uint64_t untold_ns = faults_.settle_ns / kUntoldPart;
   const bool calm = faults_over_ && world_.now_ns() > faults_end_ns_ + untold_ns;
   if (faults_over_ && !calm) return;
-  // What stood still for want of room goes on from here.
+  // Inputs that waited for room continue from here.
   if (calm && !std::exchange(keeps_on_, true)) committed_at_heal_ = agreement_.committed();
   const std::vector<core::Checkpoint> all = kept_by_all();
   if (all.empty()) return;
   Random& r = keep_random_;
-  // What makes one give up, or take up, often makes all: all have the same server.
+  // A cause that makes one replica stop or resume often applies to all: all have the same server.
   const bool all_give_up = r.chance(kAllGiveUp);
   const bool all_take_up = r.chance(kAllTakeUp);
   const core::Checkpoint looked_up = all[r.below(all.size())];
@@ -64,7 +64,7 @@ void Cluster::keep_round() {
     } else if (n.gave_up ? !all_take_up && !r.chance(kTakesUp) : !r.chance(kTold)) {
       continue;
     } else {
-      // What was looked up long ago may be behind what was told, or given up, meanwhile.
+      // An old place may be before the last given or released one.
       const bool old = r.chance(n.gave_up ? 500 : 50);
       n.gave_up = false;
       keep_log(id, old ? looked_up : all.back(), r.chance(300) ? r.below(kLateMaxNs) : 0);
@@ -72,7 +72,7 @@ void Cluster::keep_round() {
   }
 }
 
-// Whose log stays whole behind a checkpoint has a copy of it.
+// A replica whose log stays whole after a checkpoint has a copy of it.
 void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
                        std::uint64_t late_ns) {
   const std::uint32_t process = nodes_[id].process;
@@ -88,7 +88,7 @@ void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
       }
       const Index at = from->at.last.index;
       if (n.kept.empty() || n.kept.back().at.last.index < at) keep(id, *from);
-      trace("replica %u is to keep its log behind entry %llu", id,
+      trace("replica %u is to keep its log after entry %llu", id,
             static_cast<unsigned long long>(value(at)));
       ++outcome_.keeps;
       n.told = from;
@@ -122,14 +122,14 @@ void Cluster::outage() {
   }
 }
 
-// Its server begins at the very place that it was told last, sometimes.
+// Sometimes the server begins at the very place that it was given last.
 std::optional<core::Checkpoint> Cluster::told_checkpoint(unsigned id) {
   const Node& n = nodes_[id];
   if (!keeps_log() || !n.told || n.refused > kToldAgainMax) return std::nullopt;
   return keep_random_.chance(700) ? n.told : std::nullopt;
 }
 
-// It has entered its log, and is to give up nothing behind the place where its server stands.
+// It has entered its log, and must keep everything after the place where its server is.
 void Cluster::note_begun(unsigned id) {
   const auto at = std::exchange(nodes_[id].begins, std::nullopt);
   if (keeps_log() && at) kept_log_.on_begun(id, *at);

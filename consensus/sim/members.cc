@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of members in a simulated group: an operator who asks for them at random.
+// Changes of members in a simulated group: an operator requests them at random.
 #include <algorithm>
 
 #include "consensus/sim/cluster.h"
@@ -24,7 +24,7 @@ void Cluster::plan_change() {
                });
 }
 
-// The operator asks whoever believes to lead, also one that is not there yet.
+// The operator sends the request to any replica that leads or is about to.
 void Cluster::change() {
   const auto begin = static_cast<unsigned>(world_.random.below(faults_.replicas));
   for (unsigned k = 0; k < faults_.replicas; ++k) {
@@ -45,7 +45,7 @@ void Cluster::change_by(unsigned leader) {
   const MemberRole role = members.role(id_of(about));
   MemberChange change{MemberChange::Kind::kRemove, id_of(about)};
   if (role == MemberRole::kNone) {
-    // Now and then an operator takes one for the other.
+    // Sometimes the operator picks the wrong kind.
     const bool analysis = faults_.analysis && (about == faults_.analysis_slot()) != r.chance(150);
     change.kind = analysis ? MemberChange::Kind::kAddAnalysis : MemberChange::Kind::kAdd;
     if (nodes_[about].life == Life::kDown && r.chance(700)) {
@@ -68,7 +68,7 @@ void Cluster::change_by(unsigned leader) {
 
 void Cluster::on_config(const core::Entry& entry) {
   const auto members = core::Members::decode(entry.payload);
-  if (!members) return violate("MEMBERS: a CONFIG that is none");
+  if (!members) return violate("MEMBERS: an invalid CONFIG");
   ++outcome_.changes;
   violate(analysis_.on_config(faults_.analysis_slot(), *members));
   for (unsigned i = 0; i < faults_.replicas; ++i) {
@@ -82,7 +82,7 @@ void Cluster::on_config(const core::Entry& entry) {
   committed_config_ = {entry.at, *members};
 }
 
-// It heard that it is out: its process ends, and may be started again.
+// The replica learned of its removal: its process ends, and may be restarted.
 void Cluster::on_removed(unsigned id) {
   const std::uint32_t process = nodes_[id].process;
   world_.after(1, [this, id, process] {
@@ -91,7 +91,7 @@ void Cluster::on_removed(unsigned id) {
   world_.after(world_.random.between(1'000'000, 100'000'000), [this, id] { revive(id); });
 }
 
-// The operator starts it again; in the end only if it is a member (it may have been told late).
+// The operator restarts it; at the end only if it is a member (it may have learned late).
 void Cluster::revive(unsigned id) {
   if (ended_) return;
   if (!faults_over_ || newest_config().members.member(id_of(id))) return restart(id);
@@ -116,7 +116,8 @@ core::ConfigAt Cluster::newest_config() const {
 // A group outlives the loss of a minority's memory (C5): by the newest committed CONFIG, and by
 // each one that may yet be committed.
 bool Cluster::may_lose(unsigned id) const {
-  // Who lost its memory and who is behind for good together may leave no majority: not too early.
+  // A replica that lost its memory and one that needs a checkpoint together may leave no majority:
+  // not too early.
   const bool laps = faults_.ring_bytes < (1U << 16) && !faults_.disk;
   if (laps && outcome_.views < faults_.views_min) return false;
   if (!outlives_loss(committed_config_.members, id)) return false;
@@ -135,7 +136,7 @@ bool Cluster::outlives_loss(const core::Members& members, unsigned id) const {
   });
 }
 
-// A majority can go on without a checkpoint.
+// True if a majority can continue without a checkpoint.
 bool Cluster::some_majority_needs_none() const {
   std::uint64_t furthest = 0;
   for (const Node& n : nodes_) {
@@ -143,13 +144,13 @@ bool Cluster::some_majority_needs_none() const {
   }
   return newest_config().members.quorum_of([&](ReplicaId voter) {
     const Node& n = nodes_[value(voter)];
-    // Who lost its memory and was lapped need not have been told.
+    // A replica that lost its memory and was lapped may not know it yet.
     return n.life == Life::kUp && !n.core->needs_checkpoint() &&
            furthest - n.core->end_pos() <= faults_.ring_bytes;
   });
 }
 
-// Somebody does not have all yet, or is about to get its vote back.
+// True if a replica does not have all entries yet, or is about to get its vote back.
 bool Cluster::some_catch_up() const {
   for (const Node& leader : nodes_) {
     if (!leader.leads || leader.life != Life::kUp) continue;
@@ -165,7 +166,8 @@ bool Cluster::some_catch_up() const {
   return false;
 }
 
-// After a calm second every member has all and votes again, and who is none knows it.
+// After a calm second every member has all entries and its vote, and a non-member knows that it is
+// one.
 void Cluster::check_member_at_end(unsigned id) {
   const Node& n = nodes_[id];
   for (const Node& leader : nodes_) {
@@ -177,7 +179,8 @@ void Cluster::check_member_at_end(unsigned id) {
   if (role == MemberRole::kNone) {
     const bool believes =
         n.life == Life::kUp && n.core->role() != Role::kLearner && n.core->role() != Role::kRemoved;
-    if (believes) violate("MEMBERS: replica " + std::to_string(id) + " does not know it is out");
+    if (believes)
+      violate("MEMBERS: replica " + std::to_string(id) + " does not know that it was removed");
     return;
   }
   if (role == MemberRole::kReturning) {
@@ -185,7 +188,7 @@ void Cluster::check_member_at_end(unsigned id) {
   }
   if (committed_config_.members.incarnation(id_of(id)) == core::kAnyIncarnation) return;
   if (n.life != Life::kUp) {
-    return violate("LIVENESS: replica " + std::to_string(id) + " is a member and went away");
+    return violate("LIVENESS: replica " + std::to_string(id) + " is a member and is not running");
   }
   violate(liveness_.at_end(id, value(n.core->delivered()), agreement_.committed()));
 }

@@ -31,13 +31,14 @@ bool Cluster::reachable(unsigned from, unsigned to) {
          (nodes_[to].life != Life::kDown || faults_.dead_memory_reachable);
 }
 
-// The way back: a completion, in order per pair and plane; late and failed over a cut link.
+// The way back: a completion, in order per pair and plane; over a cut link it comes late and
+// failed.
 void Cluster::complete(unsigned from, unsigned to, Token token, bool ok, bool log_plane,
                        std::vector<std::byte> data) {
   Link& l = link(from, to);
   const bool back_ok = ok && !link(to, from).cut;
   const std::uint64_t timeout_ns = l.refuses ? 0 : faults_.timeout_ns;
-  if (ok && !back_ok && log_plane) l.broken = true;  // it landed, and the writer will not know
+  if (ok && !back_ok && log_plane) l.broken = true;  // it landed, but the writer will not learn it
   std::uint64_t at = world_.now_ns() + delay(from, to) / 2 + (back_ok ? 0 : timeout_ns);
   std::uint64_t& last = log_plane ? l.done_at_ns : l.cell_at_ns;
   if (log_plane || back_ok) {
@@ -91,7 +92,8 @@ void Cluster::write_log(unsigned from, const core::WriteLog& w) {
 void Cluster::arrive(FlightPtr f) {
   Link& l = link(f->from, f->to);
   if (l.torn) {
-    l.waiting.push_back(std::move(f));  // FABRIC-F1: never overtakes the second part of a write
+    l.waiting.push_back(
+        std::move(f));  // FABRIC-F1: never overtakes the second part of an earlier write
     return;
   }
   const bool connected = l.connection == f->connection && !l.broken;
@@ -113,7 +115,7 @@ void Cluster::finish_torn(FlightPtr f) {
   Link& l = link(f->from, f->to);
   l.torn = false;
   // Even a closed connection does not stop a copy under way: only the key does.
-  if (!gone) finish(*f, land(*f, f->first, f->bytes.size()));  // else half for ever
+  if (!gone) finish(*f, land(*f, f->first, f->bytes.size()));  // else it stays incomplete
   while (!l.torn && !l.waiting.empty()) {
     FlightPtr next = std::move(l.waiting.front());
     l.waiting.pop_front();
@@ -128,7 +130,7 @@ void Cluster::finish(const Flight& f, bool ok) {
   complete(f.from, f.to, f.token, ok, true, {});
 }
 
-// Bytes meet the target's memory: the key decides now.
+// The bytes reach the target's memory: the key decides now.
 bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
   Node& target = nodes_[f.to];
   const Grant& grant = target.grants[f.from];
@@ -214,24 +216,24 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
 void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
   if (!trace_.told()) return;
   static constexpr const char* kNames[] = {"?",
-                                           "asks for a pre-vote from",
+                                           "requests a pre-vote from",
                                            "pre-votes for",
-                                           "asks for the log of",
+                                           "requests the log of",
                                            "grants its log to",
                                            "refuses",
                                            "hands over to",
-                                           "tells its progress to",
-                                           "has stored, and tells",
-                                           "asks to be let in by",
-                                           "does not count as a member",
-                                           "says it is too far behind to",
-                                           "asks for missed entries of",
+                                           "reports its progress to",
+                                           "reports stored entries to",
+                                           "requests to join from",
+                                           "refuses as a member",
+                                           "refuses as too far behind",
+                                           "requests missed entries of",
                                            "offers missed entries to",
-                                           "has fetched what it missed, and tells",
-                                           "can fetch nowhere what it missed, and tells"};
+                                           "has fetched what it missed, and reports it to",
+                                           "misses entries that no store has, and reports it to"};
   const bool known = static_cast<std::size_t>(m.type) < std::size(kNames);
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-  // Progress is many; the rest is what elections are made of.
+  // Progress messages are frequent; the others make up elections.
   const bool many = m.type == core::MessageType::kProgress || m.type == core::MessageType::kDurable;
   const auto how = many ? &Cluster::trace : &Cluster::tell;
   (this->*how)("replica %u %s %u, view %s; ends at %llu of %s, committed %llu, promised %s", from,

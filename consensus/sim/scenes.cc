@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plots with a purpose: incidents of several steps, worlds that go on with a fault, forged bytes.
+// Plots with a purpose: incidents of several steps, worlds with a lasting fault, forged bytes.
 #include <algorithm>
 #include <cstring>
 
@@ -13,10 +13,10 @@ namespace {
 constexpr unsigned kHandOversMax = 100;
 constexpr std::uint64_t kHandOverNs = 40'000'000;
 constexpr std::uint64_t kCalmNs = 1'500'000'000;
-// A scene's last fault may cost the leader its place, and the next one; then it is quiet.
+// A scene's last fault may cost the leader its place, and the next leader, too; then it is quiet.
 constexpr std::uint64_t kViewsInCalm = 3;
 constexpr std::uint64_t kUnfitNs = 2'000'000'000;
-// An application that falls behind tells so more often than an idle replica has a Tick.
+// An application that falls behind reports it more often than an idle replica has a Tick.
 constexpr std::uint64_t kFallsBehindNs = 20'000'000;
 
 }  // namespace
@@ -44,7 +44,7 @@ void Cluster::more_incident(std::uint64_t pick, unsigned id, std::uint64_t lengt
   }
 }
 
-// It hears and cannot speak, or speaks and cannot hear.
+// It receives but cannot send, or sends but cannot receive.
 void Cluster::mute(unsigned id, std::uint64_t length) {
   const bool deaf = world_.random.chance(500);
   const auto all = [this, id, deaf](bool value) {
@@ -78,12 +78,12 @@ unsigned Cluster::leader() const {
   return faults_.replicas;
 }
 
-// A connection is reset and taken for a death: all followers seek the living leader's place.
+// A reset connection looks like a death: all followers compete with the living leader.
 void Cluster::race(std::uint64_t length) {
   const unsigned id = leader();
   if (id == faults_.replicas) return;
   const ReplicaId peer{static_cast<std::uint8_t>(id)};
-  tell("all take replica %u for dead", id);
+  tell("all consider replica %u dead", id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id) continue;
     const std::uint32_t process = nodes_[i].process;
@@ -121,7 +121,7 @@ void Cluster::slow_nic(unsigned id, std::uint64_t length) {
   world_.after(length, [this, id] { nodes_[id].slow_factor = 1; });
 }
 
-// An error of the disk: the replica says so and leaves; what was stored is still there.
+// A disk error: the replica reports it and ends; its stored entries are still there.
 void Cluster::bad_disk(unsigned id, std::uint64_t length) {
   Node& n = nodes_[id];
   if (!faults_.disk || n.life != Life::kUp || faults_over_) return;
@@ -133,7 +133,7 @@ void Cluster::bad_disk(unsigned id, std::uint64_t length) {
   world_.after(length, [this, id] { restart(id); });
 }
 
-// A world with fewer than views_min leaders proves little: make some more, then come to the end.
+// A world with fewer than views_min leaders proves little: make some more, then end.
 void Cluster::faults_end() {
   faults_end_ns_ = world_.now_ns();
   const bool enough = outcome_.views >= faults_.views_min;
@@ -148,7 +148,7 @@ void Cluster::faults_end() {
 void Cluster::hand_over() {
   const unsigned id = leader();
   if (id == faults_.replicas) return;
-  tell("replica %u is told to hand over", id);
+  tell("replica %u must hand over", id);
   step(id, core::Abdicate{});
   const std::uint32_t process = nodes_[id].process;
   world_.after(kHandOverNs / 2, [this, id, process] {
@@ -156,7 +156,7 @@ void Cluster::hand_over() {
   });
 }
 
-// The scene's fault comes once there is a leader, and stays.
+// The scene's fault begins once there is a leader, and stays.
 void Cluster::begin_scene() {
   const unsigned first = leader();
   if (first == faults_.replicas && ++hand_overs_ < 2 * kHandOversMax) {
@@ -179,7 +179,7 @@ void Cluster::begin_scene() {
   world_.after(kCalmNs, [this] { check_end(); });
 }
 
-// Then all, or one alone, may lead again, while the applications go on falling behind.
+// Later all replicas, or one alone, may lead again, while the applications continue to fall behind.
 void Cluster::keep_all_unfit() {
   tell("all replicas are unfit");
   const std::uint64_t until_ns = world_.now_ns() + kUnfitNs;
@@ -201,14 +201,14 @@ void Cluster::keep_all_unfit() {
 
 void Cluster::fall_behind(unsigned id, std::uint64_t unfit_until_ns) {
   if (nodes_[id].life != Life::kUp) return;
-  // Again and again: what an earlier incident made unfit may have become fit meanwhile.
+  // Repeated, because a replica that an earlier incident made unfit may have become fit meanwhile.
   if (world_.now_ns() < unfit_until_ns) step(id, core::Abdicate{});
   lag_ns_ += kFallsBehindNs;
   step(id, core::ServerLagging{lag_ns_});
   world_.after(kFallsBehindNs, [this, id, unfit_until_ns] { fall_behind(id, unfit_until_ns); });
 }
 
-// A majority recovers with empty logs while who could tell is away.
+// A majority recovers with empty logs while the only replica that knows better is away.
 void Cluster::wipe_majority() {
   beyond_ = true;
   faults_over_ = false;
@@ -236,8 +236,8 @@ void Cluster::check_calm() {
   violate(liveness_.at_end(agreement_.committed() - committed_at_heal_));
 }
 
-// U11: who knows everything but the log id puts an entry of the next lap where its header will be
-// looked for.  All entries of such a world have one size.
+// U11: a client that knows everything but the log id places an entry of the next lap where the scan
+// will look for its header.  All entries of such a world have one size.
 void Cluster::forge(const Node& leader, std::vector<std::byte>& bytes) const {
   const core::Replica& c = *leader.core;
   const std::uint64_t size = core::entry_bytes(bytes.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an event does: a callable that is kept in place when it is small, so that an event of a
+// The action of an event: a callable that is stored in place if it is small, so that an event of a
 // world costs no allocation.  std::function allocates for more than two words.
 //
 // Threads: one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A world told for a reader: faults, elections, grants and commits as sentences, runs of equal
+// A readable log of a world: faults, elections, grants and commits as sentences, runs of equal
 // events in one line; every single operation only on request, or just before a violation.
 
 #include <cstdarg>
@@ -16,18 +16,18 @@ namespace crane::consensus::sim {
 
 class Trace {
  public:
-  // Tells nothing when `out` is null.  `all`: every operation too.
+  // Prints nothing if `out` is null.  `all`: every operation, too.
   Trace(std::FILE* out, bool all, unsigned replicas);
   ~Trace() { end_runs(); }
 
   bool told() const { return out_ != nullptr; }
-  // A line that matters.
+  // Prints an important line.
   void tell(std::uint64_t now_ns, const char* format, std::va_list arguments);
-  // One operation.
+  // Prints one operation.
   void detail(std::uint64_t now_ns, const char* format, std::va_list arguments);
-  // One of many equal events: `what` of replica `id`, by number.
+  // Counts one of many equal events: `what` of replica `id`, by number.
   void count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number);
-  // The operations just before, which `tell` alone would not show.
+  // Prints the last operations, which tell() alone does not show.
   void show_last();
 
  private:

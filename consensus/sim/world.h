@@ -86,7 +86,7 @@ class World {
   struct Due {
     std::uint64_t time_ns;
     std::uint64_t sequence;
-    std::uint32_t slot;  // of tasks_, which stay where they are while the heap is sorted
+    std::uint32_t slot;  // index in tasks_, which do not move while the heap is sorted
   };
   struct Later {  // SIM-W1
     bool operator()(const Due& a, const Due& b) const {
@@ -95,7 +95,7 @@ class World {
   };
 
   std::vector<Due> due_;             // a heap
-  std::deque<Task> tasks_;           // in place also while they run and make others
+  std::deque<Task> tasks_;           // they stay in place while they run and create others
   std::vector<std::uint32_t> free_;  // slots
   std::uint64_t now_ns_ = 0;
   std::uint64_t sequence_ = 0;

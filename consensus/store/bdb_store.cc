@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMagic = 0x6372'616e'6573'746fU;
 constexpr std::uint32_t kVersion = 1;
-// Larger pages could be torn by a loss of power; Berkeley DB cannot mend those.
+// A loss of power could tear larger pages; Berkeley DB cannot mend those.
 constexpr std::uint32_t kPageBytes = 4096;
 constexpr int kMessagesMax = 3;
-constexpr std::uint64_t kRoomBytes = 1U << 20;  // less than this is no room
+constexpr std::uint64_t kRoomBytes = 1U << 20;  // less counts as a full disk
 
-// One of two slots of the file `high`, written in turn.
+// One of two slots of the file `high`, written alternately.
 struct High {
   std::uint64_t magic = kMagic;
   Identity identity;
@@ -52,7 +52,7 @@ DBT dbt(const void* data, std::size_t size) {
   return t;
 }
 
-struct Key {  // big-endian: the B-tree's order is the index's
+struct Key {  // big-endian: the B-tree sorts by index
   explicit Key(std::uint64_t index) : bytes(__builtin_bswap64(index)) {}
   DBT get() const { return dbt(&bytes, sizeof bytes); }
   std::uint64_t bytes;
@@ -64,7 +64,7 @@ std::string segment_name(std::uint64_t first) {
   return text;
 }
 
-// What Berkeley DB says; after an error it repeats itself for every page.
+// Logs Berkeley DB's message; after an error it repeats itself for every page.
 void say(const DB_ENV* env, const char*, const char* text) {
   int& left = *static_cast<int*>(env->app_private);
   if (left > 0) Message() << "store: " << text << (--left == 0 ? " (no more of these)" : "");
@@ -127,7 +127,7 @@ Outcome BdbStore::open_files() {
   return Done{};
 }
 
-// Finds out what the files hold.
+// Finds out what the files contain.
 Outcome BdbStore::recover() {
   std::error_code ignored;
   std::uint64_t sequence = 0;
@@ -158,7 +158,7 @@ int BdbStore::open_env(bool create) {
   env_->set_lg_bsize(env_, std::min<std::uint32_t>(1U << 20, options_.log_file_bytes / 4));
   env_->set_lg_max(env_, options_.log_file_bytes);
   env_->log_set_config(env_, DB_LOG_AUTO_REMOVE, 1);
-  // One thread: no locks.  Regions in the heap: nothing of a killed process is in the way.
+  // One thread: no locks.  Regions in the heap: a killed process leaves none that could interfere.
   const u_int32_t flags = DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL | DB_PRIVATE | DB_CREATE;
   code = env_->open(env_, env_path().c_str(), flags | (create ? 0U : DB_RECOVER), 0600);
   if (code == 0) unchecked_bytes_ = 0;
@@ -215,7 +215,7 @@ int BdbStore::read_meta() {
     return 0;
   }
   if (meta.version != kVersion) {
-    damaged("it is of version " + std::to_string(meta.version));
+    damaged("it has version " + std::to_string(meta.version));
     return 0;
   }
   state_.identity = meta.identity;
@@ -228,7 +228,7 @@ int BdbStore::read_meta() {
   return 0;
 }
 
-// The newer of the two slots of the high mark; false when none is whole.
+// Reads the newer of the two slots of the high mark; false if none is whole.
 bool BdbStore::read_high(std::uint64_t& sequence, Identity& identity, Index& last) {
   if (high_fd_ < 0) high_fd_ = ::open(path("high").c_str(), O_RDWR | O_CLOEXEC);
   bool found = false;
@@ -245,7 +245,7 @@ bool BdbStore::read_high(std::uint64_t& sequence, Identity& identity, Index& las
   return found;
 }
 
-// STORE-T4: less than was once said to be done is a damaged store, not a short one.
+// STORE-T4: a store that holds less than was reported as done is damaged, not short.
 void BdbStore::check_high(const Meta& meta) {
   std::uint64_t sequence = 0;
   Identity identity;
@@ -255,7 +255,7 @@ void BdbStore::check_high(const Meta& meta) {
   } else if (sequence > meta.sequence) {
     damaged("it ends at transaction " + std::to_string(meta.sequence) + ", entry " +
             std::to_string(value(meta.last.last.index)) + ", but transaction " +
-            std::to_string(sequence) + ", entry " + std::to_string(value(last)) + " was done");
+            std::to_string(sequence) + ", entry " + std::to_string(value(last)) + " was stored");
   }
 }
 
@@ -272,7 +272,7 @@ void BdbStore::check_entries() {
     }
     at = core::LogRing::after(h);
   }
-  if (at != state_.last) damaged("its end is not what its head says");
+  if (at != state_.last) damaged("its end differs from its head");
 }
 
 void BdbStore::damaged(const std::string& what) {
@@ -306,8 +306,8 @@ Outcome BdbStore::set_aside() {
   return Done{};
 }
 
-// Until the new store is whole the high mark alone says what there was: transaction 0 is a store
-// that nobody used yet, an empty file one that was thrown away.
+// Until the new store is whole, only the high mark records what existed: transaction 0 is a store
+// that was never used, an empty file one that was discarded.
 Outcome BdbStore::begin_reset(const Identity& identity) {
   const bool unused = state_.damage.empty() && state_.identity.incarnation == 0;
   close();
@@ -349,7 +349,7 @@ Outcome BdbStore::reset_at(const Identity& identity, const core::Cursor& begin, 
 
 // --- transactions -------------------------------------------------------------------------------
 
-// What went wrong, for the user; the store is not used any more (STORE-T5).
+// Returns the error for the user; from now on the store is unusable (STORE-T5).
 Outcome BdbStore::failed(int code, const char* what) {
   broken_ = true;
   struct statvfs room {};
@@ -447,7 +447,7 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
     }
     if (code == 0 && !same) code = put_entry(txn, h, bytes.subspan(used, size));
     at = core::LogRing::after(h);
-    if (!same) state.last = at;  // STORE-T3: what is above is overwritten first
+    if (!same) state.last = at;  // STORE-T3: entries above are overwritten first
     used = std::min<std::size_t>(used + core::entry_bytes(h.length), bytes.size());
   }
   const core::Cursor known = commit_at.last.index > at.last.index ? at : commit_at;
@@ -484,7 +484,7 @@ BdbStore::Segment* BdbStore::segment_of(std::uint64_t index) {
 
 int BdbStore::add_segment(std::uint64_t first) {
   Segment s{first, nullptr};
-  if (!segments_.empty() && segments_.back().first >= first) return 0;  // it is there, empty
+  if (!segments_.empty() && segments_.back().first >= first) return 0;  // it exists, empty
   if (const int code = open_db(segment_name(first), true, &s.db); code != 0) return code;
   segments_.push_back(s);
   segment_used_ = 0;
@@ -504,7 +504,7 @@ Outcome BdbStore::drop_below(Index index) {
   if (gone == 0) return Done{};
   const Index first{segments_[gone].first - 1};
   CRANE_ASSERT(first <= state.commit.last.index);
-  if (first > state.first.last.index) {  // else these files were left by a process that was killed
+  if (first > state.first.last.index) {  // else a killed process left these files
     const auto before = header(first);
     if (!before) return before.error();
     state.first = core::LogRing::after(before.value());
@@ -512,8 +512,8 @@ Outcome BdbStore::drop_below(Index index) {
   if (code = commit(nullptr, state); code != 0) return failed(code, "drop a segment of the store");
   if (const Outcome o = write_high(); !o) return o;
   fault_point("truncate.dropping");
-  // Afterwards: killed while a transaction removed files, it could not be opened.  The next ones
-  // take what is left.
+  // Remove files only after the transaction: a process killed while a transaction removes files
+  // leaves a store that cannot be opened.  The next call removes what is left.
   for (std::size_t i = 0; i < gone && code == 0; ++i) {
     segments_[i].db->close(segments_[i].db, 0);
     segments_[i].db = nullptr;
@@ -529,7 +529,7 @@ Outcome BdbStore::drop_below(Index index) {
 
 // --- reading ------------------------------------------------------------------------------------
 
-// The entry `index`, its first bytes_max bytes.
+// Reads the first bytes_max bytes of entry `index`.
 int BdbStore::get(std::uint64_t index, std::vector<std::byte>& bytes, std::size_t bytes_max) {
   if (segments_.empty() || index < segments_.front().first) return DB_NOTFOUND;
   const Key key(index);

@@ -11,13 +11,13 @@
 //
 // One append is one transaction: its records go to the write-ahead log, which is synced once; the
 // B-trees are written later, at checkpoints of the environment.  A segment is closed when it is
-// large enough, and dropped as a whole file (C9), so that no B-tree gets high and nothing is ever
-// deleted record by record on the way.
+// large enough, and dropped as a whole file (C9).  No B-tree gets high, and no record is ever
+// deleted singly.
 //
-// The high mark is what makes a shortened log visible (U8): a write-ahead log whose end rotted
-// looks to Berkeley DB like one that ends there.  It is written after each transaction and before
-// anybody is told, but synced only when nothing waits: it is never ahead of the log, and after a
-// loss of power it may be as far behind as the store was busy without a pause.
+// The high mark makes a shortened log visible (U8): to Berkeley DB a write-ahead log with a rotten
+// end looks like one that ends there.  It is written after each transaction, before the transaction
+// is reported, but synced only when nothing waits.  It is never ahead of the log; after a loss of
+// power it may be as far behind as the store was busy without a pause.
 
 #include <db.h>
 
@@ -30,22 +30,22 @@
 namespace crane::consensus::store {
 
 struct BdbOptions {
-  std::string directory;  // made if it is not there
+  std::string directory;  // created if missing
   std::uint64_t segment_bytes = 64U << 20;
-  std::uint64_t cut_bytes = 1U << 20;  // drop_below() closes a segment so large, for the next one
+  std::uint64_t cut_bytes = 1U << 20;  // drop_below() closes a segment of this size, for the next
+                                       // drop
   std::uint64_t checkpoint_bytes = 16U << 20;  // of the write-ahead log
   std::uint32_t cache_bytes = 16U << 20;
   std::uint32_t log_file_bytes = 32U << 20;
-  // STORE-T6: left free when entries are written, for all stores that lie on the same disk.  A
-  // transaction of the largest size writes less than a quarter of the default, and the cache at
-  // most a half.
+  // STORE-T6: left free when entries are written, for all stores on the same disk.  A transaction
+  // of the largest size writes less than a quarter of the default, and the cache at most a half.
   std::uint64_t spare_bytes = 32U << 20;
 };
 
 class BdbStore final : public Store {
  public:
-  // Opens or makes the store, recovers it, checks every record.  A damaged store opens (state()
-  // says so).  kBusy: another process has it; kFull; kDenied; kSystem.
+  // Opens or creates the store, recovers it, checks every record.  A damaged store opens (state()
+  // reports the damage).  kBusy: another process has it; kFull; kDenied; kSystem.
   static Result<std::unique_ptr<BdbStore>> open(const BdbOptions& options);
   ~BdbStore() override;
 
@@ -90,7 +90,7 @@ class BdbStore final : public Store {
   int get(std::uint64_t index, std::vector<std::byte>& bytes, std::size_t bytes_max);
   int put_entry(DB_TXN* txn, const core::EntryHeader& h, std::span<const std::byte> bytes);
   int put_meta(DB_TXN* txn, const State& state);
-  int commit(DB_TXN* txn, const State& state);  // nullptr: of its own
+  int commit(DB_TXN* txn, const State& state);  // nullptr: a new transaction
   Outcome write_high();
   Outcome failed(int code, const char* what);
   void damaged(const std::string& what);
@@ -101,15 +101,15 @@ class BdbStore final : public Store {
   int lock_fd_ = -1;
   int high_fd_ = -1;
   bool high_dirty_ = false;
-  bool broken_ = false;  // STORE-T5; Berkeley DB itself would go on after a failed sync
+  bool broken_ = false;  // STORE-T5; Berkeley DB itself would continue after a failed sync
   int messages_left_ = 0;
   DB_ENV* env_ = nullptr;
   DB* meta_ = nullptr;
   std::vector<Segment> segments_;  // by first index
   std::uint64_t segment_used_ = 0;
   std::uint64_t unchecked_bytes_ = 0;  // of the write-ahead log since its last checkpoint
-  bool cut_ = false;                   // entries were dropped since
-  bool short_ = false;                 // the last entries had no room
+  bool cut_ = false;                   // entries were dropped since that checkpoint
+  bool short_ = false;                 // there was no room for the last entries
   std::vector<std::byte> buffer_;
 };
 

@@ -59,7 +59,7 @@ Result<LogTailReader> LogTailReader::open(TailSource source) {
   const auto got = reader.source_(std::as_writable_bytes(std::span(&head, 1)));
   if (!got) return got.error();
   if (got.value() != sizeof head || head.magic != store::kTailMagic) {
-    return damaged("it has no head");
+    return damaged("the file has no head");
   }
   if (head.version != store::kTailVersion) {
     return failure(Code::kWrongVersion, "read the log of a backup",
@@ -70,7 +70,7 @@ Result<LogTailReader> LogTailReader::open(TailSource source) {
                      head.end.view >= head.begin.view;
   if (head.crc != store::crc_of(head) || !grows ||
       head.entries != head.end.index - head.begin.index) {
-    return damaged("its head is damaged");
+    return damaged("the head is damaged");
   }
   reader.tail_ = {head.log_id, place_of(head.begin), place_of(head.end), head.entries};
   reader.digest_said_ = head.digest;
@@ -78,7 +78,7 @@ Result<LogTailReader> LogTailReader::open(TailSource source) {
   return reader;
 }
 
-// Reads on; false: there is no more.
+// Reads more; false at the end.
 Result<bool> LogTailReader::fill() {
   const std::size_t before = buffer_.size();
   buffer_.resize(before + kPieceBytes);
@@ -88,7 +88,7 @@ Result<bool> LogTailReader::fill() {
   return got.value() > 0;
 }
 
-// Those that are whole in the buffer.
+// Takes the entries that are whole in the buffer.
 Outcome LogTailReader::take_entries() {
   const std::uint32_t payload_max = core::Config{}.payload_bytes_max;
   while (at_.at.index < tail_.end.at.index) {
@@ -101,7 +101,7 @@ Outcome LogTailReader::take_entries() {
     const std::size_t size = core::entry_bytes(h.length);
     if (rest.size() < size) return Done{};
     if (!core::valid_entry(cursor_of(at_), tail_.log_id, rest.first(size), h)) {
-      return damaged(name + " is damaged, or does not follow the one before");
+      return damaged(name + " is damaged, or does not follow the previous one");
     }
     digest_ = crc64(rest.data(), size, digest_);
     const core::Cursor behind = core::LogRing::after(h);
@@ -121,18 +121,18 @@ Result<std::span<const std::byte>> LogTailReader::next() {
     const auto more = fill();
     if (!more) return more.error();
     if (!more.value()) {
-      return damaged("it ends behind entry " + text_of(at_.at.index) + " of " +
+      return damaged("the file ends after entry " + text_of(at_.at.index) + " of " +
                      text_of(tail_.end.at.index));
     }
   }
 }
 
 Result<std::span<const std::byte>> LogTailReader::finish() {
-  if (at_ != tail_.end) return damaged("its last entry is another one");
-  if (digest_ != digest_said_) return damaged("its digest differs");
+  if (at_ != tail_.end) return damaged("the last entry is not the one that the head names");
+  if (digest_ != digest_said_) return damaged("the digest differs from the head's");
   const auto more = buffer_.empty() ? fill() : Result<bool>(true);
   if (!more) return more.error();
-  if (more.value()) return damaged("something follows its last entry");
+  if (more.value()) return damaged("data follows the last entry");
   return std::span<const std::byte>{};
 }
 

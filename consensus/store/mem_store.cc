@@ -55,7 +55,7 @@ MemStore::MemStore(MemDisk& disk) : disk_(disk) {
                     std::to_string(disk_.mark) + " does not match its checksum";
     return;
   }
-  disk_.bytes.resize(whole);  // a transaction that was cut short
+  disk_.bytes.resize(whole);  // remove a transaction that was cut short
   disk_.synced = std::min(disk_.synced, whole);
 }
 
@@ -202,7 +202,7 @@ std::span<const std::byte> MemStore::entry(Index index) const {
   return std::span(disk_.bytes).subspan(at->second, core::entry_bytes(h.length));
 }
 
-// The cursor behind the entry `index`.
+// The cursor after the entry `index`.
 core::Cursor MemStore::before(Index index) const {
   const auto at = entries_.find(value(index));
   if (at == entries_.end()) return state_.first;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A store on a disk that is only modelled: for the simulator, and for what a real disk does too
-// rarely to be tested (power loss in mid-write, torn pages, a lost tail, rotten bits).
+// A store on a modelled disk: for the simulator, and for events that are too rare on a real disk to
+// be tested (power loss in mid-write, torn pages, a lost tail, rotten bits).
 //
-// The disk outlives the store as a disk outlives a process.  What is written is in its cache until
-// it is synced; a process that is killed loses nothing of it, a loss of power loses or tears any
-// page that was not synced.  Records follow each other, each with a CRC; the number of bytes that
-// were once said to be done is kept apart, as the high mark is (STORE-T4).
+// The disk outlives the store as a disk outlives a process.  Written bytes are in its cache until
+// they are synced: a killed process loses none of them; a loss of power loses or tears any page
+// that was not synced.  Records follow each other, each with a CRC.  The number of bytes that were
+// reported as done is kept separately, as the high mark is (STORE-T4).
 
 #include <cstdint>
 #include <functional>
@@ -20,15 +20,15 @@ namespace crane::consensus::store {
 struct MemDisk {
   std::vector<std::byte> bytes;  // as a reader sees them
   std::size_t synced = 0;        // bytes before are on the platter
-  std::size_t mark = 0;          // bytes before were said to be done
+  std::size_t mark = 0;          // bytes before were reported as done
   std::uint64_t syncs = 0;
-  bool test_only_no_sync = false;          // syncs do nothing: what removing fdatasync would do
-  std::size_t full_at = ~std::size_t{0};   // no room behind this
-  std::size_t waits_at = ~std::size_t{0};  // room() says so behind this
+  bool test_only_no_sync = false;          // syncs do nothing, as if fdatasync were removed
+  std::size_t full_at = ~std::size_t{0};   // no room after this
+  std::size_t waits_at = ~std::size_t{0};  // room() reports none after this
 
-  // Each page that is not synced stays, goes, or is torn, as `random` says.
+  // Each unsynced page stays, is lost, or is torn, depending on `random`.
   void lose_power(const std::function<std::uint64_t()>& random);
-  // One bit of what was synced is another one from now on.
+  // Flips one bit of the synced bytes.
   void rot(std::uint64_t random);
 };
 
@@ -47,7 +47,7 @@ class MemStore final : public Store {
   Outcome drop_below(Index index) override;
   Room room(Work work, std::size_t bytes) override;
 
-  // As append() and promise(), but a crash comes before they are synced (the simulator's).
+  // As append() and promise(), but a crash comes before the sync (for the simulator).
   void test_only_cut_short(const core::Cursor& from, std::span<const std::byte> bytes,
                            const core::Cursor& commit);
 
@@ -70,7 +70,7 @@ class MemStore final : public Store {
 
   MemDisk& disk_;
   State state_;
-  std::map<std::uint64_t, std::size_t> entries_;  // index -> where its header stands
+  std::map<std::uint64_t, std::size_t> entries_;  // index -> offset of its header
 };
 
 }  // namespace crane::consensus::store

@@ -22,7 +22,7 @@ Recovered lost(std::string why) {
   return r;
 }
 
-// The cursor behind entry `index`.
+// The cursor after entry `index`.
 Result<Cursor> cursor_at(Store& store, Index index) {
   const State& s = store.state();
   if (index == s.first.last.index) return s.first;
@@ -31,13 +31,13 @@ Result<Cursor> cursor_at(Store& store, Index index) {
   return core::LogRing::after(h.value());
 }
 
-// The oldest entry of which the whole is in the last ring_bytes of the log.
+// The oldest entry that is completely in the last ring_bytes of the log.
 Result<Cursor> ring_begin(Store& store, std::uint64_t ring_bytes) {
   const State& s = store.state();
   const std::uint64_t oldest = s.last.pos > ring_bytes ? s.last.pos - ring_bytes : 0;
   std::uint64_t low = value(s.first.last.index);
   std::uint64_t high = value(s.last.last.index);
-  while (low < high) {  // the first index behind which a position >= oldest stands
+  while (low < high) {  // the first index after which the position is >= oldest
     const std::uint64_t middle = low + (high - low) / 2;
     const auto c = cursor_at(store, Index{middle});
     if (!c) return c.error();
@@ -50,7 +50,7 @@ Result<Cursor> ring_begin(Store& store, std::uint64_t ring_bytes) {
   return cursor_at(store, Index{low});
 }
 
-// Puts the tail of the stored log where it stood in the ring; where it begins.
+// Copies the tail of the stored log to its place in the ring; returns its beginning.
 Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
   std::fill(m.log.begin(), m.log.end(), std::byte{0});
   core::LogRing ring(m.log, m.ring_bytes, log_id, m.payload_bytes_max);
@@ -71,9 +71,9 @@ Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
   return begin;
 }
 
-// The members in force at the commit index: an entry of the log like others, but it may have left
-// the ring long ago.  False: the list is damaged; kGone: neither the store nor the checkpoint reach
-// back to it.
+// Restores the members in force at the commit index: their entry is part of the log, but may have
+// left the ring long ago.  False: the list is damaged; kGone: neither the store nor the checkpoint
+// reaches back to it.
 Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id,
                              const core::Checkpoint* c) {
   const State& s = store.state();
@@ -93,14 +93,15 @@ Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id
     ring.save_config({{View{h.value().view}, Index{at}}, *members});
     return true;
   }
-  if (known < s.first.last.index) {  // another list may lie between
-    return Error{Code::kGone, 0, "neither the store nor the checkpoint tells who the members are"};
+  if (known < s.first.last.index) {  // another list may be between them
+    return Error{Code::kGone, 0,
+                 "neither the store nor the checkpoint contains the list of members"};
   }
   if (value(known) > 0) ring.save_config(c->config);
   return true;  // the first members, if the log has no CONFIG at all
 }
 
-// The replica is what it was, and its log begins at the checkpoint.
+// The replica keeps its identity, and its log begins at the checkpoint.
 Result<Recovered> begin_at(Store& store, const Memory& m, std::uint64_t log_id, View promised,
                            const core::Checkpoint& c) {
   const Identity identity = store.state().identity;
@@ -126,11 +127,11 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
   const auto begin = fill_ring(store, m, log_id);
   if (!begin) return lost("the store cannot be read");
   if (begin.value().last.index > s.commit.last.index) {
-    return lost("the store's end is further from its commit index than a ring is long");
+    return lost("the store has more uncommitted entries than a ring can hold");
   }
   const auto members = restore_members(store, m, log_id, c);
   if (!members && members.error().code == Code::kGone) return members.error();
-  if (!members || !members.value()) return lost("the store does not tell who the members are");
+  if (!members || !members.value()) return lost("the store's list of members is damaged");
   Recovered r;
   r.incarnation = s.identity.incarnation;
   r.start.kind = core::StartKind::kSurvived;
@@ -164,7 +165,7 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     const auto held = cursor_at(store, place);
     if (!held) return lost("the store cannot be read");
     if (held.value() != c->at && place <= s.commit.last.index) {
-      return Error{Code::kBadArgument, 0, "the checkpoint is of another log"};
+      return Error{Code::kBadArgument, 0, "the checkpoint belongs to another log"};
     }
     ends_before = held.value() != c->at;
   }
@@ -180,10 +181,11 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     return begin_at(store, m, log_id, std::max(promised, s.promise), *c);
   }
   if (same) {
-    // CORE-D4: what the memory says to be consumed is in the store, or the store lost its end (U8).
+    // CORE-D4: entries that the memory marks as consumed are in the store, or the store lost its
+    // end (U8).
     const auto held = cursor_at(store, anchor.index);
     if (!held || held.value().last != anchor) {
-      return lost("the store ends before what this replica's memory says it holds");
+      return lost("the store ends before the entries that this replica's memory marks as stored");
     }
     r.start.kind = core::StartKind::kSurvived;
     r.start.promise = m.promise;
@@ -218,7 +220,7 @@ Result<LogTailReader> open_tail(const std::string& path) {
   return LogTailReader::open(std::move(source).value());
 }
 
-// The newest list of members in it, or `known`; all of it is read.
+// Reads the whole file; returns the newest list of members in it, or `known`.
 Result<core::ConfigAt> newest_members(LogTailReader& tail, const core::ConfigAt& known) {
   core::ConfigAt newest = known;
   for (;;) {
@@ -231,7 +233,7 @@ Result<core::ConfigAt> newest_members(LogTailReader& tail, const core::ConfigAt&
       const auto members = core::Members::decode(rest.subspan(core::kHeaderBytes, h.length));
       if (h.type == core::kConfig && !members) {
         return failure(Code::kDamaged, "read the log of a backup",
-                       "entry " + std::to_string(h.index) + " is no list of members");
+                       "entry " + std::to_string(h.index) + " is not a list of members");
       }
       const Viewstamp at{View{h.view}, Index{h.index}};
       if (h.type == core::kConfig && at.index > newest.at.index) newest = {at, *members};
@@ -240,7 +242,7 @@ Result<core::ConfigAt> newest_members(LogTailReader& tail, const core::ConfigAt&
   }
 }
 
-// Again, from its beginning; what the store has of it stays.
+// Reads the file again from its beginning; entries that the store already holds stay.
 Outcome store_tail(Store& store, const std::string& path) {
   auto tail = open_tail(path);
   if (!tail) return tail.error();
@@ -265,7 +267,7 @@ Outcome take_place_with(const std::string& path, Store& store, std::uint64_t log
   if (!tail) return tail.error();
   const LogTail all = tail.value().tail();
   if (all.log_id != log_id) {
-    return failure(Code::kDamaged, "read the log of a backup", "it is of another group");
+    return failure(Code::kDamaged, "read the log of a backup", "it belongs to another group");
   }
   const auto config = newest_members(tail.value(), checkpoint.config);
   if (!config) return config.error();
@@ -278,7 +280,7 @@ Outcome take_place_with(const std::string& path, Store& store, std::uint64_t log
     const View promise = std::max(checkpoint.view, all.end.at.view);
     if (const Outcome made = store.reset_at(identity, begin, promise); !made) return made;
   } else if (!s.damage.empty() || s.identity != identity || s.first != begin) {
-    return Done{};  // recover() says what it is
+    return Done{};  // recover() reports the reason
   }
   return store_tail(store, path);
 }

@@ -27,7 +27,7 @@ struct TailHead {
   TailPlace begin, end;
   std::uint64_t entries = 0;
   std::uint64_t digest = 0;  // CRC64 of the entries' bytes
-  std::uint64_t crc = 0;     // CRC32C of all before
+  std::uint64_t crc = 0;     // CRC32C of all fields before
 };
 static_assert(sizeof(TailHead) == 96, "the head has no holes");
 

@@ -10,7 +10,7 @@
 namespace crane::consensus::store {
 namespace {
 
-// What the owner of the store waits for: a read of so much, and a write into the page cache.
+// One piece delays the store's owner by a read of this size and a write into the page cache.
 constexpr std::size_t kPieceBytes = 256U << 10;
 
 TailPlace place_of(const core::Cursor& c) {
@@ -35,11 +35,11 @@ Outcome TailWriter::step(Store& store) {
   return finish(store.state().identity.log_id);
 }
 
-// The store holds what was committed behind the very entry that the checkpoint was taken at.
+// Checks that the store holds the log after the very entry of the checkpoint.
 Outcome TailWriter::begin(Store& store) {
   const State& s = store.state();
   if (begin_.last.index < s.first.last.index) {
-    return Error{Code::kGone, 0, "the store begins behind the checkpoint"};
+    return Error{Code::kGone, 0, "the store begins after the checkpoint"};
   }
   core::Cursor held = s.first;
   if (begin_.last.index > s.first.last.index) {
@@ -47,7 +47,7 @@ Outcome TailWriter::begin(Store& store) {
     if (!h) return h.error();
     held = core::LogRing::after(h.value());
   }
-  if (held != begin_) return Error{Code::kBadArgument, 0, "the checkpoint is of another log"};
+  if (held != begin_) return Error{Code::kBadArgument, 0, "the checkpoint belongs to another log"};
   fd_ = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) return file_error("open the file for the log");
   return Done{};
@@ -66,7 +66,7 @@ Outcome TailWriter::piece(Store& store) {
   while (at_.last.index < to_ && used < buffer_.size()) {
     const auto rest = std::span<const std::byte>(buffer_).subspan(used);
     if (!core::valid_entry(at_, store.state().identity.log_id, rest, h)) {
-      return Error{Code::kDamaged, 0, "an entry of the store does not follow the one before"};
+      return Error{Code::kDamaged, 0, "an entry of the store does not follow the previous one"};
     }
     at_ = core::LogRing::after(h);
     used += core::entry_bytes(h.length);
@@ -75,7 +75,7 @@ Outcome TailWriter::piece(Store& store) {
   return write(buffer_.data(), used, sizeof(TailHead) + begin - begin_.pos);
 }
 
-// Until the head is there the file is no tail.
+// The file becomes a valid tail only when the head is written.
 Outcome TailWriter::finish(std::uint64_t log_id) {
   TailHead head;
   head.magic = kTailMagic;

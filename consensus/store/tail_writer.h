@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Writes the log behind a checkpoint into a file (log_tail.h), a piece at a time, so that whoever
-// owns the store does other work between two pieces.
+// Writes the log after a checkpoint into a file (log_tail.h), a piece at a time, so that the
+// store's owner can do other work between two pieces.
 //
 // Threads: one at a time.
 
@@ -16,17 +16,17 @@ namespace crane::consensus::store {
 
 class TailWriter {
  public:
-  // The entries behind `begin` up to index `to`, which are committed and in the store.  `path`: a
-  // file that is there; what it held goes.
+  // Writes the entries after `begin` up to index `to`, which are committed and in the store.
+  // `path`: an existing file, which is overwritten.
   TailWriter(std::string path, const core::Cursor& begin, Index to)
       : path_(std::move(path)), begin_(begin), at_(begin), to_(to) {}
   ~TailWriter();
   TailWriter(const TailWriter&) = delete;
   TailWriter& operator=(const TailWriter&) = delete;
 
-  // One piece.  kGone: the store does not reach back to the place any more; kBadArgument: another
-  // entry stands there; kDamaged: the store cannot be read; kFull, kSystem: the file.  After an
-  // error nothing follows.
+  // Writes one piece.  kGone: the store no longer reaches back to the place; kBadArgument: the log
+  // has another entry at the place; kDamaged: the store cannot be read; kFull, kSystem: writing the
+  // file failed.  After an error no call continues.
   Outcome step(Store& store);
   bool done() const noexcept { return done_; }
   Index last() const noexcept { return at_.last.index; }

@@ -172,7 +172,7 @@ def check_refused(scenario, group):
             ("drain", ("replica", "drain", "3", group.name), "is an analysis replica"),
             ("replace", ("replica", "replace", "3", group.name), "is an analysis replica"),
             ("member replace", ("member", "replace", "1", "3", group.name), "never votes"),
-            ("add", ("member", "add", "3", group.name), "it is a member")):
+            ("add", ("member", "add", "3", group.name), "the replica is already a member")):
         status, text = control(group, *words)
         scenario.check(status == 5 and says in text, f"{what} is refused, and why",
                        f"{status}: {text}")

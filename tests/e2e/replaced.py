@@ -176,7 +176,7 @@ def wrong_uses(scenario, group, name):
         (["member", "replace", "0", "0", g], 100, "replica replace 0"),
         (["member", "replace", str(member), "7", g], 5, "no slot"),
         (["member", "replace", "7", str(spare), g], 5, "is no member"),
-        (["member", "add", str(member), g], 5, "it is a member"),
+        (["member", "add", str(member), g], 5, "the replica is already a member"),
     ]
     for words, status, says in rows:
         run(scenario, group, f"crane-ctl {' '.join(w for w in words if w != g)}: {status}", *words,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Permission switch and takeover of the consensus core (consensus/README.md) for 3 replicas, VIEWS
+ * Permission switch and takeover of the consensus core (consensus/core/README.md) for 3 replicas, VIEWS
  * views and SLOTS log positions.  run_model.py checks it, and that every mutant (-D) is caught.
  *
  * One atomic step is one step of one replica, or one WRITE that lands.  A WRITE is in flight from

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Whatever happens to the replicas of a host, its clients notice nothing: each byte is
-//         heard once, in its place, and each byte that was sent is in the log once.
+// GOAL    Whatever happens to the replicas of a host, its clients notice nothing: each byte arrives
+//         once, in its place, and each byte that was sent is in the log once.
 // METHOD  Seeded worlds of 3 or 5 replicas with the production's connections on simulated sockets
 //         (proxy/sim): kills, also of earlier writers; processes stopped anywhere, also inside a
 //         call; leaders that do not know that they are deposed; servers that lag, slow clients,
-//         half closes, resets, servers that are brought back from checkpoints.  Each mutant has one
-//         rule removed, and must be noticed among the first kMutantSeeds worlds.
+//         half closes, resets, servers that are restored from checkpoints.  Each mutant lacks one
+//         rule, and must be noticed among the first kMutantSeeds worlds.
 // CHECKS  The properties of proxy/sim/group.h, so CONN-4, CONN-5, WRITER-1, WRITER-2, TABLE-1.
 // REPLAY  crane-sim --connections --seed N --trace; a mutant's: crane-sim --mutant NAME --seed N
 //         --trace; CRANE_SEED=first CRANE_SEEDS=count choose others.
@@ -47,7 +47,7 @@ std::uint64_t of(const sim::ApplicationCounts& counts, Count what) {
 
 }  // namespace
 
-TEST_CASE("connections: no client notices what happens to the replicas", "[sim][WRITER-2]") {
+TEST_CASE("connections: no client notices faults of the replicas", "[sim][WRITER-2]") {
   const std::uint64_t first = sim::first_seed(1), wanted = seeds_wanted();
   const auto begin = Clock::now();
   sim::ApplicationCounts all{};
@@ -89,7 +89,7 @@ TEST_CASE("connections: the same seed gives the same world, byte for byte", "[si
   }
 }
 
-TEST_CASE("connections: each rule that is removed is noticed", "[sim]") {
+TEST_CASE("connections: each removed rule is noticed", "[sim]") {
   for (int mutant = 1; mutant < kMutants; ++mutant) {
     sim::Options options = connections();
     options.application_mutant = mutant;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Whatever network, processors and processes do, the replicas deliver one log, lose nothing
-//         that was committed, and become live again when the faults end.
+// GOAL    Whatever the network, processors and processes do, the replicas deliver one log, lose no
+//         committed entry, and become live again when the faults end.
 // METHOD  Seeded worlds of 3 or 5 replicas on a simulated one-sided fabric: delays, cuts in one or
 //         both directions, crashes with and without memory, stopped processors, torn and late
 //         writes, clock skew and jumps, stalled applications, small rings that lap, forged bytes;
 //         members are added, promoted and removed, the leader among them, and replicas that lost
-//         their memory return; and scenes that go on with a fault.
+//         their memory return; and scenes with a lasting fault.
 // CHECKS  The classes of consensus/sim/checkers.h; every world has three leaders and 500 events.
 // REPLAY  crane-sim --seed N --trace; CRANE_SEED=first CRANE_SEEDS=count choose others; longer:
 //         make sim-soak.
@@ -24,15 +24,15 @@ namespace sim = crane::consensus::sim;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kSeeds = 10'000;
-constexpr double kSecondsMax = 75;  // slow builds stop early and say how far they came
+constexpr double kSecondsMax = 75;  // slow builds stop early and report their number of worlds
 
 std::uint64_t seeds_wanted() {
   const char* text = std::getenv("CRANE_SEEDS");
   return text == nullptr ? kSeeds : std::strtoull(text, nullptr, 10);
 }
 
-// Worlds with `options`, which are `flag` of crane-sim: as many as wanted, at most `most`, for at
-// most so many seconds.  None breaks a property; each is shown to `look`.  How many there were.
+// Runs up to `most` worlds with `options`, which are `flag` of crane-sim, within a time limit.
+// None may break a property; `look` gets each outcome.  Returns their number.
 template <typename Look>
 std::uint64_t sweep(const sim::Options& options, const char* flag, std::uint64_t most,
                     double seconds, Look look) {
@@ -126,7 +126,7 @@ TEST_CASE("consensus: an analysis replica never votes or leads, whatever fails (
   CHECK(changes > done * 5);
 }
 
-TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim]") {
+TEST_CASE("consensus: no property breaks in worlds that lap absent replicas", "[sim]") {
   sim::Options options;
   options.laps = true;
   std::uint64_t fetches = 0;
@@ -135,7 +135,7 @@ TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim
   CHECK(fetches > done * 20);
 }
 
-TEST_CASE("consensus: no property breaks where servers are brought back from checkpoints",
+TEST_CASE("consensus: no property breaks in worlds that restore servers from checkpoints",
           "[sim]") {
   sim::Options options;
   options.checkpoints = true;
@@ -174,7 +174,7 @@ TEST_CASE("consensus: a group becomes live however slow its disks are", "[sim]")
   CHECK(committed > done * 10);
 }
 
-TEST_CASE("consensus: no property breaks in small worlds, which are no smaller than 500 events",
+TEST_CASE("consensus: no property breaks in small worlds, which have at least 500 events",
           "[sim]") {
   sim::Options options;
   options.small = true;
@@ -184,7 +184,7 @@ TEST_CASE("consensus: no property breaks in small worlds, which are no smaller t
     REQUIRE(o.events >= 500);
     events += o.events;
   });
-  CHECK(events < done * 7000);  // what they are for
+  CHECK(events < done * 7000);  // the purpose of small worlds
 }
 
 TEST_CASE("consensus: the same seed gives the same world, event for event", "[sim]") {
@@ -198,7 +198,7 @@ TEST_CASE("consensus: the same seed gives the same world, event for event", "[si
   }
 }
 
-TEST_CASE("consensus: a world without faults elects once and commits all", "[sim]") {
+TEST_CASE("consensus: a world without faults elects once and commits everything", "[sim]") {
   for (const unsigned replicas : {1U, 2U, 3U, 5U, 7U}) {
     sim::Faults f;
     f.replicas = f.members = static_cast<std::uint8_t>(replicas);

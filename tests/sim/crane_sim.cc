@@ -23,8 +23,8 @@ using crane::proxy::sim::kConnectionWorlds;
 using crane::setup::CommandLine;
 using crane::setup::Word;
 
-// From here on a soak must have taken every declared move once per two hundred worlds: a thousand
-// times.
+// From this number of seeds on, a soak must have taken every declared move once per two hundred
+// worlds: a thousand times.
 constexpr std::uint64_t kCoverageFrom = 200'000;
 
 struct Arguments {
@@ -62,18 +62,18 @@ std::vector<Word> words_of(Arguments& a) {
       {"--seed,--first", &a.soak.first, "the (first) seed"},
       {"--count", &a.soak.count, "how many seeds (default 1)"},
       {"--jobs", &a.soak.jobs, "processes of a soak (default 2)"},
-      {"--mutant", &a.mutant, "a rule removed", {.choices = mutants}},
+      {"--mutant", &a.mutant, "the mutant: remove one rule", {.choices = mutants}},
       {"--without", &a.without, "fault classes to leave out, by comma"},
-      {"--salt", &world.salt, "another course of the same world"},
-      {"--until", &a.until_ms, "end the faults after so many milliseconds"},
+      {"--salt", &world.salt, "vary the course of the same world"},
+      {"--until", &a.until_ms, "end the faults after this many milliseconds"},
       {"--changes", Word::Flag{&world.changes}, "worlds in which members change all the time"},
       {"--laps",
        Word::Flag{&world.laps},
-       "worlds with disks in which who is away is lapped",
+       "worlds with disks in which absent replicas are lapped",
        {.excludes = {"--changes"}}},
       {"--checkpoints",
        Word::Flag{&world.checkpoints},
-       "worlds in which servers are brought back from checkpoints",
+       "worlds in which servers are restored from checkpoints",
        {.excludes = {"--changes", "--laps"}}},
       {"--analysis",
        Word::Flag{&world.analysis},
@@ -81,7 +81,7 @@ std::vector<Word> words_of(Arguments& a) {
        {.excludes = {"--changes", "--laps", "--checkpoints"}}},
       {"--slow-disks",
        Word::Flag{&world.slow_disks},
-       "worlds whose disks take longer than any replica waits at first",
+       "worlds whose disks take longer than the first time-outs",
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis"}}},
       {"--connections",
        Word::Flag{&a.connections},
@@ -89,7 +89,7 @@ std::vector<Word> words_of(Arguments& a) {
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks"}}},
       {"--replicas",
        Word::Flag{&a.replicas},
-       "worlds of whole replicas: what they and crane-run decide (proxy/sim/replicas)",
+       "worlds of whole replicas: the decisions of nodes and crane-run (proxy/sim/replicas)",
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks",
                      "--connections"}}},
       {"--search", Word::Flag{&a.search}, "with --replicas: every small world with two faults"},
@@ -99,7 +99,7 @@ std::vector<Word> words_of(Arguments& a) {
       {"--clients", Word::Flag{&a.clients},
        "with --search: clients with connections talk meanwhile"},
       {"--scene", &a.scene, "with --replicas: the world with that name", {.choices = scenes}},
-      {"--stride", &a.stride, "with --search: every so many moments only (default 1)"},
+      {"--stride", &a.stride, "with --search: use every n-th moment only (default 1)"},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
       {"--trace", Word::Flag{&a.trace}, "print the trace of the world"},
       {"--all", Word::Flag{&world.all}, "with --trace: every operation"},
@@ -257,6 +257,6 @@ int main(int argc, char** argv) {
     return totals.violations == 0 ? 0 : 1;
   }
   const unsigned rare = report(totals);
-  if (rare > 0) std::printf("%u declared moves are taken in less than 1 of 200 worlds\n", rare);
+  if (rare > 0) std::printf("%u declared moves are taken less than once per 200 worlds\n", rare);
   return totals.violations > 0 || (rare > 0 && totals.done >= kCoverageFrom) ? 1 : 0;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The checkers would notice if a rule of the protocol were missing.
 // METHOD  Each mutant is the core, or the fabric, with one rule removed; the table in
-//         consensus/README.md quotes the first seed whose world shows it.  In a child process,
-//         because a mutant may also trip an assertion of the core, which is the same verdict.
-//         Mutants of membership run in worlds where members change all the time, those of catch-up
-//         where rings are small (options_for).
-// CHECKS  Every mutant stands in the table, its seed is at most kSeedsMax and catches it.
+//         consensus/sim/README.md contains the first seed whose world shows it.  Each world runs in
+//         a child process, because a mutant may also trip an assertion of the core, which counts as
+//         noticed. Mutants of membership run in worlds where members change all the time, those of
+//         catch-up in worlds with small rings (options_for).
+// CHECKS  Every mutant is in the table; its seed is at most kSeedsMax and catches it.
 // REPLAY  crane-sim --mutant NAME [--changes | --laps] --seed N --trace; a new table: crane-sim
-// --mutants
+//         --mutants
 
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -27,7 +27,7 @@ constexpr std::uint64_t kSeedsMax = 100'000;
 
 // The seeds of the rows `| scenario | rule | mutant | seed | noticed by |`.
 std::map<std::string, std::uint64_t> quoted_seeds() {
-  std::ifstream file("consensus/README.md");
+  std::ifstream file("consensus/sim/README.md");
   REQUIRE(file.good());
   std::map<std::string, std::uint64_t> seeds;
   for (std::string line; std::getline(file, line);) {
@@ -44,7 +44,7 @@ std::map<std::string, std::uint64_t> quoted_seeds() {
 
 }  // namespace
 
-TEST_CASE("mutants: each removed rule is noticed by the world that the README quotes", "[sim]") {
+TEST_CASE("mutants: each removed rule is noticed in the world that the README names", "[sim]") {
   const auto seeds = quoted_seeds();
   for (int i = 1; i < core::kMutants; ++i) {
     const auto mutant = static_cast<core::Mutant>(i);

@@ -13,7 +13,7 @@
 namespace crane::replica::sim {
 namespace {
 
-// What a process hands on to the one that forked it.
+// A result that a child process hands to its parent.
 template <typename Part>
 std::vector<Part> in_processes(unsigned jobs,
                                void (*run)(unsigned job, unsigned jobs, Part& part,

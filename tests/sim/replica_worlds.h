@@ -13,12 +13,12 @@
 
 namespace crane::replica::sim {
 
-// What happened in many worlds.
+// Totals over many worlds.
 struct Counts {
   std::uint64_t worlds = 0, violations = 0, given_up = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
   std::uint64_t heard = 0, adopted = 0, lost = 0;  // of clients with connections
-  std::int64_t whole_most_ns = 0;                  // from the last fault until all was whole
+  std::int64_t whole_most_ns = 0;                  // from the last fault until all were whole
 
   void add(const Counts& more);
 };
@@ -29,19 +29,19 @@ struct Broken {
 };
 inline constexpr std::size_t kBrokenMost = 20;
 struct Totals : Counts {
-  std::vector<Broken> broken;  // by seed; kBrokenMost at most
+  std::vector<Broken> broken;  // by seed; at most kBrokenMost
 };
-// In so many processes; 1: in this one.
+// Runs the worlds in `jobs` processes; 1: in this one.
 Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs);
 void print(const Totals& totals);
-// Every small world with two faults, or a part of them (SearchOptions); prints what is stuck.
+// Runs every small world with two faults, or a part of them (SearchOptions); prints the stuck ones.
 // Returns the exit status.
 int search_all(const SearchOptions& options, unsigned jobs);
-// The scene with that name; prints what became of it.  Returns the exit status.
+// Plays the scene with that name; prints its result.  Returns the exit status.
 int play(const std::string& name, Mutant mutant, std::FILE* trace);
-// The table of mutants: rule, name, the scene or the first seed that notices, the property.
+// Prints the table of mutants: rule, name, the scene or the first seed that notices, the property.
 int list_mutants(std::uint64_t count);
-// The first seed below `count` whose world notices; 0: none.
+// The first seed below `count` whose world notices the mutant; 0: none.
 std::uint64_t hunt(Mutant mutant, std::uint64_t count, std::string& violation);
 
 }  // namespace crane::replica::sim

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A second fault, while the first one is repaired, costs no answer, no majority and no
-//         replica for good; no state of replicas and crane-run is stuck.
+//         replica permanently; no state of replicas and crane-run is stuck.
 // METHOD  Worlds of whole replicas (proxy/sim/replicas) with the production's decisions: many at
 //         random; of the small ones with two faults a part, all with crane-sim --replicas --search.
-//         Each mutant has one rule removed, and is noticed in the world that the table names.
+//         Each mutant lacks one rule, and is noticed in the world that the table names.
 // CHECKS  The properties of proxy/sim/replicas/world.h, so LACK-1, LACK-2, ASK-1, ASK-2, VOTES-1,
 //         TAKE-1, TAKE-2, KEEP-1, SCHEDULE-1, CATCHUP-1, OVERTAKE-1, LAG-1, START-3, TIER-1,
 //         RESTART-1, RESTART-2, UPGRADE-1, UPGRADE-2, UPGRADE-3.
@@ -42,7 +42,8 @@ std::uint64_t worlds_wanted() {
 
 }  // namespace
 
-TEST_CASE("replicas: faults while faults are repaired leave nothing stuck", "[sim][VOTES-1]") {
+TEST_CASE("replicas: faults during the repair of other faults leave no world stuck",
+          "[sim][VOTES-1]") {
   const std::uint64_t first = crane::consensus::sim::first_seed(1), wanted = worlds_wanted();
   const auto begin = Clock::now();
   Totals all;
@@ -82,7 +83,7 @@ TEST_CASE("replicas: no small world with two faults is stuck", "[sim][LACK-2]") 
   CHECK(found.worlds > (quick() ? 1'500U : 10'000U));
 }
 
-TEST_CASE("replicas: each rule that is removed is noticed", "[sim]") {
+TEST_CASE("replicas: each removed rule is noticed", "[sim]") {
   const std::pair<Mutant, std::uint64_t> noticed[] = {
       {Mutant::kHoldForever, 14},     {Mutant::kDumpEarly, 26},
       {Mutant::kRestartAnywhere, 57}, {Mutant::kRetryUnusable, 739},
@@ -103,10 +104,10 @@ TEST_CASE("replicas: each rule that is removed is noticed", "[sim]") {
     settings.mutant = Mutant::kNone;
     CHECK(run_replicas(seed, settings).violation == "");
   }
-  CHECK(all.size() == kMutants);  // kNone is there, too
+  CHECK(all.size() == kMutants);  // including kNone
 }
 
-// What use from outside found before the rules were there, and each kind of fault once.
+// Findings from real use before the rules existed, and each kind of fault once.
 TEST_CASE("replicas: a scene breaks a property without its rule, and none with it",
           "[sim][KEEP-1][SCHEDULE-1][CATCHUP-1][LAG-1][START-3]") {
   for (const Scene& scene : scenes()) {

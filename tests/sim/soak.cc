@@ -32,12 +32,12 @@ struct alignas(64) Slot {
   std::atomic<std::uint64_t> seed{0};  // the world under way
   std::atomic<std::uint64_t> done{0};
   std::atomic<std::uint64_t> violations{0};
-  std::uint64_t found = 0;  // hunting: the seed
+  std::uint64_t found = 0;  // hunt(): the seed that was found
   char text[256] = {};
   SoakTotals totals;
 };
 
-// Whoever ends a soak early is told what was done: every process finishes its world.
+// An interrupt ends a soak early with a report: every process finishes its world.
 volatile std::sig_atomic_t interrupted = 0;
 
 class OnInterrupt {
@@ -60,7 +60,7 @@ class OnInterrupt {
   struct sigaction before_[2];
 };
 
-// Memory that children share with their parent.
+// Memory shared by the children and their parent.
 class Slots {
  public:
   explicit Slots(unsigned count) : count_(count) {
@@ -86,7 +86,7 @@ pid_t fork_child(const Body& body) {
   const pid_t child = fork();
   CRANE_ASSERT(child >= 0);
   if (child > 0) return child;
-  std::signal(SIGABRT, SIG_DFL);  // not a test framework's business
+  std::signal(SIGABRT, SIG_DFL);  // not the test framework's handler
   body();
   std::fflush(nullptr);
   _exit(0);
@@ -180,7 +180,7 @@ Verdict hunt(std::uint64_t first, std::uint64_t count, const Options& options) {
   int ends[2];
   CRANE_ASSERT(pipe(ends) == 0);
   const pid_t child = fork_child([&] {
-    set_message_fd(ends[1]);  // where an assertion speaks
+    set_message_fd(ends[1]);  // assertions print there
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
       slot.seed = seed;
       const Outcome o = run_seed(seed, options);
@@ -239,7 +239,7 @@ SoakTotals soak(const SoakOptions& options) {
     const auto which = std::find(children.begin(), children.end(), child);
     if (which == children.end()) continue;
     const auto i = static_cast<unsigned>(which - children.begin());
-    if (WIFSIGNALED(status)) {  // an assertion: say which, go on behind it
+    if (WIFSIGNALED(status)) {  // an assertion: report it, and continue after it
       const std::uint64_t seed = slots[i].seed;
       ++slots[i].violations;
       complain(seed, run_in_child(seed, options.world).text, options.world);
@@ -283,8 +283,8 @@ unsigned report(const SoakTotals& t) {
   return rare;
 }
 
-// A write must be under way for as long as it takes to lose and regain a grant, which happens in
-// one of some twenty thousand worlds: it was found among the courses of one that has such writes.
+// A write must be under way while a grant is lost and regained, which happens in one of some twenty
+// thousand worlds: this salt was found among the courses of one world with such writes.
 constexpr std::uint64_t kRareCourse = 43;
 
 Options options_for(core::Mutant mutant) {
@@ -326,7 +326,7 @@ std::string replay(std::uint64_t seed, const Options& options) {
 
 namespace {
 
-// The same complaint in a world with these options, under some salt.
+// True if the same property breaks in a world with these options, under some salt.
 bool still(std::uint64_t seed, Options& options, const std::string& property) {
   const std::uint64_t before = options.salt;
   for (std::uint64_t salt = 0; salt < kSalts; ++salt) {
@@ -385,53 +385,53 @@ constexpr About kAbout[] = {
     {"U6", "the old writer is fenced before a grant"},
     {"C1", "the log is scanned after the fence"},
     {"C2", "a majority holds what commits"},
-    {"C2", "only entries of the own view are counted"},
+    {"C2", "a leader counts only entries of its view"},
     {"U1", "adopted entries keep their stamps"},
     {"C2", "the best log of the quorum is adopted"},
     {"U5", "a follower's log is matched before it counts"},
-    {"U5, C4", "what is not copied out is not overwritten"},
-    {"U2", "who lost its memory does not vote"},
+    {"U5, C4", "a leader overwrites only what was copied out"},
+    {"U2", "a replica that lost its memory does not vote"},
     {"U2", "a promise survives a restart"},
-    {"U10", "a commit index counts after repair only"},
-    {"U12", "what a deposed leader proposed is not proposed again"},
-    {"U4, C4", "an entry is told durable when it is"},
+    {"U10", "a commit index counts only after repair"},
+    {"U12", "a deposed leader's proposals are not repeated"},
+    {"U4, C4", "an entry is durable before it is reported so"},
     {"U4", "a durable index has a view"},
-    {"U8", "a damaged store is no short log"},
-    {"U2, C1", "a promise is durable before it is told"},
-    {"U3c", "a CONFIG waits for START and the CONFIG before"},
-    {"U3a", "two lists that follow each other differ by one vote"},
+    {"U8", "a damaged store does not count as a short log"},
+    {"U2, C1", "a promise is durable before it is sent"},
+    {"U3c", "a CONFIG waits for START and the previous CONFIG"},
+    {"U3a", "consecutive lists differ by one vote"},
     {"U3b", "grants are judged by the newest CONFIG"},
-    {"U3", "what only learners hold does not count"},
+    {"U3", "entries that only learners hold do not count"},
     {"U3", "a learner's grant does not count"},
-    {"L4", "only what is committed is served from stores"},
-    {"L4", "what was committed replaces own entries"},
-    {"L4", "what a later view committed is not taken"},
-    {"LOG-K1", "what a server missed since its checkpoint is handed out"},
-    {"LOG-K1", "what a checkpoint's server holds is not handed out again"},
-    {"LOG-K1", "a ring is whole where it is replayed from"},
-    {"L4", "a checkpoint's view is promised"},
-    {"CORE-C7", "a log that is kept is not overwritten"},
+    {"L4", "only committed entries are served from stores"},
+    {"L4", "committed entries replace local ones"},
+    {"L4", "entries that a later view committed are not taken"},
+    {"LOG-K1", "entries missed since the checkpoint are delivered"},
+    {"LOG-K1", "entries before the checkpoint are not delivered again"},
+    {"LOG-K1", "a ring is replayed only if it is whole"},
+    {"L4", "a replica promises its checkpoint's view"},
+    {"CORE-C7", "a kept log is not overwritten"},
     {"CORE-C7", "a log is kept from where a replica begins"},
-    {"CORE-C8", "what may be overwritten is not kept again"},
-    {"CORE-C7", "who lags gets room by a place ahead"},
-    {"C9", "a majority of the voters hold what stores are cut by"},
-    {"C9", "what a lost replica held is lost"},
-    {"C9", "stores are cut by what is covered only"},
+    {"CORE-C8", "released entries are not kept again"},
+    {"CORE-C7", "a lagging replica gets room from a place ahead"},
+    {"C9", "a majority of the voters hold the checkpoint that cuts stores"},
+    {"C9", "a lost replica's checkpoint does not count"},
+    {"C9", "stores drop only covered entries"},
     {"C9", "TRUNCATION counts when it is committed"},
     {"CORE-M7", "no operator promotes an analysis replica"},
     {"CORE-M7", "an analysis replica that lost its memory recovers as one"},
     {"CORE-M7", "an analysis replica takes no learner's place"},
     {"U6", "a grant has a fresh key"},
     {"U7", "a fence stops a copy under way"},
-    {"U10", "an idle leader tells what is committed"},
+    {"U10", "an idle leader sends its commit index"},
     {"U11", "clients do not know the log id"},
     {"U11", "an entry's bytes are checked"},
     {"L1", "a living leader is not replaced"},
     {"L5", "an error of one peer concerns that peer only"},
-    {"L1", "who lost a race waits longer for answers"},
-    {"L5", "disks that are slow do not end a leadership"},
+    {"L1", "a candidate that lost a race waits longer for answers"},
+    {"L5", "slow disks do not end a leadership"},
     {"C8", "a leader sees the processes of a majority"},
-    {"C6", "events do not put off a Tick"},
+    {"C6", "events do not delay a Tick"},
 };
 static_assert(std::size(kAbout) == core::kMutants);
 

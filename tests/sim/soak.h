@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Many worlds in child processes: a mutant, or a bug, may trip an assertion of the core, which is
-// a verdict like any other and must not end the run.
+// Runs many worlds in child processes: a mutant, or a bug, may trip an assertion of the core, which
+// counts like any other violation and must not end the run.
 
 #include <cstdint>
 #include <cstdio>
@@ -16,13 +16,13 @@ struct Verdict {
   bool aborted = false;    // by an assertion
   std::string text;
   bool caught() const { return seed != 0; }
-  // The property or assertion, without the particulars.
+  // The property or assertion, without its details.
   std::string property() const;
 };
 
-// One world in a child; caught() when a property broke.
+// Runs one world in a child; caught() if a property broke.
 Verdict run_in_child(std::uint64_t seed, const Options& options);
-// The first of `count` worlds in which a property breaks.
+// Finds the first of `count` worlds in which a property breaks.
 Verdict hunt(std::uint64_t first, std::uint64_t count, const Options& options);
 
 struct SoakTotals {
@@ -34,8 +34,8 @@ struct SoakTotals {
   std::uint64_t incidents = 0;
   std::uint64_t views_min = 0;
   std::uint64_t events_min = 0;
-  std::uint64_t given_up = 0;    // groups that lost more than they can afford
-  std::uint64_t small = 0;       // worlds of others with fewer than 3 leaders or 500 events
+  std::uint64_t given_up = 0;    // groups that lost too much to continue
+  std::uint64_t small = 0;       // other worlds with fewer than 3 leaders or 500 events
   std::uint64_t small_seed = 0;  // one of them
   std::uint64_t views_after_max = 0;
   double seconds = 0;
@@ -48,20 +48,21 @@ struct SoakOptions {
   Options world;
   bool progress = true;
 };
-// Violations are printed as they are found, with their replay.
+// Prints violations as they are found, with their replay.
 SoakTotals soak(const SoakOptions& options);
-// Prints totals and coverage.  How many declared moves were taken less than once per two
+// Prints totals and coverage.  Returns how many declared moves were taken less than once per two
 // hundred worlds.
 unsigned report(const SoakTotals& totals);
 
-// The mutant, in the kind of worlds in which its rule matters.
+// Options with the mutant, for the kind of worlds in which its rule matters.
 Options options_for(core::Mutant mutant);
-// The command that shows one world.
+// The command that replays one world.
 std::string replay(std::uint64_t seed, const Options& options);
-// Takes fault classes out as long as the same property breaks; gives what is left.
+// Removes fault classes as long as the same property breaks; returns the remaining options.
 Options shrink(std::uint64_t seed, const Options& options, std::string& without);
 
-// What consensus/DESIGN.md calls what the mutant does, and the rule that it removes.
+// The scenario or rule of consensus/DESIGN.md that the mutant violates, and the rule that it
+// removes.
 const char* scenario(core::Mutant mutant);
 const char* rule(core::Mutant mutant);
 

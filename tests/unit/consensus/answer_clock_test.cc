@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-// Answers that take so long, one after the other; gives the time at its end.
+// Simulates consecutive answers that take `took_ns` each; returns the time at the end.
 std::uint64_t usual(AnswerClock& clock, std::uint64_t& sequence, std::uint64_t took_ns, int n) {
   std::uint64_t now = kMs;
   for (int i = 0; i < n; ++i) {
@@ -23,11 +23,11 @@ std::uint64_t usual(AnswerClock& clock, std::uint64_t& sequence, std::uint64_t t
 
 }  // namespace
 
-TEST_CASE("answer clock: what is answered needs no probe", "[fabric]") {
+TEST_CASE("answer clock: an answered request needs no probe", "[fabric]") {
   AnswerClock clock;
   CHECK(clock.due_ns() == AnswerClock::kNever);
   clock.sent(1);
-  CHECK(clock.due_ns() == AnswerClock::kNever);  // not looked at: it has not left yet
+  CHECK(clock.due_ns() == AnswerClock::kNever);  // not looked at: the request is not sent yet
   clock.look_at(5 * kMs);
   CHECK(clock.due_ns() == 5 * kMs + AnswerClock::kPauseMinNs);
   clock.answered(1, 6 * kMs);
@@ -36,7 +36,7 @@ TEST_CASE("answer clock: what is answered needs no probe", "[fabric]") {
   CHECK(clock.due_ns() == AnswerClock::kNever);
 }
 
-TEST_CASE("answer clock: a part of the answers leaves the rest to be waited for", "[fabric]") {
+TEST_CASE("answer clock: after some of the answers it waits for the rest", "[fabric]") {
   AnswerClock clock;
   clock.sent(1);
   clock.sent(2);
@@ -47,7 +47,7 @@ TEST_CASE("answer clock: a part of the answers leaves the rest to be waited for"
   CHECK(clock.due_ns() == AnswerClock::kNever);
 }
 
-TEST_CASE("answer clock: probes back off, and an answer of any ends that", "[fabric]") {
+TEST_CASE("answer clock: probes back off until any answer comes", "[fabric]") {
   AnswerClock clock;
   clock.sent(1);
   clock.look_at(0);
@@ -68,14 +68,14 @@ TEST_CASE("answer clock: probes back off, and an answer of any ends that", "[fab
   CHECK(clock.due_ns() == AnswerClock::kNever);
 }
 
-TEST_CASE("answer clock: on a long way it waits for the usual time, not for the worst",
+TEST_CASE("answer clock: over a long distance it waits for the usual time, not for the worst",
           "[fabric]") {
   AnswerClock clock;
   std::uint64_t sequence = 0;
   usual(clock, sequence, 40 * kMs, 200);
   CHECK(clock.pause_ns() > 40 * kMs);
   CHECK(clock.pause_ns() <= AnswerClock::kPauseMaxNs);
-  // Near again, with a repaired loss now and then.
+  // Close again, with an occasional repaired loss.
   for (int i = 0; i < 50; ++i) {
     usual(clock, sequence, kMs / 10, 19);
     usual(clock, sequence, 200 * kMs, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    BellClock (driver/bell_clock.h) waits for an entry that carries what is committed, never
-//         longer than it says; without a hold bells are apart, and a follower waits for nothing.
+// GOAL    BellClock (driver/bell_clock.h) waits for an entry that carries the commit index, never
+//         longer than its limit; without a hold bells keep their spacing, and a follower waits for
+//         nothing.
 // CHECKS  DRIVER-B1.
 // REPLAY  CRANE_SEED=<seed> repeats the random case.
 #include "consensus/driver/bell_clock.h"
@@ -18,7 +19,7 @@ constexpr std::uint64_t kNever = BellClock::kNever;
 
 }  // namespace
 
-TEST_CASE("bell clock: an entry that carries the commit index leaves nothing to tell") {
+TEST_CASE("bell clock: an entry that carries the commit index leaves nothing to send") {
   BellClock c(0, kHold);
   c.look(Index{4}, Index{5}, 100);
   CHECK(c.due_ns(true) == 100 + kHold);
@@ -30,7 +31,7 @@ TEST_CASE("bell clock: an entry that carries the commit index leaves nothing to 
   CHECK(c.due_ns(true) == 900 + kHold);
 }
 
-TEST_CASE("bell clock: what no entry carries is told in time, whatever else is committed") {
+TEST_CASE("bell clock: a commit index that no entry carries is sent in time") {
   BellClock c(0, kHold);
   c.look(Index{4}, Index{5}, 100);
   c.look(Index{4}, Index{9}, 900);
@@ -39,7 +40,8 @@ TEST_CASE("bell clock: what no entry carries is told in time, whatever else is c
   CHECK(c.due_ns(true) == kNever);
 }
 
-TEST_CASE("bell clock: without a hold bells are apart, the first after a pause at once") {
+TEST_CASE(
+    "bell clock: without a hold bells keep their spacing, the first after a pause is immediate") {
   BellClock c(300, 0);
   CHECK(c.due_ns(true) == kNever);
   c.moved();
@@ -51,7 +53,7 @@ TEST_CASE("bell clock: without a hold bells are apart, the first after a pause a
   CHECK(c.due_ns(false) == 0);
 }
 
-TEST_CASE("bell clock: nothing committed waits for longer than two holds (DRIVER-B1)") {
+TEST_CASE("bell clock: no commit index waits for longer than two holds (DRIVER-B1)") {
   const char* const given = std::getenv("CRANE_SEED");
   const std::uint64_t seed =
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();

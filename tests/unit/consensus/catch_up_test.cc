@@ -56,10 +56,10 @@ TEST_CASE("catch-up: a lapped follower fetches from a peer's store, not from the
   for (std::size_t i = 0; i < g.nodes[2].delivered.size(); ++i) {
     REQUIRE(g.nodes[2].delivered[i].at == g.nodes[0].delivered[i].at);
   }
-  CHECK(g.nodes[2].held == g.nodes[0].held);  // and can serve itself
+  CHECK(g.nodes[2].held == g.nodes[0].held);  // so it can serve the entries itself
 }
 
-TEST_CASE("catch-up: the leader serves when nobody else can", "[R=3, disk]") {
+TEST_CASE("catch-up: the leader serves if no other replica can", "[R=3, disk]") {
   LappedGroup g(Durability::kDisk);
   g.nodes[1].held.erase(g.nodes[1].held.begin(), g.nodes[1].held.find(40));
   g.nodes[2].cut = false;
@@ -68,7 +68,7 @@ TEST_CASE("catch-up: the leader serves when nobody else can", "[R=3, disk]") {
   CHECK(g.nodes[0].served > 0);
 }
 
-TEST_CASE("catch-up: when no store has the entries, a checkpoint must help", "[R=3, disk]") {
+TEST_CASE("catch-up: if no store has the entries, a checkpoint must help", "[R=3, disk]") {
   LappedGroup g(Durability::kDisk);
   for (const unsigned i : {0U, 1U}) {
     g.nodes[i].held.erase(g.nodes[i].held.begin(), g.nodes[i].held.find(40));
@@ -95,7 +95,7 @@ TEST_CASE("catch-up: under load, and after the leader changed in the middle of i
           "[R=3, disk][U1]") {
   LappedGroup g(Durability::kDisk);
   g.nodes[2].cut = false;
-  g.run_for(3 * kMs);  // it hears that it is behind, and begins
+  g.run_for(3 * kMs);  // it learns that it is behind, and begins
   for (int i = 0; i < 400 && !g.nodes[2].core->fetching(); ++i) g.run_for(kMs);
   g.work(20);
   g.step(0, Abdicate{});
@@ -106,7 +106,7 @@ TEST_CASE("catch-up: under load, and after the leader changed in the middle of i
   CHECK(g.nodes[1].core->peer_state(ReplicaId{2}) == PeerState::kStreaming);
 }
 
-TEST_CASE("catch-up: an entry larger than the region comes in pieces", "[R=3, disk]") {
+TEST_CASE("catch-up: an entry larger than the region arrives in pieces", "[R=3, disk]") {
   LappedGroup g(Durability::kDisk);
   REQUIRE(entry_bytes(1024) > fetch_bytes(kRing));
   for (unsigned i = 0; i < 20; ++i) {
@@ -118,7 +118,8 @@ TEST_CASE("catch-up: an entry larger than the region comes in pieces", "[R=3, di
   CHECK(g.delivered(2) == g.delivered(0));
 }
 
-TEST_CASE("catch-up: what was read is checked, and asked for again", "[R=3, disk]") {
+TEST_CASE("catch-up: entries that were read are checked, and requested again if wrong",
+          "[R=3, disk]") {
   LappedGroup g(Durability::kDisk);
   g.nodes[2].cut = false;
   const std::uint64_t at = g.nodes[1].core->ring().fetch_offset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica whose server was brought back from a checkpoint joins the log at that place: it
-//         delivers all from there on, once, and has no more say than it had (C5, CORE-C6, CORE-M6).
+// GOAL    A replica whose server was restored from a checkpoint joins the log at that place: it
+//         delivers all later entries, once, and has no more rights than before (C5, CORE-C6,
+//         CORE-M6).
 // METHOD  Single steps on instant memory.  Worlds with faults: tests/sim, crane-sim --checkpoints.
 //         The facts' bytes are those of consensus/driver/facts.h.
 #include <catch2/catch.hpp>
@@ -42,7 +43,7 @@ struct Group : InstantGroup {
     }
   }
   Replica& core(unsigned id) { return *nodes[id].core; }
-  // It delivered all behind `from` up to what the leader has, in order, each once.
+  // It delivered all entries after `from` that the leader has, in order, each once.
   void check_delivered_behind(unsigned id, const Cursor& from, unsigned by = 0) {
     std::uint64_t at = value(from.last.index);
     for (const Entry& e : nodes[id].delivered) REQUIRE(value(e.at.index) == ++at);
@@ -52,7 +53,7 @@ struct Group : InstantGroup {
 
 }  // namespace
 
-TEST_CASE("checkpoint: on surviving memory what the server missed comes from the own ring",
+TEST_CASE("checkpoint: on surviving memory the server gets missed entries from the ring",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(5);
@@ -70,7 +71,7 @@ TEST_CASE("checkpoint: on surviving memory what the server missed comes from the
   g.check_delivered_behind(2, c.at);
 }
 
-TEST_CASE("checkpoint: a new server gets all from the first entry on while the ring holds it",
+TEST_CASE("checkpoint: a new server gets all entries while the ring holds the first one",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(8);
@@ -88,7 +89,8 @@ TEST_CASE("checkpoint: a new server gets all from the first entry on while the r
   CHECK(g.nodes[2].delivered.empty());
 }
 
-TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", "[R=3][CORE-C6]") {
+TEST_CASE("checkpoint: one that is older than the ring, or not whole in it, is refused",
+          "[R=3][CORE-C6]") {
   Group g;
   g.work(4);
   const Checkpoint c = g.take_checkpoint(2);
@@ -111,10 +113,12 @@ TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", 
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
-// GOAL    Who lost its memory is let in again, also when it was started twice before it was heard.
-// METHOD  Its second start finds a log of the view in force, which nobody has written to, and the
-//         leader's word counts for it: there was a change of members since.
-TEST_CASE("checkpoint: who was not let in yet asks to be, whatever its log holds", "[R=3][C5]") {
+// GOAL    A replica that lost its memory is admitted again, even if it started twice before a
+//         leader heard of it.
+// METHOD  Its second start finds a log of the view in force, which no leader has written, and the
+//         leader's messages count for it: there was a change of members since.
+TEST_CASE("checkpoint: a replica that is not admitted yet asks to join, whatever its log holds",
+          "[R=3][C5]") {
   Group g;
   g.work(5);
   g.settle_down();
@@ -140,14 +144,15 @@ TEST_CASE("checkpoint: who was not let in yet asks to be, whatever its log holds
   CHECK(g.core(0).members().voter(ReplicaId{2}));
 }
 
-TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", "[R=3][CORE-C4]") {
+TEST_CASE("checkpoint: entries that are still to be delivered again are not overwritten",
+          "[R=3][CORE-C4]") {
   Group g;
   g.work(3);
   const Checkpoint c = g.take_checkpoint(2);
   g.work(14);
   g.settle_down();
   g.stop(2);
-  g.nodes[2].stalled = true;  // the server takes nothing for a while
+  g.nodes[2].stalled = true;  // the server takes no entries for a while
   g.restart(2, StartKind::kSurvived, &c);
   for (int i = 0; i < 60; ++i) {
     (void)g.propose(0, 300);
@@ -163,11 +168,12 @@ TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", 
   CHECK(at >= value(c.at.last.index) + 14);
 }
 
-TEST_CASE("checkpoint: what the server holds beyond the low-water mark is not handed out again",
-          "[R=3]") {
+TEST_CASE(
+    "checkpoint: entries that the server holds after the low-water mark are not delivered again",
+    "[R=3]") {
   Group g;
   g.work(5);
-  g.settle_down();  // the low-water mark is published here
+  g.settle_down();  // this publishes the low-water mark
   g.work(1);
   const Checkpoint c = g.take_checkpoint(2);
   REQUIRE(g.nodes[2].cells[kPromiseCell][kLowWaterIndex] < value(c.at.last.index));
@@ -181,7 +187,7 @@ TEST_CASE("checkpoint: what the server holds beyond the low-water mark is not ha
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
-TEST_CASE("checkpoint: who was lapped goes on from a newer one as the voter it was",
+TEST_CASE("checkpoint: a lapped replica continues from a newer one as the voter it was",
           "[R=3][C5][L4]") {
   Group g;
   g.work(2);
@@ -196,7 +202,7 @@ TEST_CASE("checkpoint: who was lapped goes on from a newer one as the voter it w
   if (seen) {
     g.stop(2);
     g.restart(2, StartKind::kSurvived, &c);
-  } else {  // no fabric tells of its death: the leader goes on to say that it is behind
+  } else {  // no fabric reports its death: the leader keeps sending kBehind
     g.nodes[2].core.reset();
     g.nodes[2].delivered.clear();
     g.start(2, StartKind::kSurvived, &c);
@@ -215,7 +221,7 @@ TEST_CASE("checkpoint: who was lapped goes on from a newer one as the voter it w
   g.check_delivered_behind(2, c.at);
 }
 
-TEST_CASE("checkpoint: who lost its memory begins there, learns, votes and leads",
+TEST_CASE("checkpoint: a replica that lost its memory begins there, learns, votes and leads",
           "[R=3][CORE-M6]") {
   Group g;
   g.work(40);
@@ -259,10 +265,10 @@ TEST_CASE("checkpoint: before it is promoted a learner neither counts nor grants
   (void)g.propose(0);
   g.run_for(300 * kMs);
   CHECK(g.core(2).role() == Role::kLearner);
-  CHECK(g.core(0).committed() == before);  // one voter of two is there
+  CHECK(g.core(0).committed() == before);  // one voter of two is running
 }
 
-TEST_CASE("checkpoint: one from which the leader's ring has moved on does not help", "[R=3][L4]") {
+TEST_CASE("checkpoint: one that the leader's ring no longer reaches does not help", "[R=3][L4]") {
   Group g;
   g.work(4);
   const Checkpoint old = g.take_checkpoint(1);
@@ -277,14 +283,14 @@ TEST_CASE("checkpoint: one from which the leader's ring has moved on does not he
   CHECK(g.nodes[2].delivered.empty());
   const Checkpoint c = g.take_checkpoint(0);
   g.stop(2);
-  g.restart(2, StartKind::kSurvived, &c);  // the memory of the learner that it is
+  g.restart(2, StartKind::kSurvived, &c);  // the memory of a learner
   g.settle_down();
   CHECK_FALSE(g.core(2).needs_checkpoint());
   CHECK(g.core(2).role() == Role::kFollower);
   g.check_delivered_behind(2, c.at);
 }
 
-TEST_CASE("checkpoint: a new member begins there, though the CONFIG it needs is in no ring",
+TEST_CASE("checkpoint: a new member begins there, although the CONFIG it needs is in no ring",
           "[R=4][CORE-M3]") {
   Group g(Durability::kMemory, 4);
   g.stop(3);
@@ -305,11 +311,11 @@ TEST_CASE("checkpoint: a new member begins there, though the CONFIG it needs is 
   CHECK(g.core(3).members() == g.core(0).members());
 }
 
-TEST_CASE("checkpoint: a leader of an older view than it is known from is not followed",
+TEST_CASE("checkpoint: a leader of an older view than the facts name is not followed",
           "[R=3][CORE-B3][C5]") {
   Group g;
   g.work(3);
-  g.nodes[0].cut = true;  // believes to lead on
+  g.nodes[0].cut = true;  // it still believes that it leads
   for (unsigned i : {1U, 2U}) g.step(i, PeerDown{ReplicaId{0}});
   g.run_for(300 * kMs);
   const unsigned led_by = g.core(1).role() == Role::kLeader ? 1 : 2;
@@ -339,7 +345,7 @@ TEST_CASE("checkpoint: a leader of an older view than it is known from is not fo
   g.check_delivered_behind(other, c.at, static_cast<unsigned>(leads));
 }
 
-TEST_CASE("checkpoint: in disk mode the rest is fetched from peers' stores",
+TEST_CASE("checkpoint: in disk mode later entries are fetched from peers' stores",
           "[R=3, disk][CORE-B1]") {
   Group g(Durability::kDisk);
   g.work(4);
@@ -357,7 +363,7 @@ TEST_CASE("checkpoint: in disk mode the rest is fetched from peers' stores",
   CHECK(g.nodes[2].held.begin()->first == value(c.at.last.index) + 1);
 }
 
-TEST_CASE("checkpoint: facts survive their bytes, others are none", "[checkpoint]") {
+TEST_CASE("checkpoint: facts survive their bytes, other bytes are rejected", "[checkpoint]") {
   using consensus::decode_checkpoint;
   constexpr std::uint64_t kLogId = 99;
   const Members first = Members::first(3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group of cores on instant memory: every operation completes in the same pump, nothing fails
-// unless the test says so.  For tests of single steps; worlds with faults are in tests/sim.
+// A group of cores on instant memory: every operation completes in the same pump, and fails only if
+// the test makes it fail.  For tests of single steps; worlds with faults are in tests/sim.
 
 #include <algorithm>
 #include <cstring>
@@ -32,7 +32,8 @@ class InstantGroup {
     std::vector<View> promises;
     std::vector<StoreEntries> stores;
     std::map<std::uint64_t, std::vector<std::byte>> held;  // entries in the store, by index
-    Index dropped{};                                       // from the store, up to here
+    Index dropped{};                                       // entries up to here were dropped from
+                                                           // the store
     unsigned served = 0;                                   // reads of the store for a peer
     std::vector<std::byte> for_peer;
     std::vector<std::uint64_t> keys;  // by writer; 0: none
@@ -45,12 +46,13 @@ class InstantGroup {
     std::string fatal;
     std::uint32_t incarnation = kFirstIncarnation;
     bool cut = false;       // nothing reaches it, nothing leaves it
-    bool stopped = false;   // its process is, and the others see that; its memory is read
+    bool stopped = false;   // its process is stopped, and the others see that; its memory can be
+                            // read
     bool stalled = false;   // its application takes no entries
     bool analysis = false;  // an analysis replica
     bool late = false;      // writes to it land, and their completions wait for release()
     std::vector<Completion> waiting;
-    unsigned closed = 0;  // CloseLogs of it
+    unsigned closed = 0;  // CloseLogs that it emitted
   };
 
   explicit InstantGroup(std::uint8_t replicas, std::uint64_t ring = 1U << 16) {
@@ -79,7 +81,7 @@ class InstantGroup {
     event.checkpoint = checkpoint;
     step(id, event);
   }
-  // Its process dies; what it was to answer is lost.
+  // Its process dies; its pending answers are lost.
   void stop(unsigned id) {
     Node& n = nodes[id];
     n.core.reset();
@@ -91,7 +93,7 @@ class InstantGroup {
       if (nodes[i].core) step(i, PeerDown{ReplicaId{static_cast<std::uint8_t>(id)}});
     }
   }
-  // Its server is brought back from a checkpoint.
+  // Its server is restored from a checkpoint.
   void restart(unsigned id, StartKind kind, const Checkpoint* checkpoint) {
     start(id, kind, checkpoint);
     for (unsigned i = 0; i < nodes.size(); ++i) {
@@ -99,7 +101,7 @@ class InstantGroup {
     }
     settle();
   }
-  // A checkpoint of what `id` has delivered.
+  // A checkpoint of the entries that `id` has delivered.
   Checkpoint take_checkpoint(unsigned id) const {
     const Node& n = nodes[id];
     const Entry& e = n.delivered.back();
@@ -107,7 +109,7 @@ class InstantGroup {
             n.core->promised_view(),
             n.core->committed_config()};
   }
-  // What a reboot does to a replica that is not running.
+  // Simulates a reboot of a replica that is not running.
   void lose_memory(unsigned id) {
     Node& n = nodes[id];
     n.core.reset();
@@ -116,7 +118,7 @@ class InstantGroup {
     n.cells = {};
     ++n.incarnation;
   }
-  // What runs there from now on is an analysis replica.
+  // From now on it runs as an analysis replica.
   void start_analysis(unsigned id) {
     stop(id);
     lose_memory(id);
@@ -139,7 +141,7 @@ class InstantGroup {
     nodes[id].core->step(event, {now_ns, 0});
     carry_out(id);
   }
-  // It is killed, and all that are left hear of it.
+  // Kills it and reports its death to all other replicas.
   void kill(unsigned id) {
     nodes[id].core.reset();
     for (unsigned i = 0; i < nodes.size(); ++i) {
@@ -197,7 +199,7 @@ class InstantGroup {
       }
     }
   }
-  // The disk of `id` is done with all it was given.
+  // The disk of `id` finishes all its jobs.
   void finish_stores(unsigned id) {
     Node& n = nodes[id];
     for (const View v : std::exchange(n.promises, {})) n.events.push_back(PromiseStored{v});
@@ -205,7 +207,7 @@ class InstantGroup {
       n.events.push_back(Stored{e.sequence, e.last, e.to_pos});
     }
   }
-  // The writes of `id` that are late complete.
+  // The late writes of `id` complete.
   void release(unsigned id) {
     Node& n = nodes[id];
     for (const Completion& c : std::exchange(n.waiting, {})) n.completions.push_back({c, {}});

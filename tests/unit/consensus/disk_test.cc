@@ -47,7 +47,7 @@ TEST_CASE("consensus disk: committed when a majority has stored it, not before",
   const Index before = g.committed(0);
   const Index index = g.propose_and_flush();
   CHECK(g.committed(0) == before);
-  g.finish(0);  // the leader counts itself, and it alone is no majority
+  g.finish(0);  // the leader counts itself, and alone is no majority
   CHECK(g.committed(0) == before);
   g.finish(2);
   CHECK(g.committed(0) == index);
@@ -66,7 +66,7 @@ TEST_CASE("consensus disk: the leader counts itself up to its own durable index 
   CHECK(g.nodes[0].core->durable().index == before);
 }
 
-TEST_CASE("consensus disk: what came while a transaction was under way is the next one",
+TEST_CASE("consensus disk: entries that arrive during a transaction form the next one",
           "[R=3][CORE-D4][CORE-S6]") {
   DiskGroup g;
   g.slow({0});
@@ -92,7 +92,8 @@ TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[
   CHECK(g.nodes[2].keys[1] != 0);
 }
 
-TEST_CASE("consensus disk: nobody is asked before the own promise is durable", "[R=3][CORE-D1]") {
+TEST_CASE("consensus disk: no replica is asked before the candidate's promise is durable",
+          "[R=3][CORE-D1]") {
   DiskGroup g;
   g.slow({1});
   const View old = g.nodes[2].core->promised_view();
@@ -148,7 +149,7 @@ TEST_CASE("consensus disk: at a grant the store's cursor goes back to the commit
   g.nodes[2].slow_disk = true;
   g.step(2, MessageArrived{ReplicaId{0}, std::as_bytes(std::span(&m, 1))});
   CHECK(g.nodes[2].core->durable().index == known);
-  g.settle();  // granted again, its log is found to be whole: it stores and tells again
+  g.settle();  // granted again, its log is whole: it stores and reports again
   REQUIRE(g.nodes[2].stores.size() == 1);
   CHECK(g.nodes[2].stores[0].before.index == known);
   g.finish(0);
@@ -157,7 +158,7 @@ TEST_CASE("consensus disk: at a grant the store's cursor goes back to the commit
   CHECK(g.committed(0) == index);
 }
 
-TEST_CASE("consensus disk: a message that is lost is made good by reading the cell", "[R=3]") {
+TEST_CASE("consensus disk: after a lost message the leader reads the cell", "[R=3]") {
   DiskGroup g;
   g.slow({0, 1, 2});
   const Index index = g.propose_and_flush();
@@ -174,9 +175,10 @@ TEST_CASE("consensus disk: a message that is lost is made good by reading the ce
   CHECK(g.committed(0) == index);
 }
 
-// GOAL    A group whose promises always take longer than a candidate waits at first has a leader.
+// GOAL    A group whose promises always take longer than a candidate's first time-out gets a
+//         leader.
 // METHOD  The leader dies; both disks answer a promise after several times the time-out.
-TEST_CASE("consensus disk: who lost a race for want of answers waits longer for them",
+TEST_CASE("consensus disk: a candidate without enough answers waits longer the next time",
           "[R=3][C6][L1]") {
   DiskGroup g;
   g.slow({1, 2});
@@ -200,8 +202,8 @@ TEST_CASE("consensus disk: who lost a race for want of answers waits longer for 
   CHECK(g.leader() > 0);
 }
 
-// GOAL    Disks that are slow do not cost a group its leader; a cut does, slow disks or not.
-TEST_CASE("consensus disk: a leader whose followers' disks are slow goes on leading",
+// GOAL    Slow disks do not cost a group its leader; a cut does, even with slow disks.
+TEST_CASE("consensus disk: a leader whose followers' disks are slow continues to lead",
           "[R=3][C6][C8]") {
   DiskGroup g;
   g.slow({1, 2});
@@ -212,7 +214,7 @@ TEST_CASE("consensus disk: a leader whose followers' disks are slow goes on lead
   CHECK(g.committed(0) == before);
   REQUIRE(g.leader() == 0);
   CHECK(g.nodes[0].core->promised_view() == view);
-  SECTION("and commits when one has answered") {
+  SECTION("and commits when one follower has answered") {
     g.finish(2);
     CHECK(g.committed(0) == index);
   }
@@ -221,7 +223,7 @@ TEST_CASE("consensus disk: a leader whose followers' disks are slow goes on lead
     g.run_for(1500 * kMs);
     CHECK(g.nodes[0].core->role() != Role::kLeader);
   }
-  SECTION("but not when they cannot be reached, though nothing is under way") {
+  SECTION("but not when they cannot be reached, even if nothing is under way") {
     g.nodes[1].cut = g.nodes[2].cut = true;
     g.run_for(1500 * kMs);
     CHECK(g.nodes[0].core->role() != Role::kLeader);
@@ -238,7 +240,7 @@ TEST_CASE("consensus disk: a store that fails ends its replica, not the group", 
   CHECK(g.nodes[2].core->durable().index < index);
 }
 
-TEST_CASE("consensus disk: bytes that are not durable are not given up", "[R=3][CORE-D4]") {
+TEST_CASE("consensus disk: bytes that are not durable are not released", "[R=3][CORE-D4]") {
   DiskGroup g;
   g.slow({2});
   for (int i = 0; i < 4000; ++i) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A group leads again soon after its replicas are fit, however long all were not.
-// METHOD  All of a group abdicate, time passes while their applications tell their lag, some are
-//         fit again.
-// CHECKS  C6: of Abdicate, Fit, Lags and Tick; an unfit voter grants; logs that were cut; of two
-//         whose servers lag the one leads that is further, and one that yields does so for a while.
+// GOAL    A group has a leader again soon after its replicas are fit, however long all were unfit.
+// METHOD  All replicas of a group abdicate, time passes while their applications report their lag,
+//         some are fit again.
+// CHECKS  C6: Abdicate, ServerHealthy, ServerLagging and Tick; an unfit voter grants; logs that
+//         were cut; of two replicas whose servers lag, the one leads whose server has run more, and
+//         a replica that yields does so for a while only.
 #include <catch2/catch.hpp>
 #include <initializer_list>
 
@@ -15,10 +16,10 @@ using namespace crane::consensus::core;
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
-// An idle period until a campaign is planned, the head start of others, and the election.
+// An idle period until a campaign is planned, the others' head start, and the election.
 constexpr std::uint64_t kSoonNs = 350 * kMs;
 constexpr std::uint64_t kLongNs = 20'000 * kMs;
-// Applications that fall behind tell it more often than an idle replica has a Tick.
+// Lagging applications report it more often than an idle replica has a Tick.
 constexpr std::uint64_t kTellsEveryNs = 20 * kMs;
 
 using Ids = std::initializer_list<unsigned>;
@@ -34,7 +35,7 @@ struct UnfitGroup : LedGroup {
     for (const unsigned i : ids) step(i, ServerHealthy{});
     settle();
   }
-  // All processes end, and start again on what they had, unfit.
+  // All processes end, and restart on their memory, unfit.
   void begin_again() {
     for (unsigned i = 0; i < 3; ++i) stop(i);
     for (unsigned i = 0; i < 3; ++i) start(i, StartKind::kSurvived);
@@ -84,7 +85,7 @@ TEST_CASE("eligible: replicas that were unfit for long elect a leader soon", "[R
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: applications that tell their lag again and again put no election off",
+TEST_CASE("eligible: applications that report their lag repeatedly delay no election",
           "[R=3][C6]") {
   const auto durability = GENERATE(Durability::kMemory, Durability::kDisk);
   UnfitGroup g(durability);
@@ -92,12 +93,12 @@ TEST_CASE("eligible: applications that tell their lag again and again put no ele
   g.fall_behind_for(kLongNs);
   REQUIRE(g.leader() == -1);
   SECTION("all are fit") { g.fit(); }
-  SECTION("one is") { g.fit({2}); }
+  SECTION("one is fit") { g.fit({2}); }
   g.fall_behind_for(kSoonNs);
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: behind the cut of their stores, too", "[R=3, disk][C6][CORE-D5]") {
+TEST_CASE("eligible: also after their stores were cut", "[R=3, disk][C6][CORE-D5]") {
   UnfitGroup g(Durability::kDisk);
   for (unsigned i = 0; i < 3; ++i) {
     g.step(i, Checkpointed{Index{15}});
@@ -112,7 +113,7 @@ TEST_CASE("eligible: behind the cut of their stores, too", "[R=3, disk][C6][CORE
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: again and again", "[R=3][C6]") {
+TEST_CASE("eligible: repeatedly", "[R=3][C6]") {
   UnfitGroup g;
   for (int round = 0; round < 20; ++round) {
     g.unfit();
@@ -124,7 +125,7 @@ TEST_CASE("eligible: again and again", "[R=3][C6]") {
   }
 }
 
-TEST_CASE("eligible: an unfit replica seeks nothing while the others are away", "[R=3][C6]") {
+TEST_CASE("eligible: an unfit replica does not campaign while the others are away", "[R=3][C6]") {
   UnfitGroup g;
   g.unfit({1, 2});
   g.kill(0);
@@ -135,7 +136,7 @@ TEST_CASE("eligible: an unfit replica seeks nothing while the others are away", 
   CHECK(g.leader() == 2);
 }
 
-TEST_CASE("eligible: of two servers that lag the one leads that has run more", "[R=3][C6]") {
+TEST_CASE("eligible: of two lagging servers the one that has run more leads", "[R=3][C6]") {
   const auto durability = GENERATE(Durability::kMemory, Durability::kDisk);
   const unsigned further = GENERATE(1U, 2U);
   UnfitGroup g(durability);
@@ -148,7 +149,7 @@ TEST_CASE("eligible: of two servers that lag the one leads that has run more", "
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: all start again, and the server that is furthest leads", "[R=3][C6]") {
+TEST_CASE("eligible: all restart, and the server that has run most leads", "[R=3][C6]") {
   UnfitGroup g;
   const unsigned furthest = GENERATE(0U, 1U, 2U);
   for (unsigned i = 0; i < 3; ++i) g.stop(i);
@@ -166,12 +167,12 @@ TEST_CASE("eligible: all start again, and the server that is furthest leads", "[
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: a replica that yields leads when the other one cannot", "[R=3][C6]") {
+TEST_CASE("eligible: a replica that yields leads if the other one cannot", "[R=3][C6]") {
   UnfitGroup g;
   g.step(1, ServerLagging{1000 * kMs, Index{3}});
   g.step(2, ServerLagging{1000 * kMs, Index{15}});
-  SECTION("as it is stopped") { g.nodes[2].stopped = true; }
-  SECTION("as it abdicated before") { g.unfit({2}); }
+  SECTION("because it is stopped") { g.nodes[2].stopped = true; }
+  SECTION("because it abdicated before") { g.unfit({2}); }
   g.kill(0);
   g.run_for(kSoonNs);
   g.nodes[2].stopped = false;
@@ -180,7 +181,7 @@ TEST_CASE("eligible: a replica that yields leads when the other one cannot", "[R
   g.check_it_serves();
 }
 
-TEST_CASE("eligible: a leader that gave the lead up is the last choice, not none", "[R=3][C6]") {
+TEST_CASE("eligible: a leader that abdicated is the last choice, but not excluded", "[R=3][C6]") {
   UnfitGroup g;
   g.step(0, Abdicate{});
   g.step(0, ServerHealthy{});
@@ -189,7 +190,7 @@ TEST_CASE("eligible: a leader that gave the lead up is the last choice, not none
     g.run_for(kSoonNs);
     CHECK(g.leader() > 0);
   }
-  SECTION("when no other one may") {
+  SECTION("when no other one can") {
     g.unfit({1, 2});
     g.run_for(kSoonNs);
     CHECK(g.leader() == 0);

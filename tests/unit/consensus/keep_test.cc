@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A group whose replicas all die begins where its servers can, however much was logged.
-// METHOD  A small ring that is filled; all replicas stop and start on the memory that they left.
-// CHECKS  CORE-C7: inputs wait when the log that is kept fills the ring; a place that is named
-//         makes room, also one that was not delivered yet; one that is older changes nothing; a log
-//         that is not kept is overwritten.  CORE-C8: what was given up is not kept again.
+// METHOD  A small ring is filled; all replicas stop and restart on their memory.
+// CHECKS  CORE-C7: inputs wait when the kept log fills the ring; naming a place makes room, even
+//         one that was not delivered yet; an older place changes nothing; a log that is not kept is
+//         overwritten.  CORE-C8: released entries are not kept again.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/consensus/core_harness.h"
@@ -22,7 +22,7 @@ struct KeepingGroup : InstantGroup {
     run_for(200 * kMs);
     REQUIRE(leader() >= 0);
   }
-  // How many entries were taken, up to `most`, until the group took no more.
+  // How many entries the group accepted, up to `most`, until it refused one.
   int fill(int most = 1000) {
     for (int i = 0; i < most; ++i) {
       if (!propose(static_cast<unsigned>(leader()), 1000).ok()) return i;
@@ -56,7 +56,7 @@ struct KeepingGroup : InstantGroup {
 
 }  // namespace
 
-TEST_CASE("keep: inputs wait when the log that is kept fills the ring", "[R=3][CORE-C7]") {
+TEST_CASE("keep: inputs wait when the kept log fills the ring", "[R=3][CORE-C7]") {
   KeepingGroup g;
   const int taken = g.fill();
   CHECK(taken > 30);
@@ -75,7 +75,7 @@ TEST_CASE("keep: inputs wait when the log that is kept fills the ring", "[R=3][C
   }
 }
 
-TEST_CASE("keep: a place that is named makes room, and servers begin there", "[R=3][CORE-C7]") {
+TEST_CASE("keep: naming a place makes room, and servers begin there", "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
   g.tell();
@@ -94,7 +94,7 @@ TEST_CASE("keep: a place that is named makes room, and servers begin there", "[R
 }
 
 TEST_CASE(
-    "keep: a replica that begins at a newer checkpoint than was kept makes room for what follows",
+    "keep: a replica that begins at a newer checkpoint than it kept makes room for later entries",
     "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
@@ -120,7 +120,8 @@ TEST_CASE("keep: an older place makes no room", "[R=3][CORE-C7]") {
   for (const auto& node : g.nodes) CHECK(node.fatal.empty());
 }
 
-TEST_CASE("keep: who lags gets room by a place that it has not delivered yet", "[R=3][CORE-C7]") {
+TEST_CASE("keep: a lagging replica gets room from a place that it has not delivered yet",
+          "[R=3][CORE-C7]") {
   KeepingGroup g;
   const auto leader = static_cast<unsigned>(g.leader());
   const unsigned lags = (leader + 1) % 3;
@@ -140,7 +141,7 @@ TEST_CASE("keep: who lags gets room by a place that it has not delivered yet", "
   for (const auto& node : g.nodes) CHECK(node.fatal.empty());
 }
 
-TEST_CASE("keep: what was given up is not taken back", "[R=3][CORE-C8]") {
+TEST_CASE("keep: released entries are not taken back", "[R=3][CORE-C8]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
   g.tell();
@@ -154,7 +155,7 @@ TEST_CASE("keep: what was given up is not taken back", "[R=3][CORE-C8]") {
   for (unsigned i = 0; i < 3; ++i) {
     CHECK(g.nodes[i].cells[kStatusCell][kConsumedPos] >= consumed[i]);
   }
-  // Their rings hold the log from there on, not from the place that was named.
+  // Their rings hold the log from the published position on, not from the named place.
   const Viewstamp last = g.nodes[0].core->last();
   for (unsigned i = 0; i < 3; ++i) g.stop(i);
   for (unsigned i = 0; i < 3; ++i) {
@@ -164,7 +165,8 @@ TEST_CASE("keep: what was given up is not taken back", "[R=3][CORE-C8]") {
   }
 }
 
-TEST_CASE("keep: a log is kept again from what was not given up on", "[R=3][CORE-C7]") {
+TEST_CASE("keep: a log is kept again from the first entry that was not released",
+          "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
   g.tell();

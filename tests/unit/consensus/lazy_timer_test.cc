@@ -25,7 +25,7 @@ TEST_CASE("lazy timer: an earlier time is set at once", "[fabric][TIMER-1]") {
   CHECK(timer.set_ns() != 0);
 }
 
-TEST_CASE("lazy timer: a later time is set where it spares a wake-up", "[fabric]") {
+TEST_CASE("lazy timer: a later time is set if that saves a wake-up", "[fabric]") {
   LazyTimer timer;
   std::uint64_t now = 100 * kMs;
   CHECK(timer.due(now + 2 * kMs, now));
@@ -37,11 +37,11 @@ TEST_CASE("lazy timer: a later time is set where it spares a wake-up", "[fabric]
   CHECK(timer.set_ns() == now + 500 * kMs);
 }
 
-TEST_CASE("lazy timer: a loop that turns all the time sets it later now and then", "[fabric]") {
+TEST_CASE("lazy timer: a busy loop sets it later from time to time", "[fabric]") {
   LazyTimer timer;
   std::uint64_t now = 100 * kMs, later = 0;
   for (const std::uint64_t end = now + 10 * kMs; now < end; now += kMs / 100) {
-    timer.due(now + 2 * kMs, now);  // something is owed
+    timer.due(now + 2 * kMs, now);  // an answer is owed
     later += timer.due(now + 250 * kMs, now) ? 1 : 0;
   }
   CHECK(later == 10 * kMs / LazyTimer::kLaterEveryNs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Three replicas, of which 0 leads and all hold its entries.
+// Three replicas; replica 0 leads, and all hold its entries.
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace crane::consensus::core {
 
 struct LedGroup : InstantGroup {
-  // `calm_ns`: between two rounds in which the leader's output reaches the others.
+  // `calm_ns`: time between two rounds in which the leader's output reaches the others.
   LedGroup(Durability durability, std::uint64_t calm_ns) : InstantGroup(3), calm_ns_(calm_ns) {
     config.durability = durability;
     start_all();

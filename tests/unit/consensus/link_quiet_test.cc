@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 using Step = LinkQuiet::Step;
 
-// Heard so often, one after the other; gives the time of the last.
+// The peer is heard at this interval, several times; returns the time of the last.
 std::uint64_t hear(LinkQuiet& link, std::uint64_t every_ns, int n, std::uint64_t now = kMs) {
   for (int i = 0; i < n; ++i) {
     now += every_ns;
@@ -24,7 +24,7 @@ LinkState cut(std::uint64_t ago_ns) { return {true, ago_ns, kMs, 3}; }
 
 }  // namespace
 
-TEST_CASE("link quiet: a cut is found within 100 ms where traffic flows", "[fabric]") {
+TEST_CASE("link quiet: a cut is found within 100 ms while traffic flows", "[fabric]") {
   LinkQuiet link;
   CHECK(link.due_ns() == LinkQuiet::kNever);
   const std::uint64_t last = hear(link, 2 * kMs, 50);
@@ -43,7 +43,7 @@ TEST_CASE("link quiet: a cut is found within 100 ms where traffic flows", "[fabr
   CHECK_FALSE(link.quiet());
 }
 
-TEST_CASE("link quiet: one that is seldom heard is asked later", "[fabric]") {
+TEST_CASE("link quiet: a peer that is rarely heard is probed later", "[fabric]") {
   LinkQuiet link;
   const std::uint64_t last = hear(link, 100 * kMs, 50);
   CHECK(link.due_ns() > last + 150 * kMs);
@@ -59,7 +59,7 @@ TEST_CASE("link quiet: pauses between bursts are usual, until traffic flows", "[
   CHECK(link.due_ns() == last + LinkQuiet::kAskMinNs);
 }
 
-TEST_CASE("link quiet: questions and their answers are no habit", "[fabric]") {
+TEST_CASE("link quiet: probes and their answers do not count as traffic", "[fabric]") {
   LinkQuiet link;
   std::uint64_t now = hear(link, 100 * kMs, 50);
   for (int i = 0; i < 50; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("link quiet: questions and their answers are no habit", "[fabric]") {
   CHECK(link.due_ns() > now + 150 * kMs);
 }
 
-TEST_CASE("link quiet: one that only answers is asked ever more rarely", "[fabric]") {
+TEST_CASE("link quiet: a peer that only answers is probed at growing intervals", "[fabric]") {
   LinkQuiet link;
   std::uint64_t now = kMs, asked = 0;
   for (link.heard(now, false); now < 3000 * kMs; ++asked) {
@@ -81,21 +81,21 @@ TEST_CASE("link quiet: one that only answers is asked ever more rarely", "[fabri
   CHECK(link.due_ns() - now > 250 * kMs);
 }
 
-TEST_CASE("link quiet: a process that waits for a processor is not the network", "[fabric]") {
+TEST_CASE("link quiet: a process that waits for a processor is not a network fault", "[fabric]") {
   LinkQuiet link;
   hear(link, 2 * kMs, 50);
   CHECK(link.step(link.due_ns()) == Step::kAsk);
   for (int i = 0; i < 5; ++i) {
     const std::uint64_t look = link.due_ns();
     CHECK(link.step(look) == Step::kLook);
-    // Its kernel acknowledges: all, or the last thing a moment ago.
+    // Its kernel acknowledges everything, or did so a moment ago.
     link.look(i % 2 == 0 ? LinkState{false, 500 * kMs, kMs, 0} : LinkState{true, 5 * kMs, kMs, 0},
               look);
     CHECK_FALSE(link.quiet());
   }
 }
 
-TEST_CASE("link quiet: a network that lost something of late is not judged", "[fabric]") {
+TEST_CASE("link quiet: a network that lost something recently is not judged", "[fabric]") {
   LinkQuiet link;
   std::uint64_t now = hear(link, 2 * kMs, 50);
   link.note({false, 0, kMs, 1}, now);
@@ -113,7 +113,7 @@ TEST_CASE("link quiet: a network that lost something of late is not judged", "[f
   CHECK(goes_quiet());
 }
 
-TEST_CASE("link quiet: what is sent again during a silence is no loss before it", "[fabric]") {
+TEST_CASE("link quiet: a retransmission during a silence is not a loss before it", "[fabric]") {
   LinkQuiet link;
   hear(link, 2 * kMs, 50);
   CHECK(link.step(link.due_ns()) == Step::kAsk);
@@ -123,7 +123,7 @@ TEST_CASE("link quiet: what is sent again during a silence is no loss before it"
   CHECK(link.quiet());
 }
 
-TEST_CASE("link quiet: who was away itself restarts", "[fabric]") {
+TEST_CASE("link quiet: a replica that was stopped itself restarts its clock", "[fabric]") {
   LinkQuiet link;
   link.resume(5);  // before anything was heard
   CHECK(link.due_ns() == LinkQuiet::kNever);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The log's ring arithmetic holds for every sequence of sizes, views, laps and damages.
-// METHOD  RapidCheck draws logs; a list of what was appended is the model.
-// CHECKS  CORE-L1, CORE-L2; what is valid, where the log ends, what survives overwriting and
-//         tearing.
+// METHOD  RapidCheck draws logs; a list of the appended entries is the model.
+// CHECKS  CORE-L1, CORE-L2; which entries are valid, where the log ends, what survives overwriting
+//         and tearing.
 // REPLAY  RC_PARAMS="reproduce=..." as RapidCheck prints it.
 
 #include <rapidcheck.h>
@@ -43,7 +43,7 @@ struct Log {
     k.header = ring.header_at(k.at.pos);
     entries.push_back(k);
   }
-  // Whole in the ring: no later byte stands on it.
+  // Whole in the ring: no later byte has overwritten it.
   bool kept(const Kept& k) const { return k.at.pos + ring.ring_bytes() >= end.pos; }
 
   std::vector<std::byte> memory;
@@ -60,7 +60,7 @@ std::vector<std::byte> some_payload(std::size_t max = kPayloadMax) {
   return bytes;
 }
 
-// Some laps of some entries; views grow now and then.
+// Some laps of entries; the view grows sometimes.
 Log some_log() {
   Log log(std::uint64_t{1024} << *rc::gen::inRange(0, 3));
   std::uint64_t view = 1;
@@ -92,7 +92,7 @@ Scanned scan(const LogRing& ring, Cursor from) {
   return s;
 }
 
-// The oldest entry that is whole, or the log's end.
+// The oldest whole entry, or the log's end.
 std::size_t oldest(const Log& log) {
   std::size_t i = 0;
   while (i < log.entries.size() && !log.kept(log.entries[i])) ++i;
@@ -106,8 +106,8 @@ void property(const char* what, const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("log: whatever is appended is found again, as it was, from every entry on", "[log][rc]") {
-  property("scan gives the model", [] {
+TEST_CASE("log: a scan from every entry finds all later ones unchanged", "[log][rc]") {
+  property("scan returns the model", [] {
     Log log = some_log();
     const std::size_t first = oldest(log);
     RC_PRE(first < log.entries.size());
@@ -123,12 +123,12 @@ TEST_CASE("log: whatever is appended is found again, as it was, from every entry
   });
 }
 
-TEST_CASE("log: an entry is valid exactly as long as no later byte stands on it", "[log][rc]") {
+TEST_CASE("log: an entry is valid exactly until a later byte overwrites it", "[log][rc]") {
   property("valid iff within the last lap", [] {
     const Log log = some_log();
     for (const Kept& k : log.entries) {
       EntryHeader h;
-      // One whose bytes were met by padding or equal bytes only would still be what it was.
+      // An entry overwritten only by padding or equal bytes would still be the same.
       if (log.kept(k)) RC_ASSERT(log.ring.valid_at(k.at, h));
       if (k.at.pos + kHeaderBytes + log.ring.ring_bytes() <= log.end.pos) {
         RC_ASSERT(!log.ring.valid_at(k.at, h));
@@ -165,7 +165,7 @@ TEST_CASE("log: an entry is valid at its own position only, not a lap later (U11
   });
 }
 
-TEST_CASE("log: damaged memory gives a prefix, never another entry", "[log][rc]") {
+TEST_CASE("log: damaged memory contains a prefix, never another entry", "[log][rc]") {
   property("any bytes changed", [] {
     Log log = some_log();
     const std::size_t first = oldest(log);
@@ -190,13 +190,13 @@ TEST_CASE("log: damaged memory gives a prefix, never another entry", "[log][rc]"
   });
 }
 
-TEST_CASE("log: a copy torn anywhere, over any old lap, gives a prefix of the writer's",
+TEST_CASE("log: a copy torn anywhere, over any old lap, contains a prefix of the writer's log",
           "[log][rc]") {
   property("torn copies", [] {
     Log writer = some_log();
     Log reader(writer.ring.ring_bytes());
     const auto before = *rc::gen::inRange<std::size_t>(0, writer.entries.size());
-    for (std::size_t i = 0; i < before; ++i) {  // equal up to here, and then only some words
+    for (std::size_t i = 0; i < before; ++i) {  // equal up to here, then only some words
       reader.append(writer.entries[i].header.view, writer.entries[i].payload);
     }
     const std::size_t first = oldest(writer);
@@ -216,7 +216,7 @@ TEST_CASE("log: a copy torn anywhere, over any old lap, gives a prefix of the wr
   });
 }
 
-TEST_CASE("log: random memory holds no log, wherever one looks", "[log][rc]") {
+TEST_CASE("log: random memory contains no log at any position", "[log][rc]") {
   property("random bytes", [] {
     Log log(1024);
     for (auto& b : log.memory) b = std::byte(*rc::gen::arbitrary<std::uint8_t>());
@@ -230,7 +230,7 @@ TEST_CASE("log: random memory holds no log, wherever one looks", "[log][rc]") {
   });
 }
 
-TEST_CASE("log: bytes read from afar are judged as those in the ring", "[log][rc]") {
+TEST_CASE("log: bytes read from a peer are checked as those in the ring", "[log][rc]") {
   property("valid_bytes is valid_at", [] {
     const Log log = some_log();
     const Kept& k = log.entries.back();

@@ -78,12 +78,14 @@ TEST_CASE("log: entries and payloads may straddle the end of the ring, in every 
   }
 }
 
-TEST_CASE("log: bytes of an earlier lap are not taken for entries", "[log]") {
+TEST_CASE("log: bytes of an earlier lap are not accepted as entries", "[log]") {
   Fixture f;
-  for (int i = 0; i < 40; ++i) f.append(1, 0);  // 72 bytes each: laps do not line up
+  for (int i = 0; i < 40; ++i)
+    f.append(1, 0);  // 72 bytes each: the entries of two laps are not
+                     // aligned
   EntryHeader h;
   CHECK_FALSE(f.ring.valid_at(f.end, h));
-  // Even where they do: the absolute position differs by a lap.
+  // Even if they are aligned, the absolute position differs by a lap.
   Fixture g;
   for (int i = 0; i < 8; ++i) g.append(1, 56);
   CHECK(g.end.pos == kRing);
@@ -91,7 +93,7 @@ TEST_CASE("log: bytes of an earlier lap are not taken for entries", "[log]") {
   CHECK_FALSE(g.ring.valid_at(g.end, h));
 }
 
-TEST_CASE("log: overwriting one entry truncates what followed (U1)", "[log]") {
+TEST_CASE("log: overwriting one entry truncates the later ones (U1)", "[log]") {
   Fixture f;
   f.append(1, 8);
   const Cursor fork = f.end;
@@ -106,7 +108,7 @@ TEST_CASE("log: overwriting one entry truncates what followed (U1)", "[log]") {
   EntryHeader found;
   CHECK(f.ring.valid_at(fork, found));
   CHECK(found.view == 2);
-  // The old third entry still stands behind it, whole, but names another predecessor.
+  // The old third entry still follows it, whole, but names another predecessor.
   CHECK_FALSE(f.ring.valid_at(at, found));
   CHECK(f.ring.valid_at(old_third, found));
 }
@@ -124,7 +126,7 @@ TEST_CASE("log: a client's bytes shaped as an entry do not make one (U11)", "[lo
   CHECK_FALSE(f.ring.valid_at({}, found));
 }
 
-TEST_CASE("log: the commit cell counts only whole and for its view (C3)", "[log]") {
+TEST_CASE("log: the commit cell counts only if whole, and only for its view (C3)", "[log]") {
   Fixture f;
   CHECK(f.ring.commit_cell(View{3}) == Index{0});
   f.ring.set_commit_cell(View{3}, Index{12});

@@ -19,7 +19,7 @@ struct Directory {
 
 }  // namespace
 
-TEST_CASE("mark: a member is one of this log", "[consensus]") {
+TEST_CASE("mark: a mark is valid for its log only", "[consensus]") {
   const Directory d;
   CHECK_FALSE(was_member(d.path, ReplicaId{1}, 7));
   REQUIRE(mark_member(d.path, ReplicaId{1}, 7));
@@ -30,13 +30,13 @@ TEST_CASE("mark: a member is one of this log", "[consensus]") {
 
 TEST_CASE("mark: a restored replica takes its place once (RESTORED-1)", "[consensus]") {
   const Directory d;
-  CHECK(forget_restored(d.path, ReplicaId{1}));  // there is none
+  CHECK(forget_restored(d.path, ReplicaId{1}));  // there is no mark
   for (const ReplicaId one : {ReplicaId{0}, ReplicaId{1}}) REQUIRE(mark_restored(d.path, one, 7));
   CHECK(was_restored(d.path, ReplicaId{1}, 7));
   CHECK_FALSE(was_restored(d.path, ReplicaId{1}, 8));
   REQUIRE(forget_restored(d.path, ReplicaId{1}));
   CHECK_FALSE(was_restored(d.path, ReplicaId{1}, 7));
-  CHECK(was_restored(d.path, ReplicaId{0}, 7));  // that has not begun yet
+  CHECK(was_restored(d.path, ReplicaId{0}, 7));  // a replica that has not begun yet
 }
 
 }  // namespace crane::consensus

@@ -51,7 +51,7 @@ struct Changing : InstantGroup {
 
 }  // namespace
 
-TEST_CASE("members: a list survives its bytes, other bytes are no list (M1)", "[members]") {
+TEST_CASE("members: a list survives its bytes, other bytes are rejected (M1)", "[members]") {
   CHECK(rc::check("decode(encode(m)) == m", [] {
     const Members m = any_members();
     std::vector<std::byte> bytes(kMembersBytesMax);
@@ -92,7 +92,7 @@ TEST_CASE("members: majorities of lists one vote apart meet (M2)", "[members]") 
   CHECK_FALSE(Members{}.quorum_of([](ReplicaId) { return true; }));
 }
 
-TEST_CASE("members: 3 grow to 5, which outlive two", "[members]") {
+TEST_CASE("members: 3 grow to 5, which survive the loss of two", "[members]") {
   Changing g(5, 3);
   CHECK(g.nodes[3].core->role() == Role::kLearner);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
@@ -133,7 +133,7 @@ TEST_CASE("members: an analysis replica gets the log and never a vote (M7)", "[m
   CHECK(promoted.error().code == Code::kBadArgument);
   CHECK(std::string(promoted.error().what) == "an analysis replica never votes");
   CHECK(g.nodes[0].core->transfer(ReplicaId{3}, {g.now_ns, 0}).error().code == Code::kBadArgument);
-  // It is no majority with the leader, and none without it.
+  // With the leader it is no majority, and it does not prevent one.
   g.nodes[1].cut = true;
   REQUIRE(g.propose(0).ok());
   g.run_for(50 * kMs);
@@ -159,7 +159,7 @@ TEST_CASE("members: an analysis replica and a learner take no other's place (M7)
   g.run_for(200 * kMs);
   CHECK(g.members(0).incarnation(ReplicaId{4}) == kAnyIncarnation);
   CHECK(g.nodes[4].delivered.empty());
-  // Each in its own place.
+  // Each takes its own place.
   REQUIRE(g.change(0, Kind::kRemove, 3).ok());
   g.run_for(100 * kMs);
   REQUIRE(g.change(0, Kind::kAddAnalysis, 3).ok());
@@ -169,7 +169,7 @@ TEST_CASE("members: an analysis replica and a learner take no other's place (M7)
   CHECK_FALSE(g.nodes[3].delivered.empty());
 }
 
-TEST_CASE("members: no list takes an analysis replica for another (M7)", "[members]") {
+TEST_CASE("members: no list turns an analysis replica into another member (M7)", "[members]") {
   Members before = Members::first(3);
   before.set(ReplicaId{3}, MemberRole::kAnalysis, 7);
   Members next = before;
@@ -187,7 +187,8 @@ TEST_CASE("members: no list takes an analysis replica for another (M7)", "[membe
   }
 }
 
-TEST_CASE("members: what makes no sense is refused, one change at a time (M4)", "[members]") {
+TEST_CASE("members: invalid changes are refused, and only one change runs at a time (M4)",
+          "[members]") {
   Changing g(4, 3);
   CHECK(g.change(1, Kind::kAdd, 3).error().code == Code::kNotLeader);
   CHECK(g.change(0, Kind::kAdd, 1).error().code == Code::kBadArgument);
@@ -196,12 +197,12 @@ TEST_CASE("members: what makes no sense is refused, one change at a time (M4)", 
   CHECK(g.change(0, Kind::kRemove, 3).error().code == Code::kBadArgument);
   g.nodes[3].cut = true;
   REQUIRE(g.change(0, Kind::kAdd, 3).ok());
-  CHECK(g.change(0, Kind::kPromote, 3).error().code == Code::kBusy);  // has nothing yet
+  CHECK(g.change(0, Kind::kPromote, 3).error().code == Code::kBusy);  // it has no entries yet
   g.nodes[1].cut = g.nodes[2].cut = true;
   g.run_for(20 * kMs);
   REQUIRE(g.change(0, Kind::kRemove, 3).ok());
   CHECK(g.change(0, Kind::kAdd, 3).error().code == Code::kBusy);
-  // With nobody there a voter is not removed: the rest would be no majority.
+  // With no other voter running, a voter is not removed: the rest would be no majority.
   g.nodes[1].cut = g.nodes[2].cut = g.nodes[3].cut = false;
   g.run_for(500 * kMs);
   REQUIRE(g.leader() == 0);
@@ -210,8 +211,7 @@ TEST_CASE("members: what makes no sense is refused, one change at a time (M4)", 
   CHECK(g.change(0, Kind::kRemove, 1).error().code == Code::kBusy);
 }
 
-TEST_CASE("members: a CONFIG counts from when it is in the log, until it is truncated (M3)",
-          "[members]") {
+TEST_CASE("members: a CONFIG is in force from its append until its truncation (M3)", "[members]") {
   Changing g(4, 3);
   for (unsigned i = 1; i < 4; ++i) g.nodes[i].cut = true;
   REQUIRE(g.change(0, Kind::kAdd, 3).ok());
@@ -228,7 +228,7 @@ TEST_CASE("members: a CONFIG counts from when it is in the log, until it is trun
   CHECK(g.nodes[0].core->role() == Role::kFollower);
 }
 
-TEST_CASE("members: the leader removes itself, hands over, and hears no more", "[members]") {
+TEST_CASE("members: the leader removes itself, hands over, and ends", "[members]") {
   Changing g(3, 3);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
   REQUIRE(g.change(0, Kind::kRemove, 0).ok());
@@ -240,13 +240,13 @@ TEST_CASE("members: the leader removes itself, hands over, and hears no more", "
   CHECK(g.members(leader).voters() == 2);
   CHECK(g.propose(leader).ok());
   CHECK(g.nodes[leader].core->backlog() == 0);
-  // Started again on its memory, it is told.
+  // Restarted on its memory, it learns of its removal.
   g.start(0, StartKind::kSurvived);
   g.run_for(500 * kMs);
   CHECK(g.nodes[0].core->role() == Role::kRemoved);
 }
 
-TEST_CASE("members: a leader that is removed goes on for a moment, then hands over", "[members]") {
+TEST_CASE("members: a removed leader continues for a moment, then hands over", "[members]") {
   Changing g(3, 3, 30 * kMs);
   REQUIRE(g.change(0, Kind::kRemove, 0).ok());
   g.run_for(20 * kMs);
@@ -270,8 +270,8 @@ TEST_CASE("members: a voter stays until a majority of the others follows closely
   }
   REQUIRE(g.nodes[0].core->peer_state(ReplicaId{2}) == PeerState::kStreaming);
   REQUIRE(g.nodes[0].core->backlog() == 0);
-  // Were 1 removed now, what 2 lacks could leave the ring before 2 has the CONFIG, and nobody would
-  // ever commit it.
+  // If 1 were removed now, entries that 2 lacks could leave the ring before 2 has the CONFIG, and
+  // it could never be committed.
   const auto early = g.change(0, Kind::kRemove, 1);
   REQUIRE(!early.ok());
   CHECK(early.error().code == Code::kBusy);
@@ -280,7 +280,7 @@ TEST_CASE("members: a voter stays until a majority of the others follows closely
   CHECK(g.change(0, Kind::kRemove, 1).ok());
 }
 
-TEST_CASE("members: a removed follower is told", "[members]") {
+TEST_CASE("members: a removed follower learns of it", "[members]") {
   Changing g(3, 3);
   REQUIRE(g.change(0, Kind::kRemove, 2).ok());
   g.run_for(100 * kMs);
@@ -289,7 +289,8 @@ TEST_CASE("members: a removed follower is told", "[members]") {
   CHECK(g.propose(0).ok());
 }
 
-TEST_CASE("members: who took no entry before it was removed is told, too", "[members]") {
+TEST_CASE("members: a replica that took no entry before its removal learns of it, too",
+          "[members]") {
   Changing g(4, 3);
   auto& added = g.nodes[3];
   added.stalled = true;
@@ -302,13 +303,14 @@ TEST_CASE("members: who took no entry before it was removed is told, too", "[mem
   REQUIRE(g.change(0, Kind::kRemove, 3).ok());
   g.start(3, StartKind::kSurvived);
   g.settle();
-  CHECK(added.core->role() == Role::kFollower);  // as far as it knows
+  CHECK(added.core->role() == Role::kFollower);  // by its own log
   g.step(0, PeerUp{ReplicaId{3}});
   g.run_for(500 * kMs);
   CHECK(added.core->role() == Role::kRemoved);
 }
 
-TEST_CASE("members: who lost its memory recovers and votes again (C5, U2)", "[members]") {
+TEST_CASE("members: a replica that lost its memory recovers and votes again (C5, U2)",
+          "[members]") {
   Changing g(3, 3);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
   g.lose_memory(1);
@@ -324,14 +326,14 @@ TEST_CASE("members: who lost its memory recovers and votes again (C5, U2)", "[me
   REQUIRE(g.propose(0).ok());
   g.flush(0);
   CHECK(g.nodes[1].core->delivered() == g.nodes[0].core->delivered());
-  // It counts: with the third one gone, the two of them commit.
+  // Its vote counts: without the third replica, the two commit.
   g.nodes[2].core.reset();
   g.step(0, PeerDown{ReplicaId{2}});
   REQUIRE(g.propose(0).ok());
   CHECK(g.nodes[0].core->backlog() == 0);
 }
 
-TEST_CASE("members: a long history is committed as it comes, not with its end (C3)", "[members]") {
+TEST_CASE("members: a long history is committed as it arrives, not at its end (C3)", "[members]") {
   InstantGroup g(3);
   g.config.write_bytes_max = 1024;
   g.config.in_flight_bytes_max = 2048;
@@ -340,7 +342,7 @@ TEST_CASE("members: a long history is committed as it comes, not with its end (C
   REQUIRE(g.leader() == 0);
   for (int i = 0; i < 60; ++i) REQUIRE(g.propose(0, 500).ok());
   const auto hand_over = [&g](unsigned from,
-                              unsigned to) {  // to one whose START is behind all that
+                              unsigned to) {  // to a follower that START reaches last
     REQUIRE(g.nodes[from].core->transfer(id_of(to), {g.now_ns, 0}).ok());
     g.step(from, Tick{});
     g.settle();
@@ -365,7 +367,7 @@ TEST_CASE("members: a long history is committed as it comes, not with its end (C
     REQUIRE(!has_start());
     CHECK(delivered() > before);
   }
-  // The next leader goes on where this one ended, with what came meanwhile.
+  // The next leader continues where this one ended, with the entries that came meanwhile.
   const std::uint64_t came = value(newcomer.core->last().index);
   REQUIRE(came > delivered());
   hand_over(1, 0);
@@ -380,13 +382,13 @@ TEST_CASE("members: a long history is committed as it comes, not with its end (C
   CHECK(newcomer.core->delivered() == g.nodes[0].core->delivered());
 }
 
-TEST_CASE("members: a process is not told of its log what was said to the one before (C3)",
+TEST_CASE("members: a process ignores kProgress that was meant for the previous one (C3)",
           "[members]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
   REQUIRE(g.leader() == 0);
-  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());  // the last one's commit is not told
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());  // the last entry's commit is not sent
   Message late{};
   late.type = MessageType::kProgress;
   late.log_id = g.config.log_id;
@@ -405,7 +407,7 @@ TEST_CASE("members: a process is not told of its log what was said to the one be
   CHECK(again.committed() == committed);
 }
 
-TEST_CASE("members: leadership goes to the one that was named", "[members]") {
+TEST_CASE("members: leadership goes to the named voter", "[members]") {
   Changing g(3, 3);
   CHECK(g.nodes[1].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kNotLeader);
   CHECK(g.nodes[0].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kBadArgument);
@@ -416,7 +418,7 @@ TEST_CASE("members: leadership goes to the one that was named", "[members]") {
   g.run_for(20 * kMs);
   CHECK(g.leader() == 2);
   CHECK(g.nodes[2].core->last_election().cause == ElectionCause::kTransfer);
-  // To one that does not answer: proposals wait, then the old leader goes on.
+  // To a voter that does not answer: proposals wait, then the old leader continues.
   g.nodes[1].cut = true;
   g.run_for(5 * kMs);
   if (g.nodes[2].core->transfer(ReplicaId{1}, {g.now_ns, 0}).ok()) {
@@ -426,7 +428,8 @@ TEST_CASE("members: leadership goes to the one that was named", "[members]") {
   CHECK(g.propose(static_cast<unsigned>(g.leader())).ok());
 }
 
-TEST_CASE("members: a restart knows them when their CONFIG has left the ring (M3)", "[members]") {
+TEST_CASE("members: a restart knows the members even if their CONFIG left the ring (M3)",
+          "[members]") {
   InstantGroup g(4, 8192);
   g.config.members = Members::first(3);
   g.start_all();

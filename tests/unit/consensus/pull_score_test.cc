@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CHECKS  CORE-E1..E3: bounds of the score, when it changes its mind, one miss.
+// CHECKS  CORE-E1..E3:bounds of the score, when it changes its verdict, a single miss.
 #include "consensus/core/pull_score.h"
 
 #include <catch2/catch.hpp>
@@ -50,7 +50,7 @@ TEST_CASE("pull-score: two looks at a stopped leader suspect it, however noisy i
   CHECK_FALSE(score.alive());
 }
 
-TEST_CASE("pull-score: noise asks for more misses, quiet for fewer again", "[election]") {
+TEST_CASE("pull-score: noise requires more misses, quiet fewer again", "[election]") {
   PullScore score;
   const int quiet = misses_to_suspicion(score);
   for (int i = 0; i < 4; ++i) score.miss();
@@ -59,7 +59,7 @@ TEST_CASE("pull-score: noise asks for more misses, quiet for fewer again", "[ele
   CHECK(noisy > quiet);
   for (int i = 0; i < 2000; ++i) score.hit();
   CHECK(misses_to_suspicion(score) == quiet);
-  // However noisy, a dead leader is found.
+  // Despite the noise, a dead leader is found.
   for (int i = 0; i < 10'000; ++i) score.miss();
   for (int i = 0; i < 100; ++i) score.hit();
   CHECK(misses_to_suspicion(score) <= 2 * (kMissesBase + kNoiseMax));
@@ -77,7 +77,7 @@ TEST_CASE("pull-score: hysteresis, the score stays within bounds (E1, E2)", "[el
   CHECK(score.score() == kScoreMax);
 }
 
-TEST_CASE("transitions: what is not declared is not allowed", "[election]") {
+TEST_CASE("transitions: an undeclared move is not allowed", "[election]") {
   CHECK(may_follow(Role::kFollower, Role::kCandidate));
   CHECK_FALSE(may_follow(Role::kFollower, Role::kLeader));
   CHECK_FALSE(may_follow(Role::kLearner, Role::kCandidate));
@@ -89,8 +89,7 @@ TEST_CASE("transitions: what is not declared is not allowed", "[election]") {
   CHECK_FALSE(may_follow(PeerState::kIdle, PeerState::kStreaming));
 }
 
-TEST_CASE("pull-score: a reader that runs late asks for more misses, within a bound",
-          "[election]") {
+TEST_CASE("pull-score: a late reader requires more misses, within a bound", "[election]") {
   PullScore score;
   const int quiet = misses_to_suspicion(score);
   score.reader_late(3);
@@ -101,7 +100,7 @@ TEST_CASE("pull-score: a reader that runs late asks for more misses, within a bo
   CHECK(misses_to_suspicion(score) >= late);
 }
 
-TEST_CASE("pull-score: a network that was silent before is allowed twice as much silence",
+TEST_CASE("pull-score: a network that was silent before may be silent twice as long",
           "[election]") {
   PullScore score;
   const int quiet = misses_to_suspicion(score);
@@ -111,7 +110,7 @@ TEST_CASE("pull-score: a network that was silent before is allowed twice as much
     for (int i = 0; i < 10; ++i) score.hit();
   }
   CHECK(misses_to_suspicion(score) >= 8);
-  // It is remembered for seconds, not for ever; and a leader that is gone is found all the same.
+  // It is remembered for seconds, not for ever; and a dead leader is found all the same.
   for (int i = 0; i < 5'000; ++i) score.hit();
   CHECK(misses_to_suspicion(score) == quiet);
   for (int i = 0; i < 10'000; ++i) score.unanswered();
@@ -129,19 +128,19 @@ TEST_CASE("pull-score: heartbeats that stall do not count as the network's silen
   CHECK(score.noise() == 4);
 }
 
-TEST_CASE("pull-score: an answer is late after twice the time that answers take", "[core]") {
+TEST_CASE("pull-score: an answer is late after twice the usual time", "[core]") {
   PullScore score;
   constexpr std::uint64_t kMs = 1'000'000;
-  CHECK_FALSE(score.is_late(kFirstAnswerNs));  // nothing is known of the network
+  CHECK_FALSE(score.is_late(kFirstAnswerNs));  // the network is unknown
   CHECK(score.is_late(kFirstAnswerNs + 1));
   score.answered(20 * kMs);
   CHECK_FALSE(score.is_late(40 * kMs));
   CHECK(score.is_late(40 * kMs + 1));
-  score.answered(60 * kMs);  // the longest counts
+  score.answered(60 * kMs);  // the longest time counts ...
   CHECK_FALSE(score.is_late(120 * kMs));
   score.answered(20 * kMs);
   CHECK_FALSE(score.is_late(110 * kMs));
-  for (int i = 0; i < 500; ++i) score.answered(20 * kMs);  // and fades
+  for (int i = 0; i < 500; ++i) score.answered(20 * kMs);  // ... and fades
   CHECK(score.is_late(42 * kMs));
   score.reset();  // another leader, the same network
   CHECK_FALSE(score.is_late(40 * kMs));

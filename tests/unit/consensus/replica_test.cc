@@ -27,7 +27,7 @@ TEST_CASE("consensus: a new group elects the smallest id and commits in one roun
   CHECK(e.type == 7);
   CHECK(e.grant == 9);
   CHECK(e.at.view == g.nodes[0].core->promised_view());
-  // C3: nothing follows, so a flush tells the followers by the commit cell.
+  // C3: no entry follows, so a flush sends the commit index in the commit cell.
   CHECK(g.nodes[1].delivered.size() < g.nodes[0].delivered.size());
   g.flush(0);
   CHECK(g.nodes[1].delivered.size() == g.nodes[0].delivered.size());
@@ -45,7 +45,7 @@ TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "
   CHECK(g.leader() == 2);
 }
 
-TEST_CASE("consensus: the only one that is left leads, however late", "[R=3]") {
+TEST_CASE("consensus: the only remaining replica leads, however late", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
@@ -76,7 +76,7 @@ TEST_CASE("consensus: only the leader takes proposals, and only the application'
   CHECK(g.nodes[0].core->propose(p, {g.now_ns, 0}).error().code == Code::kBadArgument);
 }
 
-TEST_CASE("consensus: a leader's death is answered within milliseconds, nothing is lost", "[R=3]") {
+TEST_CASE("consensus: a leader's death is handled within milliseconds, nothing is lost", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
@@ -98,12 +98,12 @@ TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", 
   g.nodes[0].cut = true;
   g.run_for(400 * kMs);
   CHECK((g.nodes[1].core->role() == Role::kLeader || g.nodes[2].core->role() == Role::kLeader));
-  // C6, C8: the old one, with work outstanding and no majority, says so by itself.
+  // C6, C8: the old leader, with work outstanding and no majority, steps down without a message.
   CHECK(g.propose(0).ok());
   g.run_for(1500 * kMs);
   CHECK(g.nodes[0].core->role() != Role::kLeader);
   CHECK(g.nodes[0].roles.back().role == Role::kFollower);
-  // What it had in flight is truncated when it recovers (never proposed again: U12).
+  // Its unfinished entries are truncated when it recovers (never proposed again: U12).
   g.nodes[0].cut = false;
   g.run_for(500 * kMs);
   REQUIRE(g.propose(static_cast<unsigned>(g.leader())).ok());
@@ -136,7 +136,7 @@ TEST_CASE("consensus: an election's time is not counted from the start of a proc
   REQUIRE(g.leader() == 0);
   REQUIRE(g.propose(0).ok());
   g.flush(0);
-  // Its memory holds an entry of this view: nothing has to repair its log.
+  // Its memory holds an entry of this view: no leader has to repair its log.
   g.stop(1);
   g.restart(1, StartKind::kSurvived, nullptr);
   g.run_for(40'000 * kMs);
@@ -150,7 +150,7 @@ TEST_CASE("consensus: an election's time is not counted from the start of a proc
   CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
 }
 
-TEST_CASE("consensus: a pre-vote that was refused is answered when the voter notices, too",
+TEST_CASE("consensus: a refused pre-vote is answered once the voter notices the loss, too",
           "[R=3, late notice]") {
   InstantGroup g(3);
   g.start_all();
@@ -160,13 +160,13 @@ TEST_CASE("consensus: a pre-vote that was refused is answered when the voter not
   g.step(1, PeerDown{ReplicaId{0}});
   g.step(1, Tick{});
   g.settle();
-  REQUIRE(g.leader() == -1);  // the other one's leader lives
+  REQUIRE(g.leader() == -1);  // the other one still trusts its leader
   g.step(2, PeerDown{ReplicaId{0}});
   g.settle();
-  CHECK(g.leader() == 1);  // without another question
+  CHECK(g.leader() == 1);  // without another pre-vote
 }
 
-TEST_CASE("consensus: a leader that is seen to be stopped is replaced after a second look",
+TEST_CASE("consensus: a leader that is observed to be stopped is replaced after a second look",
           "[R=3, pause]") {
   InstantGroup g(3);
   g.start_all();
@@ -204,7 +204,7 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
   m.view = make_view(view_counter(view) + 5, ReplicaId{2});
   g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
   CHECK(g.nodes[1].core->promised_view() == view);
-  // A message of another group, or of an incarnation nobody admitted, is no message (C5).
+  // A message of another group, or of an incarnation that was not admitted, is ignored (C5).
   m.transfer = 1;
   m.log_id ^= 1;
   g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
@@ -214,7 +214,7 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
   CHECK(g.nodes[1].core->promised_view() == view);
 }
 
-TEST_CASE("consensus: a leader that sees no majority's processes is none any more (C8)", "[R=3]") {
+TEST_CASE("consensus: a leader that sees no majority's processes steps down (C8)", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
@@ -239,7 +239,7 @@ TEST_CASE("consensus: a leader that itself refuses to be replaced is believed", 
   g.start_all();
   g.run_for(200 * kMs);
   REQUIRE(g.leader() == 0);
-  // Nothing reaches one follower any more but the leader's refusal.
+  // From now on only the leader's refusal reaches one follower.
   g.nodes[0].cut = g.nodes[2].cut = true;
   Replica& follower = *g.nodes[1].core;
   const View view = follower.promised_view();
@@ -275,7 +275,7 @@ TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[
   CHECK(g.leader() == 2);
 }
 
-TEST_CASE("consensus: who lost its memory neither votes nor leads (C5, U2)", "[R=3]") {
+TEST_CASE("consensus: a replica that lost its memory neither votes nor leads (C5, U2)", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
   g.run_for(200 * kMs);
@@ -291,7 +291,7 @@ TEST_CASE("consensus: who lost its memory neither votes nor leads (C5, U2)", "[R
   CHECK(g.nodes[1].core->promised_view() == View{0});
 }
 
-TEST_CASE("consensus: a learner stays one when it starts again on its new memory (C5)", "[R=3]") {
+TEST_CASE("consensus: a learner that restarts on its new memory stays a learner (C5)", "[R=3]") {
   InstantGroup g(3);
   g.lose_memory(1);
   g.start(1, StartKind::kLost);
@@ -318,7 +318,7 @@ TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
   CHECK(g.nodes[1].core->last() == last);
   g.step(0, PeerUp{ReplicaId{1}});
   g.run_for(100 * kMs);
-  // Its owner knows who leads although nothing was said in the log meanwhile.
+  // Its owner knows the leader although no entry arrived meanwhile.
   CHECK(g.nodes[1].roles.back().role == Role::kFollower);
   CHECK(g.nodes[1].roles.back().leader == ReplicaId{0});
   REQUIRE(g.propose(0).ok());
@@ -327,7 +327,7 @@ TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
   CHECK(g.leader() == 0);
 }
 
-TEST_CASE("consensus: a full ring pushes back and drains (C4)", "[R=3, small ring]") {
+TEST_CASE("consensus: a full ring refuses proposals and drains (C4)", "[R=3, small ring]") {
   InstantGroup g(3, 8192);
   g.start_all();
   g.run_for(200 * kMs);
@@ -370,7 +370,7 @@ TEST_CASE("consensus: step is total, stale and senseless events change nothing (
 }
 
 TEST_CASE(
-    "consensus: heartbeats are frequent under traffic, rare beside a server's own timers (C6)",
+    "consensus: heartbeats are frequent under traffic, rare with only a server's own timers (C6)",
     "[R=3]") {
   InstantGroup g(3);
   g.start_all();
@@ -384,7 +384,7 @@ TEST_CASE(
     }
     return g.nodes[0].cells[kStatusCell][kHeartbeat] - before;
   };
-  beats_in_a_second(100 * kMs);  // what the election left
+  beats_in_a_second(100 * kMs);  // remaining traffic of the election
   CHECK(beats_in_a_second(100 * kMs) <= 2 * 1000 * kMs / g.config.period_idle_ns);
   beats_in_a_second(5 * kMs);
   CHECK(beats_in_a_second(5 * kMs) >= 1000 * kMs / g.config.period_active_ns / 4);
@@ -404,8 +404,8 @@ TEST_CASE("consensus: a connection under which only a commit index was written i
   g.step(0, PeerUp{ReplicaId{1}});
   g.run_for(100'000'000);
   REQUIRE(g.nodes[0].core->peer_state(ReplicaId{1}) == PeerState::kStreaming);
-  g.flush(0);  // the follower has every entry: there is nothing else to write
+  g.flush(0);  // the follower has every entry: only the commit index is written
   g.step(0, PeerDown{ReplicaId{1}});
   CHECK(g.nodes[0].closed ==
-        closed + 1);  // else a failed one would fail all later ones (FABRIC-F5)
+        closed + 1);  // else a failed write would fail all later ones (FABRIC-F5)
 }

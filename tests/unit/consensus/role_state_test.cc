@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a role knew is gone when the role is left.
+// GOAL    The state of a role is gone when the role is left.
 // METHOD  RoleState alone, entered and left; misuse in a child process, which must abort.
 // CHECKS  ROLE-1.
 #include "consensus/core/role_state.h"
@@ -22,7 +22,7 @@ template <typename Misuse>
 bool aborts(Misuse misuse) {
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGABRT, SIG_DFL);  // not the test framework's, which would report it
+    signal(SIGABRT, SIG_DFL);  // not the test framework's handler, which would report it
     close(STDERR_FILENO);
     misuse();
     _exit(0);
@@ -34,7 +34,7 @@ bool aborts(Misuse misuse) {
 
 }  // namespace
 
-TEST_CASE("a role begins as new each time", "[role][ROLE-1]") {
+TEST_CASE("a role begins with fresh state each time", "[role][ROLE-1]") {
   RoleState<Knows> state;
   CHECK_FALSE(state.entered());
   state.enter();
@@ -46,7 +46,7 @@ TEST_CASE("a role begins as new each time", "[role][ROLE-1]") {
   CHECK(state->something == 7);
 }
 
-TEST_CASE("nothing is read outside of the role", "[role][ROLE-1]") {
+TEST_CASE("state is not readable outside of its role", "[role][ROLE-1]") {
   RoleState<Knows> state;
   CHECK(aborts([&] { state->something = 1; }));
   state.enter();

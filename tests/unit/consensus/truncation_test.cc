@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stores may lose, step by step (CORE-D5).  Worlds with faults: tests/sim, with --checkpoints.
+// Which entries stores drop, step by step (CORE-D5).  Worlds with faults: tests/sim, with
+// --checkpoints.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/consensus/led_group.h"
@@ -29,21 +30,22 @@ using Dropped = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("consensus covered: stores lose what a majority's checkpoints cover", "[R=3][CORE-D5]") {
+TEST_CASE("consensus covered: stores drop entries that a majority's checkpoints cover",
+          "[R=3][CORE-D5]") {
   TruncationGroup g;
   g.holds(1, 9);
-  CHECK(g.dropped() == Dropped{0, 0, 0});  // one is no majority
+  CHECK(g.dropped() == Dropped{0, 0, 0});  // one replica is no majority
   g.holds(2, 5);
-  CHECK(g.dropped() == Dropped{5, 5, 5});  // the leader, too, which holds none
+  CHECK(g.dropped() == Dropped{5, 5, 5});  // the leader, too, which holds no checkpoint
   g.holds(2, 12);
   CHECK(g.dropped() == Dropped{9, 9, 9});
-  g.holds(2, 11);  // an older one is no news
+  g.holds(2, 11);  // an older one changes nothing
   CHECK(g.dropped() == Dropped{9, 9, 9});
   g.holds(0, 12);  // the leader counts itself
   CHECK(g.dropped() == Dropped{12, 12, 12});
 }
 
-TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][CORE-D5]") {
+TEST_CASE("consensus covered: in memory mode nothing is dropped", "[R=3][CORE-D5]") {
   TruncationGroup g(Durability::kMemory);
   const Index last = g.nodes[0].core->last().index;
   for (unsigned i = 0; i < 3; ++i) g.holds(i, 9);
@@ -51,10 +53,10 @@ TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][CORE-D
   CHECK(g.nodes[0].core->last().index == last);
 }
 
-TEST_CASE("consensus covered: a new leader is told again", "[R=3][CORE-D5]") {
+TEST_CASE("consensus covered: replicas report again to a new leader", "[R=3][CORE-D5]") {
   TruncationGroup g;
   g.holds(1, 9);
-  g.nodes[1].cut = true;  // who held it is away, and another one leads
+  g.nodes[1].cut = true;  // a holder is away, and another replica leads
   g.stop(0);
   g.nodes[1].cut = false;
   g.calm();
@@ -65,7 +67,7 @@ TEST_CASE("consensus covered: a new leader is told again", "[R=3][CORE-D5]") {
   CHECK(g.nodes[2].dropped == Index{7});
 }
 
-TEST_CASE("consensus covered: what a replica held before it was lost does not count",
+TEST_CASE("consensus covered: a checkpoint held before a replica was lost does not count",
           "[R=3][CORE-D5]") {
   TruncationGroup g;
   g.holds(2, 9);
@@ -82,8 +84,7 @@ TEST_CASE("consensus covered: what a replica held before it was lost does not co
   CHECK(g.dropped() == Dropped{6, 6, 6});
 }
 
-TEST_CASE("consensus covered: nothing is dropped that the own store has not yet",
-          "[R=3][CORE-D5]") {
+TEST_CASE("consensus covered: entries that are not stored yet are not dropped", "[R=3][CORE-D5]") {
   TruncationGroup g;
   g.nodes[2].slow_disk = true;
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());

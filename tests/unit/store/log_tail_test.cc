@@ -149,12 +149,12 @@ TEST_CASE("tail: one that ends early, or goes on, is no tail", "[store][BACKUP-1
     CHECK(d.code() == Code::kDamaged);
   }
   d.put(whole.substr(0, offset_of(d, 30) - (d.at[25].pos - d.at[kBegin].pos)));
-  CHECK(d.why() == "it ends behind entry 29 of 30");
+  CHECK(d.why() == "the file ends after entry 29 of 30");
   d.put(whole + "x");
-  CHECK(d.why() == "something follows its last entry");
+  CHECK(d.why() == "data follows the last entry");
   // Its head was never written.
   d.put(std::string(sizeof(store::TailHead), '\0') + whole.substr(sizeof(store::TailHead)));
-  CHECK(d.why() == "it has no head");
+  CHECK(d.why() == "the file has no head");
 }
 
 TEST_CASE("tail: entries of it that do not follow each other are refused", "[store][BACKUP-1]") {
@@ -165,10 +165,10 @@ TEST_CASE("tail: entries of it that do not follow each other are refused", "[sto
   // A gap: entry 18 is missing.
   const std::size_t from = offset_of(d, 18), behind = offset_of(d, 19);
   d.change_head(whole.substr(0, from) + whole.substr(behind), nothing);
-  CHECK(d.why() == "entry 18 is damaged, or does not follow the one before");
+  CHECK(d.why() == "entry 18 is damaged, or does not follow the previous one");
   // Twice the same.
   d.change_head(whole.substr(0, behind) + whole.substr(from), nothing);
-  CHECK(d.why() == "entry 19 is damaged, or does not follow the one before");
+  CHECK(d.why() == "entry 19 is damaged, or does not follow the previous one");
   // An entry that says another predecessor's view, with a checksum that is right.
   std::string chained = whole;
   core::EntryHeader h;
@@ -178,18 +178,18 @@ TEST_CASE("tail: entries of it that do not follow each other are refused", "[sto
   h.crc = crc32c(chained.data() + from + sizeof h, h.length, h.crc);
   std::memcpy(chained.data() + from, &h, sizeof h);
   d.change_head(chained, nothing);
-  CHECK(d.why() == "entry 18 is damaged, or does not follow the one before");
+  CHECK(d.why() == "entry 18 is damaged, or does not follow the previous one");
   // The head says another log, or another place before.
   d.change_head(whole, [](store::TailHead& head) { head.log_id = 78; });
-  CHECK(d.why() == "entry 13 is damaged, or does not follow the one before");
+  CHECK(d.why() == "entry 13 is damaged, or does not follow the previous one");
   d.change_head(whole, [](store::TailHead& head) { head.begin.view = 0; });
-  CHECK(d.why() == "entry 13 is damaged, or does not follow the one before");
+  CHECK(d.why() == "entry 13 is damaged, or does not follow the previous one");
   d.change_head(whole, [](store::TailHead& head) { head.end.view += 256; });
-  CHECK(d.why() == "its last entry is another one");
+  CHECK(d.why() == "the last entry is not the one that the head names");
   d.change_head(whole, [](store::TailHead& head) { ++head.digest; });
-  CHECK(d.why() == "its digest differs");
+  CHECK(d.why() == "the digest differs from the head's");
   d.change_head(whole, [](store::TailHead& head) { ++head.entries; });
-  CHECK(d.why() == "its head is damaged");
+  CHECK(d.why() == "the head is damaged");
   d.change_head(whole, [](store::TailHead& head) { ++head.version; });
   CHECK(d.code() == Code::kWrongVersion);
 }
