@@ -191,7 +191,7 @@ def interrupted(scenario, group, clients, receiver_dies):
             break
     else:
         raise h.Failure(f"{what}: the transfer was never broken off")
-    scenario.check(" MB were here already" in group.news(lost),
+    scenario.check(" MB were already here" in group.news(lost),
                    f"{what}: it goes on where it stopped",
                    group.news(lost)[-2000:])
     scenario.check(not parts(group, lost), f"{what}: nothing is left of it")

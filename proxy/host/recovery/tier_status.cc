@@ -39,7 +39,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
   } else if (whole_log) {
     r.tier = "replay";
   } else {
-    r.why += "; the log does not reach back to its beginning any more";
+    r.why += "; the log no longer reaches back to its beginning";
   }
   return r;
 }
