@@ -204,7 +204,7 @@ std::string OperatorRequests::bring_back(const control::Message& request) {
                                who));
   }
   supervisor_.bring_back(who, request.flag("forget"), request.text("checkpoint"));
-  return accepted(fmt::format("replica {} is being started", who));
+  return accepted(fmt::format("replica {} is started", who));
 }
 
 std::int64_t OperatorRequests::step(std::int64_t now_ns) {
