@@ -31,7 +31,7 @@ class Findings {
   std::uint64_t reports() const noexcept { return reports_; }  // valgrind's reports
 
  private:
-  // A report of a process that is not complete yet.
+  // The incomplete report of a process.
   struct Open {
     std::string what;
     std::vector<std::string> frames;

@@ -65,8 +65,8 @@ Agreed digests_of(const Config& c) {
   }
   std::vector<std::string> soft_barriers;
   for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
-  // Builds before time slices digest the quantum alone; without a slice the number must be the
-  // same.
+  // With the default slice the item must equal that of builds before time slices: the quantum
+  // alone.
   const std::uint64_t slice = c.slice_us ^ dmt::kSliceDefaultUs;
   // A group without a branch counter agrees with builds that do not know branch counters.
   const std::uint64_t event = c.branch_counter ? branch_event().code : 0;

@@ -16,8 +16,8 @@
 
 namespace crane::node {
 
-// If several listeners share the port (SO_REUSEPORT), the room of the fullest one.  No limit if
-// none listens.
+// If several listeners share the port (SO_REUSEPORT), the room of the fullest.  No limit without
+// listeners.
 proxy::BacklogSpace backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
 // The server's listening sockets and the current state of their queues.
 std::vector<replica::ListenQueue> listen_queues(dmt::Layout& w);

@@ -27,8 +27,7 @@ class CheckIns final : private proxy::AcceptPause::Owner {
   class Owner {
    public:
     // A process has checked in.  `host_pid` is its pid on this host, as the kernel reports it.
-    // Check-ins of one process come in the order of sending.  REQUIRES that it does not call
-    // forget().
+    // Check-ins of one process come in the order of sending.  REQUIRES: does not call forget().
     virtual void checked_in(const dmt::CheckIn& in, pid_t host_pid) = 0;
 
    protected:

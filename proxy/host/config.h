@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A node's configuration.  crane-run passes it as one JSON object in a file; a node that runs
-// without crane-run reads the group's file (host_config.h).  Unknown fields of the JSON are
-// ignored, so that an older node can run under a newer launcher; missing fields have the defaults
-// below.
+// without crane-run reads the group's file (host_config.h).  Unknown fields of the JSON are ignored
+// (an older node can run under a newer launcher); missing fields have the defaults below.
 //
 // Threads: plain value.
 
@@ -60,9 +59,9 @@ struct Config : setup::NodeFields {
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }
 };
 
-// The limit of flow control (proxy/replica/role/flow_control.h) in nanoseconds; 0: no limit.  With
-// the stall rule's --spins there is no limit: while the leader was stalled for a moment, loops of
-// followers often ended before they were found (dmt/stall.h describes the consequence).
+// The limit of flow control (proxy/replica/role/flow_control.h) in nanoseconds; 0: no limit.  There
+// is none with the stall rule's --spins: flow control stalled the leader for moments, and then
+// followers' loops more often ended before they were found (dmt/stall.h has the consequence).
 std::int64_t lag_of(const Config& config) noexcept;
 
 // kBadArgument: `what` of the error names the field.

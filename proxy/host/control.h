@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The channel between crane-run and a node: a SOCK_SEQPACKET socket with one JSON object per
-// message and at most one descriptor.  The messages are the channels run-to-node and node-to-run of
-// runtime/control/requests.cc.
+// message and at most one descriptor.  runtime/control/requests.cc has the messages (channels
+// run-to-node and node-to-run).
 //
 // A node outlives its crane-run.  The next crane-run, which takes over the group, connects to the
 // node's control socket and sends {"do":"supervise"}.  From then on that connection is the channel.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node's event loop: libevent, one timer, and the descriptors and signals that the node watches
-// all its life.
+// The node's event loop: libevent, one timer, and descriptors and signals that are always watched.
 //
 // Threads: one.
 // INVARIANT LOOP-1  The timer fires no later than the time of the last arm(); it may fire at an

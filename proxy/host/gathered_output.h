@@ -29,8 +29,7 @@ class GatheredOutput {
     if (header.type != OutputType::kBytes || is_full() || header_.marks.urgent) return false;
     return empty() || (header.conn == header_.conn && header.argument == header_.argument + bytes_);
   }
-  // Whether this record ends the connection's output after the pieces.  A reset does not count: it
-  // drops waiting bytes.
+  // Whether this record ends the connection's output after the pieces.  A reset is not such an end.
   bool ends_by(const OutputHeader& header) const noexcept {
     const bool closes = header.type == OutputType::kShutdown ||
                         (header.type == OutputType::kClose && header.argument == 0);

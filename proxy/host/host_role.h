@@ -104,9 +104,9 @@ class HostRole final : private proxy::ClientsToForward {
   Owner& owner_;
   Forwarder forwarder_;
   RoleHook role_hook_;
-  event* announce_ = nullptr;  // timer, while this host holds the address unless replaced
+  event* announce_ = nullptr;  // repeats the announcement while this host has the address
   event* heard_ = nullptr;     // ARP packets about the address
-  event* watchdog_ = nullptr;  // if the service manager requires keep-alive messages
+  event* watchdog_ = nullptr;  // set if the service manager requires keep-alive messages
   VirtualAddress address_;     // held by a leader whose own server admitted START
   Ports ports_;
 };

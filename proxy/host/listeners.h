@@ -30,8 +30,7 @@ class Listeners {
 
   // The server listens at `place`.
   void open(const Place& place, std::uint64_t backlog);
-  // Opens all ports, for a new crane-run or (`tell_proxy`) for a server that comes from a
-  // checkpoint.
+  // Opens all ports, for a new crane-run or (`tell_proxy`) a server that comes from a checkpoint.
   void open_all(bool tell_proxy);
 
   // --- binds that wait

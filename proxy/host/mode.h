@@ -29,7 +29,7 @@ class ReplicaServer;
 class StallWatch;
 struct Config;
 
-// What a log that is read on demand needs to know about the server.
+// The state of the server that a log read on demand needs.
 class LogReader {
  public:
   virtual bool server_has_room() const = 0;  // it can take more entries

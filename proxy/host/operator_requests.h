@@ -36,8 +36,7 @@ class OperatorRequests {
     virtual void leave() = 0;                           // ends it in order
     // Whether the replica has a server; otherwise it only votes.
     virtual bool has_server(ReplicaId who) const = 0;
-    // How long bytes already sent by clients may still be read before the lead is handed over; 0:
-    // not at all.
+    // How long bytes already sent by clients may be read before the lead is handed over; 0: not.
     virtual std::int64_t lets_in_ns() const = 0;
 
    protected:
@@ -60,8 +59,7 @@ class OperatorRequests {
   std::int64_t step(std::int64_t now_ns);
   // The lead is about to be handed over: clients are still read, but get no answers.
   bool hands_over() const noexcept { return hands_over_at_ns_ != replica::kNever; }
-  // This node leaves when everything that clients have sent is read, or at once if there is nothing
-  // to read.
+  // This node leaves when all that clients have sent is read, or at once if nothing is to be read.
   void leave_when_let_in();
 
  private:

@@ -25,7 +25,7 @@
 
 namespace crane::node {
 
-enum class Way : std::uint8_t { kFirst, kSecond };  // kFirst: until a trial or a guess
+enum class Way : std::uint8_t { kFirst, kSecond };  // kFirst: the initial way
 
 class PairedTrial {
  public:

@@ -21,8 +21,7 @@
 
 namespace crane::node {
 
-// For nice(2).  An analysis replica runs at it, its server with even less priority
-// (server_monitor.cc).
+// For nice(2).  An analysis replica uses it; its server has even less priority (server_monitor.cc).
 inline constexpr int kLowestNice = 19;
 
 // Checks that this machine has the processors and the NUMA node that the group's file `path` gives

@@ -107,8 +107,7 @@ class ReplicaServer {
   bool was_refused() noexcept {
     return layout().scheduler.fenced.load(std::memory_order_relaxed) == dmt::kFencedRefused;
   }
-  // Completes the recordings at the end; call before fence().  `whole`: the server has run all its
-  // entries.
+  // Completes the recordings at the end; call before fence().  `whole`: the server ran all entries.
   void note_rest(bool whole);
   // Ends the remaining processes, and keeps its files and recordings.
   void stop(bool in_order, bool whole);

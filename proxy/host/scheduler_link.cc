@@ -48,8 +48,7 @@ bool SchedulerLink::pump() {
 }
 
 bool SchedulerLink::admit() {
-  // No thread writes to the ring while the turn is unowned.  If a server thread has the turn, this
-  // does nothing.
+  // No thread writes to the ring while the turn is unowned.  Does nothing if a thread has the turn.
   if (held_ || outputs_waiting()) return false;  // SLOT0-2
   return dmt::admit_from_node(layout_);
 }

@@ -162,8 +162,7 @@ bool Segment::back_ring(const RingLayout& ring, std::size_t bytes) noexcept {
   return back(data + at, first) && back(data, std::min<std::size_t>(bytes - first, at));
 }
 
-// Allocates small tables as a whole and the heads of the others, before anything is written or
-// read.
+// Allocates small tables as a whole and the heads of the others, before any access.
 Outcome Segment::back_start() {
   const auto* const w = static_cast<const dmt::Layout*>(region_.get_address());
   const auto between = [](const void* from, const void* to) {
@@ -217,8 +216,7 @@ bool Segment::make_room(std::size_t entry_bytes) noexcept {
   return true;
 }
 
-// Resets the fields that belong to this replica; the others are agreed, as of the checkpoint's
-// entry.
+// Resets this replica's own fields; the other fields are agreed, as of the checkpoint's entry.
 Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   const std::string path = directory_ + "/segment";
   ::unlink(path.c_str());

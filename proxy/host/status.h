@@ -38,7 +38,7 @@ struct NodeStatus {
   std::string library;    // digest of the server's libcrane.so; empty: none yet
   std::string cpus;       // processors of the replica, if it is bound
   std::string placement;  // of the node: "roams", "shares"; "": no choice
-  int numa_node = -1;     // with preferred memory; -1: any
+  int numa_node = -1;     // its memory is preferred; -1: any
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // number of connected peers
   std::uint64_t forwarded = 0;  // clients forwarded to the leader's host
@@ -51,7 +51,7 @@ struct NodeStatus {
   std::uint64_t view = 0;
   std::uint8_t leader = 0;
   std::uint64_t last = 0, committed = 0, applied = 0;  // applied: admitted by the server
-  std::uint64_t reigns = 0;                            // leaders that this replica has known
+  std::uint64_t reigns = 0;                            // reigns with a known leader
   std::int64_t lag_ns = 0;  // age of the oldest entry not taken by a follower's server
   // Reported by a leader; a follower that is absent is not behind.
   std::map<std::uint8_t, replica::FollowerLag> follower_lags;

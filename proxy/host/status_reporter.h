@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Gathers a node's status from its parts, and writes status.json and the events that led to the
-// status.
+// Gathers a node's status from its parts, and writes status.json and the events.
 //
 // Threads: the node's one thread.
 

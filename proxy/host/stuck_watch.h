@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Detects that all threads of the server wait for events that cannot come (dmt/stuck.h).  Two looks
-// a second apart must find this at the same clock, because at the first an event may still be on
-// its way.
+// a second apart must find this at the same clock, because an event may still be on its way.
 //
 // Threads: the node's.
 

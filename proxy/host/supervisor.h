@@ -55,7 +55,7 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // From now on reads its messages.  `owner` must outlive it.
+  // Starts to read its messages.  `owner` must outlive it.
   void watch(event_base* base, Owner& owner);
   bool present() const noexcept { return channel_.fd() >= 0; }
 

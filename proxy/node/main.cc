@@ -220,7 +220,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
     ::poll(nullptr, 0, kRoomLookMs);
     begin_again(path, replica, descriptors);
   }
-  // There is a checkpoint on this host, possibly before the server's position.
+  // There is a newer checkpoint on this host, or one before the server's position.
   const bool again = status == ExitStatus::kTooFarBehind || status == ExitStatus::kBeginsAgain;
   if (again || crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);

@@ -24,7 +24,7 @@ namespace {
 
 // Rounds of one iteration before the event loop checks its sockets again.
 constexpr int kRoundsMax = 16;
-// Sleep while entries wait for room in the server's ring: then the server rings no doorbell.
+// Longest sleep while something waits for room, because no doorbell announces room.
 constexpr std::int64_t kPollNs = 1'000'000;
 // Interval at which a recovering replica checks whether it has caught up.
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;

@@ -38,8 +38,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
 
 // --- operators ----------------------------------------------------------------------------------
 
-// Whether the connection's other end has become this node's crane-run; then the supervisor owns the
-// descriptor.
+// Whether the connection's other end is now this node's crane-run; then supervisor_ owns `fd`.
 bool Node::take_over(int fd, const std::string& request) {
   const Supervisor::Offer offer =
       supervisor_.offer(fd, request, host_ != nullptr || !mode_.member());

@@ -53,8 +53,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   bool member() const noexcept override { return false; }
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
                                                          const LogReader& reader) override;
-  // A leader without other replicas logs no passed turns, so all stalls are taken from the history
-  // at the start.
+  // A leader without other replicas logs no passed turns, so all stalls are read from the history.
   bool foretells(StallWatch& stalls, unsigned replicas) override;
   std::vector<EarlyPoint> early_points(const Config& config) const override;
   void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;

@@ -327,7 +327,7 @@ Outcome load_growing(const std::string& directory, int replica, LoadedRecording&
   if (!about.ok()) return bad(path, about.error().what, "record it again");
   loaded.about = std::move(about).value();
   if (loaded.about.config.replicas == 1) {
-    return bad(path, "its group has only one replica, whose leader logs none of its stalls",
+    return bad(path, "its group has only one replica, whose leader does not log its passed turns",
                "replay it after it has ended");
   }
   loaded.outputs = proxy::Recording::none();

@@ -3,8 +3,7 @@
 // A program that observes the server of a replay: a debugger or a profiler.  The server is held
 // before its first operation until the tool is ready.
 //
-// Threads: one.  The tool's process is a child of this process and ends with this object at the
-// latest.
+// Threads: one.  The tool's process is a child of this process and does not outlive this object.
 
 #include <sys/types.h>
 

@@ -13,7 +13,7 @@
 //   /history    the last minutes, for the page
 //   /           the page
 //
-// If the address is taken, this is logged once and tried again; the replica does not end.
+// If the address is taken, the node logs this once and tries again; the replica does not end.
 //
 // Threads: the node's one thread, inside its event loop.
 // INVARIANT HTTP-1  No request changes the node's state.

@@ -110,8 +110,7 @@ Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents) {
   return name;
 }
 
-// Copies the checkpoint to the recording, which outlives the group, so that a replay can begin
-// there.
+// Copies the checkpoint to the recording, which outlives the group: a replay can begin at it.
 void CheckpointPacker::keep_with_recording(const std::string& name) {
   const std::string there = config_.record + "/checkpoints";
   const Outcome kept = checkpoints_.ship(name, there);
@@ -163,8 +162,7 @@ void CheckpointPacker::find_own() {
   std::sort(own_.begin(), own_.end());
 }
 
-// Not during packing, because the packing process keeps the checkpoint that was relied on when it
-// began.
+// Not during packing, because the packing process keeps the checkpoint relied on at its begin.
 std::optional<Index> CheckpointPacker::take_relied(Index trusted) {
   if (own_.empty() || !worker_.idle()) return std::nullopt;
   const auto behind = std::upper_bound(own_.begin(), own_.end(), trusted);  // PACK-2

@@ -3,8 +3,8 @@
 // Fetches a checkpoint from another host for a replica that cannot begin without one.  A running
 // replica uses Shipping (shipping.h) instead.
 //
-// Threads: the process' only one.  Both functions block, and a signal ends the process meanwhile
-// (parts that have arrived stay, and the next fetch continues with them).
+// Threads: the only one of the process.  Both functions block, and a signal ends the process
+// meanwhile (parts that have arrived stay, and the next fetch continues with them).
 
 #include <cstdint>
 

@@ -78,7 +78,7 @@ Pairs pairs_of(const Json& before, const Json& now,
       if (found == now.at(kind).end()) continue;
       const Name was{old.at(0), old.at(1)}, is{found->at(0), found->at(1)};
       pairs[was.first][was.second] = is;
-      // A file with equal inodes is in the same layer: the device of its layer has another number.
+      // A file in the same layer keeps its inode, as do the other files of its device.
       if (was.second == is.second) devices.emplace(was.first, is.first);
     }
   }

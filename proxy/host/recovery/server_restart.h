@@ -23,8 +23,8 @@ namespace crane::node {
 
 class ServerRestart {
  public:
-  // `upper`: the initial files of the first server; "": the machine's.  The references must outlive
-  // it.
+  // The references must outlive it.  `upper`: the initial files of the first server; "": the
+  // machine's files.
   ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump, EventSink& events,
                 std::string upper, const dmt::Carried& carried);
   ServerRestart(const ServerRestart&) = delete;

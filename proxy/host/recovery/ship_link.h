@@ -40,8 +40,7 @@ struct ShipParty {
   std::vector<consensus::Endpoint> endpoints;  // one per replica
   consensus::GroupSecret secret{};
 };
-// All replicas except `party.self`; `why` of a failed dial is a sentence.  The result keeps a copy
-// of `party`.
+// All replicas except `party.self`; `why` of a failed dial is a sentence.  Copies `party`.
 checkpoint::Others others_of(const ShipParty& party);
 
 }  // namespace crane::node

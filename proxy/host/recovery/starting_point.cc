@@ -71,8 +71,7 @@ Result<dmt::Carried> carried_of(const nlohmann::json& state) {
 
 // --- choosing a checkpoint ----------------------------------------------------------------------
 
-// Tries the newest usable checkpoint of the group, or the named one; on one machine those of all
-// replicas.
+// Tries the group's newest usable checkpoint, or the named one; on one machine any replica's.
 Outcome StartingPoint::find() {
   const std::string target = config_.replica_dir() + "/restored";
   std::error_code ignored;
