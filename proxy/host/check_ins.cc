@@ -81,7 +81,7 @@ void CheckIns::wait_for(int fd) {
   Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
   event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
   if (event_add(&waits.event_, &kCheckInTimeout) != 0) {
-    spdlog::warn("a process that connected cannot be waited for");
+    spdlog::warn("cannot wait for a process that has connected");
     silent_.pop_back();
   }
 }

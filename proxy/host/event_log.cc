@@ -101,7 +101,7 @@ void compare_members(const NodeStatus& before, const NodeStatus& now, std::vecto
       continue;
     }
     if (was->role != m.role) {
-      all.push_back({"member", fmt::format("replica {} is a {} now", id, name(m.role))});
+      all.push_back({"member", fmt::format("replica {} is now a {}", id, name(m.role))});
     }
     if (id == now.replica || was->connected == m.connected) continue;
     all.push_back(m.connected ? Event{"replica is there", fmt::format("replica {}", id)}

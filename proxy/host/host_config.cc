@@ -70,7 +70,7 @@ Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
     if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
         !made.ok()) {
       return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
-                     made.error().message(), "see what is there");
+                     made.error().message(), "check that directory");
     }
   }
   for (const auto& one : f.data) {

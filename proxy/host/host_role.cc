@@ -170,7 +170,7 @@ void HostRole::take_address(std::uint32_t reign) {
   if (!address_.configured()) return;
   const Outcome taken = address_.take(reign);
   if (taken.ok()) {
-    spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
+    spdlog::info("this host now has {} on {}", file_.virtual_ip, file_.interface);
     announce(true);
     return;
   }

@@ -117,7 +117,8 @@ void LiveCheck::carry_out(cuts::Raise& alarm) {
   if (alarm.says) spdlog::error("{}", text);
   const std::string dir = alarm.keeps_evidence ? keep_evidence(alarm.at) : "";
   if (!dir.empty()) {
-    spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
+    spdlog::info(
+        "the last turns are in {}: crane-diff --schedule compares them with those of others", dir);
   }
   step(cuts::Raised{std::move(text), alarm.at, alarm.accused, wall_clock_text()}, now_ns_);
 }

@@ -173,7 +173,7 @@ void Node::look_for_memory() {
     spdlog::info("{}: shared memory has room for the server again", segment.directory());
   } else {
     spdlog::warn(
-        "{}: shared memory is full: the server's cannot grow, so inputs wait; remove other "
+        "{}: shared memory is full: the server's memory cannot grow, so inputs wait; remove other "
         "files from that file system, or mount -o remount,size= it larger",
         segment.directory());
   }

@@ -266,7 +266,7 @@ std::vector<Word> words_of(Words& w) {
       {"--log", &w.log, "with --valgrind: FILE for its reports"},
       {"--follow",
        Word::Flag{&w.follow},
-       "with --valgrind and --replica: while the history is still being recorded",
+       "with --valgrind and --replica: follow a history that is still being recorded",
        {.needs = {"--valgrind", "--replica"}, .excludes = {"--from", "--to", "--record"}}},
       {"--place-dir", &w.place_dir, ""},
       {"--place-name", &w.place_name, ""},

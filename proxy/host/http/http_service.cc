@@ -29,7 +29,7 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMetrics = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kPaths =
-    "there is no such page; there are: / /metrics /health /leader /replica /readiness /liveness "
+    "no such page; the pages are: / /metrics /health /leader /replica /readiness /liveness "
     "/status /history\n";
 
 // The value of one parameter of "a=1&b=2"; nullopt: it is absent.

@@ -22,7 +22,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
     return r;
   }
   if (setup::alone_in_memory(config.replicas, config)) {
-    r.why = "a single replica in memory is all there is";
+    r.why = "the group has only one replica, in memory";
     return r;
   }
   const std::string digest = checkpoint::digest_of_log(config.group, config.log_id);

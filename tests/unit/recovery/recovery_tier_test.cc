@@ -120,5 +120,5 @@ TEST_CASE("the status names the tier, and why it is not the first", "[recovery]"
   CHECK(why("", true) == "the server runs without a container");
   config.container = true;
   config.replicas = 1;
-  CHECK(why("", true) == "a single replica in memory is all there is");
+  CHECK(why("", true) == "the group has only one replica, in memory");
 }
