@@ -101,7 +101,7 @@ bool Engine::hear(const std::function<void(const nlohmann::json&)>& take) {
   if (said_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return said_ >= 0;
   ::close(said_);
   said_ = -1;
-  // It said the last; its end comes at once.
+  // The pipe is closed, so the process ends at once.
   while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
@@ -128,7 +128,7 @@ void Engine::stop() {
   said_ = -1;
 }
 
-// One that was killed could not do it itself.
+// Needed after a kill, when the process could not clean up.
 void Engine::clean_up() {
   std::error_code ignored;
   std::filesystem::remove_all("/dev/shm/crane." + options_.place_name, ignored);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The process that runs an analysis replica's server: crane-replay --follow, on the spool.
+// The process that runs an analysis replica's server: crane-replay --follow on the spool.
 //
-// It is what the machine can best do without: others get the processor first, and when memory
-// ends it goes first.
+// It has the lowest priority on the machine: others get the processor first, and it is the first to
+// be killed when memory is full.
 //
 // Threads: one.
 
@@ -19,12 +19,12 @@ namespace crane::node {
 
 struct EngineOptions {
   std::string program;    // crane-replay
-  std::string directory;  // of the spool
+  std::string directory;  // the spool's directory
   int replica = 0;
-  std::string tool;    // of valgrind
-  std::string report;  // gets what the tool says
+  std::string tool;    // valgrind's tool
+  std::string report;  // file for the tool's reports
   std::string place_dir, place_name;
-  std::string log;  // of crane-replay itself
+  std::string log;  // file for the log of crane-replay
 };
 
 class Engine {
@@ -37,13 +37,13 @@ class Engine {
   Outcome start();
   bool running() const noexcept { return pid_ > 0; }
   pid_t pid() const noexcept { return pid_; }
-  // Readable when it has said something, or has ended; -1: it does not run.
+  // Readable when there is a message or when the process has ended; -1: it does not run.
   int fd() const noexcept { return said_; }
-  // Hands over what it has said (follow.h).  False: it has ended, how_ended() tells.
+  // Passes its messages (follow.h) to `take`.  False: it has ended, see how_ended().
   bool hear(const std::function<void(const nlohmann::json&)>& take);
-  // As wait(2) gives it.
+  // The status as from wait(2).
   int how_ended() const noexcept { return status_; }
-  // Ends it, in order if it does so in time, and removes what it leaves behind.
+  // Ends it, in order if it ends in time, and removes its files.
   void stop();
 
  private:
@@ -54,7 +54,7 @@ class Engine {
   pid_t pid_ = -1;
   int said_ = -1;
   int status_ = 0;
-  std::string rest_;  // of a line
+  std::string rest_;  // incomplete line
 };
 
 }  // namespace crane::node

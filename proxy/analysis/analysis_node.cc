@@ -31,7 +31,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// What was got is handed to the kernel so often, and who reads it looks about as often.
+// Interval at which entries are written to the kernel; the reader checks about as often.
 constexpr std::uint64_t kFlushNs = 50'000'000;
 constexpr std::uint64_t kLookNs = 500'000'000;
 constexpr std::size_t kClientsMax = 16, kRequestMax = 4096;
@@ -98,7 +98,7 @@ bool AnalysisNode::open_spool() {
 bool AnalysisNode::open_consensus() {
   consensus::Options options = member_options(config_);
   options.analysis = true;
-  options.forget = true;  // its server begins with the log, whatever ran here before
+  options.forget = true;  // its server always begins at the start of the log
   options.callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
   options.callbacks.on_role = [](consensus::Role role, View view, ReplicaId) {
     spdlog::info("{} in view {}.{}", consensus::name(role), view_counter(view),
@@ -158,7 +158,7 @@ void AnalysisNode::wait(std::uint64_t until_ns) {
   if ((fds[2].revents & POLLOUT) != 0) control_.flush();
   if ((fds[2].revents & ~POLLOUT) != 0) on_control();
   if (fds[4].revents != 0) hear_engine();
-  // From a copy: who was answered is no asker any more.
+  // answer() removes from clients_, so this loop uses the copy in fds.
   for (std::size_t i = 5; i < fds.size(); ++i) {
     if (fds[i].revents != 0) answer(fds[i].fd);
   }
@@ -193,14 +193,14 @@ void AnalysisNode::accept_client() {
     if (judge_accept(errno) == AcceptError::kHost) accept_ns_ = now() + kAgainNs;
     return;
   }
-  if (clients_.size() >= kClientsMax) {  // the one that has said nothing for longest goes
+  if (clients_.size() >= kClientsMax) {  // close the one that waits longest
     ::close(clients_.front());
     clients_.erase(clients_.begin());
   }
   clients_.push_back(fd);
 }
 
-// One request, one answer.
+// Reads one request and sends one answer.
 void AnalysisNode::answer(int fd) {
   std::string request(kRequestMax, '\0');
   const ssize_t got = ::recv(fd, request.data(), request.size(), MSG_DONTWAIT);
@@ -246,7 +246,7 @@ std::string AnalysisNode::status() const {
   s.now_ns = now();
   s.log = group;
   Json all = to_json(s);
-  // What it has no part in.
+  // An analysis replica has no part in these.
   for (const char* key : {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked",
                           "unsupported", "readiness", "verdict"}) {
     all.erase(key);
@@ -259,7 +259,7 @@ std::string AnalysisNode::status() const {
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// --- the log and who runs it --------------------------------------------------------------------
+// --- the log and the engine ---------------------------------------------------------------------
 
 void AnalysisNode::on_committed(const consensus::EntryView& entry) {
   if (done_) return;
@@ -271,11 +271,10 @@ void AnalysisNode::on_committed(const consensus::EntryView& entry) {
 }
 
 void AnalysisNode::too_late(const std::string& how) {
-  fail(
-      ExitStatus::kMissedEntries,
-      fmt::format("the others' log {} by now, and a server in valgrind can begin at no checkpoint: "
-                  "start the group again with --analysis {}",
-                  how, config_.analysis));
+  fail(ExitStatus::kMissedEntries,
+       fmt::format("the others' log {}, but a server in valgrind cannot begin at a checkpoint: "
+                   "start the group again with --analysis {}",
+                   how, config_.analysis));
 }
 
 void AnalysisNode::look_after_log(std::uint64_t now_ns) {
@@ -287,9 +286,9 @@ void AnalysisNode::look_after_log(std::uint64_t now_ns) {
   if (now_ns >= look_ns_) {
     look_ns_ = now_ns + kLookNs;
     if (consensus_->status().needs_checkpoint && spool_->last() == 0) {
-      too_late("begins behind entry 1");
+      too_late("begins after entry 1");
     } else if (consensus_->status().needs_checkpoint && !spool_->ended()) {
-      spool_->end("it has left the others' logs while this replica was away");
+      spool_->end("they have left the others' logs while this replica was away");
     }
   }
   if (const std::string news = spool_->take_message(); !news.empty()) tell(news);
@@ -308,7 +307,7 @@ void AnalysisNode::start_engine() {
   options.tool = config_.analysis;
   options.report = engine_status_.report;
   options.place_dir = config_.replica_dir() + "/analysis";
-  // Of this process: an earlier one's may still be ending.
+  // Named after this process: an earlier one may still be ending.
   options.place_name = fmt::format("{}.r{}.{}", config_.group, config_.replica, ::getpid());
   options.log = config_.replica_dir() + "/engine.log";
   engine_ = std::make_unique<Engine>(std::move(options));
@@ -329,10 +328,10 @@ void AnalysisNode::hear_engine() {
     if (!news.empty() && ended_with < 3) tell(news);
   });
   if (lives || done_) return;
-  constexpr int kLastVerdict = 2;  // of ReplayStatus: from there on it could not go on
+  constexpr int kLastVerdict = 2;  // a higher ReplayStatus is a failure
   if (ended_with >= 0 && ended_with <= kLastVerdict) return;
   if (ended_with < 0 && engine_status_.ended.empty()) {
-    // Not its own doing: crane-run starts this node again, if the log still has everything.
+    // Killed from outside: crane-run starts this node again, if the log still has all entries.
     const int how = engine_->how_ended();
     spdlog::error("crane-replay ended at entry {}: {}", engine_status_.entry,
                   WIFSIGNALED(how) ? fmt::format("killed by signal {}", WTERMSIG(how))
@@ -350,7 +349,7 @@ void AnalysisNode::shut_down() {
     engine_->stop();
     engine_.reset();
   }
-  // What was found stays; the inputs, and a report of nothing, do not.
+  // The findings stay; the inputs, and an empty report, do not.
   std::error_code ignored;
   fs::remove(fmt::format("{}/replica-{}.history", config_.analysis_dir, config_.replica), ignored);
   if (engine_status_.reports == 0) fs::remove(engine_status_.report, ignored);

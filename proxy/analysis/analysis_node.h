@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node of an analysis replica: a learner for ever (CORE-M7 of consensus/core/replica.h), which
-// keeps what it gets of the log on disk (spool.h) and has another process run it, with the server
+// The node of an analysis replica, which is always a learner (CORE-M7 of consensus/core/replica.h).
+// It stores the log that it gets on disk (spool.h).  Another process runs the log with the server
 // in a tool of valgrind (analysis_engine.h).
 //
 //   leader's writes -> consensus -> Spool -> crane-replay --follow -> (server in valgrind)
 //
-// It takes what it gets at once, so that no client waits for the server: the log's flow control
-// sees a member that is always up to date.  It has no server of its own, no clients, takes no
-// checkpoints, is compared with no replica and judges none.
+// It takes entries at once, so that no client waits for its server: for the log's flow control it
+// is always up to date.  The node itself has no server and no clients, takes no checkpoints, and
+// takes no part in comparisons of replicas.
 //
 // Threads: one.
 
@@ -37,7 +37,7 @@ class AnalysisNode {
   AnalysisNode(const AnalysisNode&) = delete;
   AnalysisNode& operator=(const AnalysisNode&) = delete;
 
-  // Until it is told to stop, or cannot go on.
+  // Runs until it is stopped or cannot continue.
   ExitStatus run();
 
  private:
@@ -73,7 +73,7 @@ class AnalysisNode {
   int socket_ = -1;
   std::vector<int> clients_;
   std::uint64_t flush_ns_ = 0, look_ns_ = 0;
-  std::uint64_t accept_ns_ = 0;  // until then descriptors are missing
+  std::uint64_t accept_ns_ = 0;  // no accept before this time: no free descriptor
   bool done_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
 };

@@ -42,15 +42,15 @@ std::string take_word(AnalysisStatus& status, const nlohmann::json& said) {
     status.differs_at = number(said, "index");
     status.difference = text(said, "text");
     return fmt::format(
-        "in {} the server goes another way than the group's from entry {} on ({}): addresses and "
-        "the processor's clock are others there; it still gets the same inputs, and the findings "
-        "are its own",
+        "in {} the server's behaviour differs from the group's from entry {} on ({}), because "
+        "addresses and the processor's clock differ; it still gets the same inputs, and the "
+        "findings concern this run",
         status.tool, status.differs_at, status.difference);
   }
   if (what == "end") {
     const std::string why = text(said, "text");
     status.ended = why.empty()
-                       ? fmt::format("it has run all that was kept, up to entry {}", status.entry)
+                       ? fmt::format("it has run all stored entries, up to entry {}", status.entry)
                        : why;
     return status.ended;
   }

@@ -20,7 +20,7 @@ std::string_view frame_of(std::string_view said) {
   return is_frame && colon != std::string_view::npos ? said.substr(colon + 2) : std::string_view{};
 }
 
-// Which threads and addresses it was this time is not what makes it another finding.
+// Removes threads and addresses, which do not make a finding new.
 std::string_view without_places(std::string_view head) {
   for (const char* word : {" at 0x", " by thread", " is at 0x", ": 0x"}) {
     head = head.substr(0, head.find(word));
@@ -28,7 +28,7 @@ std::string_view without_places(std::string_view head) {
   return head;
 }
 
-// Whose code it is that the tool and Crane put around a server's: not where to look.
+// Whether the frame is wrapper code of the tool or of Crane, and so not the place of the finding.
 bool is_wrapper(std::string_view frame) {
   return frame.find("vgpreload_") != std::string_view::npos ||
          frame.find("hg_intercepts.c") != std::string_view::npos ||
@@ -70,7 +70,7 @@ void Findings::take_line(std::string_view line) {
     if (at->second.frames.size() < kFramesMax) at->second.frames.emplace_back(frame);
     return;
   }
-  // A report's first stack says where; what follows is about the other side.
+  // The first stack of a report is the place; later stacks describe the other side.
   if (at != open_.end() && (!at->second.frames.empty() || begins_report(said))) {
     close(at->second);
     open_.erase(at);

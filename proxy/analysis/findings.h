@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What valgrind says of a running server, as it says it: each finding once, in one line.
+// Extracts valgrind's findings from the output of a running server: each finding once, in one line.
 //
-// A finding is what was found and where: the same place found again, in another process of the
-// server or on another way there, is no new one.
+// A finding is identified by its kind and place.  The same place in another process of the server,
+// or on another path, is not a new finding.
 //
 // Threads: one object, one thread.  Pure: no I/O.
 
@@ -18,20 +18,20 @@ namespace crane::node {
 
 class Findings {
  public:
-  // The next piece of what the server's processes wrote, cut anywhere.
+  // The next piece of the output of the server's processes, cut anywhere.
   void take(std::string_view text);
 
-  // What was found since the last call: "Possible data race during read of size 8 at work
+  // The findings since the last call: "Possible data race during read of size 8 at work
   // (server.c:24), called from main (server.c:90)".
   std::vector<std::string> fresh();
-  // Valgrind's own words, without the server's, since the last call.
+  // Valgrind's output since the last call, without the server's.
   std::string report();
 
-  std::uint64_t count() const noexcept { return count_; }      // of different findings
-  std::uint64_t reports() const noexcept { return reports_; }  // of valgrind's
+  std::uint64_t count() const noexcept { return count_; }      // different findings
+  std::uint64_t reports() const noexcept { return reports_; }  // valgrind's reports
 
  private:
-  // The report that a process is in the middle of.
+  // The incomplete report of a process.
   struct Open {
     std::string what;
     std::vector<std::string> frames;
@@ -39,7 +39,7 @@ class Findings {
   void take_line(std::string_view line);
   void close(const Open& open);
 
-  std::string rest_;                               // of a line that is not whole yet
+  std::string rest_;                               // incomplete line
   std::map<std::string, Open, std::less<>> open_;  // by process
   std::set<std::string> known_;
   std::vector<std::string> fresh_;

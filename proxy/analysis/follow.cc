@@ -35,7 +35,7 @@ class ReportWriter {
  public:
   explicit ReportWriter(const FollowRequest& request) : json_(request.json) {
     if (request.log.empty()) return;
-    // A new file: somebody may still write into the one before, or look at it.
+    // A new file, because another process may still write to the old one or read it.
     ::unlink(request.log.c_str());
     report_ = ::open(request.log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (report_ < 0) failure_ = request.log + ": " + std::strerror(errno);

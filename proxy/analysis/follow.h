@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // crane-replay --follow: runs a history while it is being recorded, with its server in a tool of
-// valgrind, and says what is found as it is found.  The engine of an analysis replica.
+// valgrind, and reports findings at once.  The engine of an analysis replica.
 //
-// What it says, one JSON object a line (-o json):
+// Its output, one JSON object per line (-o json):
 //   {"t":"finding","number":N,"text":S}
 //   {"t":"progress","entry":I,"position":B,"findings":N,"reports":N,"digests":N,"equal_to":I}
-//   {"t":"differs","index":I,"text":S}       once: its server goes another way from there on
+//   {"t":"differs","index":I,"text":S}       once: its server differs from there on
 //   {"t":"end","status":N,"text":S}          status as of ReplayStatus; text: why, or empty
 //
 // Threads: one.
@@ -20,13 +20,13 @@ namespace crane::node {
 struct FollowRequest {
   std::string directory;  // of the history
   int replica = 0;
-  std::string valgrind;               // its tool
-  std::string log;                    // gets what the tool says; empty: nothing does
-  std::string place_dir, place_name;  // as ReplayRequest has them
+  std::string valgrind;               // valgrind's tool
+  std::string log;                    // file for the tool's reports; empty: none
+  std::string place_dir, place_name;  // as in ReplayRequest
   bool json = false, verbose = false;
 };
 
-// The report stops growing there.
+// Maximum size of the report.
 inline constexpr std::uint64_t kFollowReportMax = 64ULL << 20;
 
 ReplayStatus follow_history(const FollowRequest& request);

@@ -12,7 +12,7 @@
 namespace crane::node {
 namespace {
 
-// Room is given back in such pieces.
+// Blocks are freed in pieces of this size.
 constexpr std::uint64_t kPieceBytes = 8ULL << 20;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Spool::committed(const consensus::EntryView& entry) {
   const std::uint64_t bytes = proxy::history_entry_bytes(entry);
   if (kept() + bytes > limit_) {
     return end(
-        fmt::format("{} holds {} MB that the server has not run yet, which is the limit "
+        fmt::format("{} holds {} MB of entries that the server has not run, which is the limit "
                     "(--analysis-spool-mb)",
                     path_, limit_ >> 20));
   }
@@ -47,11 +47,11 @@ void Spool::committed(const consensus::EntryView& entry) {
   CRANE_ASSERT(kept() <= limit_);  // SPOOL-1
 }
 
-// The file keeps its length; only its blocks go.
+// Frees blocks; the file keeps its length.
 void Spool::read_up_to(std::uint64_t position) {
   const std::uint64_t whole = position / kPieceBytes * kPieceBytes;
   if (whole <= given_back_ || whole > written_) return;
-  // Not the header, which says whether the history has ended.
+  // Not the header, which records whether the history has ended.
   constexpr std::uint64_t kHead = 4096;
   const int done = ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(kHead), static_cast<off_t>(whole - kHead));
@@ -61,7 +61,7 @@ void Spool::read_up_to(std::uint64_t position) {
 void Spool::end(const std::string& why) {
   if (std::exchange(ended_, true)) return;
   history_->finish();
-  message_ = fmt::format("what follows entry {} is not analysed: {}", last_, why);
+  message_ = fmt::format("entries after {} are not analysed: {}", last_, why);
 }
 
 std::string Spool::take_message() { return std::exchange(message_, {}); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an analysis replica gets of the log, kept on disk until its slow server has run it: a
-// history (proxy/record/history_record.h) that is read at its front while it grows at its end.
+// The log that an analysis replica gets, kept on disk until its slow server has run it: a history
+// (proxy/record/history_record.h) that is read at its front while it grows at its end.
 //
 // Threads: one object, one thread.
 //
-// INVARIANT SPOOL-1  What is kept and not read yet never exceeds the limit; when it would, the
-//               history ends there, in order, and take_message() says so once.
+// INVARIANT SPOOL-1  Bytes kept and not read yet never exceed the limit.  At the limit the history
+//               ends in order, and take_message() reports it once.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ namespace crane::node {
 
 class Spool {
  public:
-  // Replaces what an earlier one left there.
+  // Replaces the files of an earlier spool.
   static Result<std::unique_ptr<Spool>> open(const std::string& dir, std::uint8_t replica,
                                              const std::string& about, std::uint64_t limit);
   ~Spool();
@@ -29,10 +29,10 @@ class Spool {
 
   // The next entry; dropped once the history has ended.
   void committed(const consensus::EntryView& entry);
-  // What is before this position in the file was read: its room is given back now and then.
+  // The file was read up to this position: frees the blocks before it at intervals.
   void read_up_to(std::uint64_t position);
   void flush() { history_->flush(); }
-  // No more will come, because of `why`.
+  // No more entries will come; `why` is the reason.
   void end(const std::string& why);
 
   bool ended() const noexcept { return ended_; }

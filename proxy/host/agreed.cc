@@ -28,8 +28,8 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the list of replicas",
     "whether threads spin (--spins)",
     "the calls that leave the schedule (--detach)",
-    "the functions before which threads line up (--soft-barrier)",
-    "what the directories of data began with (--data)",
+    "the functions with a soft barrier (--soft-barrier)",
+    "the initial content of the data directories (--data)",
     "the wire version of Crane (another build)",
     "the log version of Crane (another build)",
     "the schedule version of Crane (another build)",
@@ -44,7 +44,7 @@ std::uint64_t digest(const std::vector<std::string>& words) {
   return crc;
 }
 
-// nullopt: it has none, or others.
+// nullopt: `start` has no digests, or another number of items.
 std::optional<Agreed> agreed_of(std::span<const std::byte> start) noexcept {
   Agreed all;
   if (start.size() != sizeof(StartBody) + sizeof all) return std::nullopt;
@@ -65,9 +65,10 @@ Agreed digests_of(const Config& c) {
   }
   std::vector<std::string> soft_barriers;
   for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
-  // Builds before time slices have the quantum alone, which must be the same number.
+  // With the default slice the item must equal that of builds before time slices: the quantum
+  // alone.
   const std::uint64_t slice = c.slice_us ^ dmt::kSliceDefaultUs;
-  // A group without a counter agrees with builds that know none.
+  // A group without a branch counter agrees with builds that do not know branch counters.
   const std::uint64_t event = c.branch_counter ? branch_event().code : 0;
   Agreed all{setup::file_digest(c.program_file.empty() ? c.program : c.program_file),
              digest(command),
@@ -113,22 +114,22 @@ bool only_schedule_differs(const Agreed& own, Agreed theirs) noexcept {
 }
 
 std::string disagreement(const Config& config, const char* what, unsigned leader) {
-  if (!config.host) {  // one crane-run has started all: it is the log that is of another start
+  if (!config.host) {  // one crane-run started all replicas, so the log is from an earlier start
     return fmt::format(
         "replica {}: {} changed since the group's log was written; start it as "
-        "before to go on with that log, or remove the group's directory to begin "
+        "before to continue with that log, or remove the group's directory to begin "
         "again with the machine's files",
         config.replica, what);
   }
-  if (leader == config.replica) {  // what it reads is its own word, of an earlier start
+  if (leader == config.replica) {  // the digests are its own, from an earlier start
     return fmt::format(
-        "replica {}: {} changed since this replica led the group, as its log "
-        "tells; start it as before to go on with that log, or start over on all "
-        "hosts at once with --force-new-group, which gives it up",
+        "replica {}: {} changed since this replica led the group, according to its "
+        "log; start it as before to continue with that log, or start over on all "
+        "hosts at once with --force-new-group, which discards the log",
         config.replica, what);
   }
   return fmt::format(
-      "replica {} is configured otherwise than replica {}, which leads: {} differs; "
+      "replica {} is configured differently from replica {}, which leads: {} differs; "
       "make it equal on all hosts and start this replica again",
       config.replica, leader, what);
 }

@@ -7,7 +7,7 @@
 namespace crane::node {
 namespace {
 
-// The turn holder writes it meanwhile: a value that is a moment old.
+// The turn holder may write the word at the same time: the value can be slightly old.
 std::uint32_t now(std::uint32_t& word) noexcept {
   return std::atomic_ref(word).load(std::memory_order_acquire);
 }
@@ -15,10 +15,10 @@ std::uint32_t now(std::uint32_t& word) noexcept {
 }  // namespace
 
 proxy::BacklogSpace backlog_room(dmt::Layout& w, std::uint16_t port) noexcept {
-  // First: what is admitted from here on is at most counted twice.
+  // Read first: entries admitted from now on are counted twice at worst.
   proxy::BacklogSpace room{w.scheduler.applied_index.load(std::memory_order_acquire), UINT64_MAX};
   std::uint32_t f = now(w.scheduler.listeners);
-  // A list that changes meanwhile may lead in a circle.
+  // If the list changes during the walk, its links may form a circle.
   for (std::uint32_t i = 0; f != 0 && f < dmt::kFilesMax && i < dmt::kFilesMax; ++i) {
     dmt::ListenerState& l = w.files[f].listener;
     if (l.port == port) {

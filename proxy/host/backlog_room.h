@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the server's listen queues take, read from the segment without the turn.  A CONNECT that
-// finds its queue full is refused on all replicas, which resets the client; natively it waits in
-// the kernel's queue.  So the leader proposes no more of them than fit, and leaves the others
-// there.
+// Free room in the server's listen queues, read from the segment without the turn.  A CONNECT that
+// finds its queue full is refused on all replicas, which resets the client; natively the client
+// waits in the kernel's queue.  So the leader proposes only as many connections as fit and leaves
+// the others in the kernel's queue.
 //
 // Threads: the node's.
 
@@ -16,9 +16,10 @@
 
 namespace crane::node {
 
-// Of several listeners on a port (SO_REUSEPORT) the fullest one's; no limit where none listens.
+// If several listeners share the port (SO_REUSEPORT), the room of the fullest.  No limit without
+// listeners.
 proxy::BacklogSpace backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
-// The listening sockets of the server, as they are now.
+// The server's listening sockets and the current state of their queues.
 std::vector<replica::ListenQueue> listen_queues(dmt::Layout& w);
 
 }  // namespace crane::node

@@ -13,10 +13,10 @@ Json check(const std::string& name) {
   Json row{{"device", name}, {"driver", ""}, {"problem", ""}, {"rounds", 0}, {"late_rounds", 0}};
   const auto device = Device::open(name, "");
   if (!device) {
-    row["problem"] = "it has no active port with an address of RoCE v2, or cannot be opened";
+    row["problem"] = "it has no active port with a RoCE v2 address, or cannot be opened";
     return row;
   }
-  consensus::FenceProbe probe;  // of the way that is chosen unless the group's file says otherwise
+  consensus::FenceProbe probe;  // the default kind of fence: the group's file is not read
   probe.seconds_max = 3;
   const auto tested = consensus::probe_fence(device.value(), probe);
   row["driver"] = device.value().driver();

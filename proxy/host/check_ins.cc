@@ -13,9 +13,9 @@
 namespace crane::node {
 namespace {
 
-// A process may have to wait for a processor for so long.
+// On a crowded machine a process may wait this long for a processor.
 constexpr timeval kCheckInTimeout{60, 0};
-// Connections of one pass: the loop has more to do.
+// Connections accepted in one pass, so that the loop's other work is not delayed.
 constexpr int kTakenAtOnce = 64;
 
 }  // namespace
@@ -52,7 +52,7 @@ void CheckIns::take_connections() {
       return;
     }
     pause_.accepted();
-    hear_silent();  // the same process may have sent there before it connected here
+    hear_silent();  // the same process may have sent on an earlier connection
     if (read(connection)) {
       ::close(connection);
     } else {
@@ -74,14 +74,14 @@ void CheckIns::hear_silent() {
 
 void CheckIns::wait_for(int fd) {
   if (silent_.size() >= kSilentMax) {
-    spdlog::warn("{} processes have connected and said nothing: the oldest is sent away",
+    spdlog::warn("{} processes have connected without checking in: the oldest is disconnected",
                  silent_.size());
     silent_.pop_front();
   }
   Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
   event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
   if (event_add(&waits.event_, &kCheckInTimeout) != 0) {
-    spdlog::warn("a process that connected cannot be waited for");
+    spdlog::warn("cannot wait for a process that has connected");
     silent_.pop_back();
   }
 }
@@ -89,10 +89,10 @@ void CheckIns::wait_for(int fd) {
 void CheckIns::on_message(int, short what, void* argument) {
   auto* const waits = static_cast<Connection*>(argument);
   CheckIns& all = *waits->owner;
-  all.hear_silent();  // this one may be gone then
+  all.hear_silent();  // may delete `waits`
   if ((what & EV_TIMEOUT) == 0) return;
   if (all.silent_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
-  spdlog::warn("a process connected and said nothing for {} s", kCheckInTimeout.tv_sec);
+  spdlog::warn("a process connected and did not check in for {} s", kCheckInTimeout.tv_sec);
 }
 
 bool CheckIns::read(int fd) {

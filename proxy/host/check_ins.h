@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Processes of the server that say they are there: each connects to the segment's check-in socket
-// and sends one dmt::CheckIn.
+// Accepts the check-ins of the server's processes: each process connects to the segment's check-in
+// socket and sends one dmt::CheckIn.
 //
-// It connects and sends in two steps, and on a crowded machine it may wait for a processor between
-// them for a long time; a stranger may never send.  Neither holds up the loop, whose heartbeats the
-// other replicas read.
+// A process connects and sends in two steps, and on a crowded machine it may wait long for a
+// processor between them; another program may connect and never send.  Neither delays the loop,
+// because the other replicas need its heartbeats.
 //
 // Threads: the node's one thread.
 
@@ -26,25 +26,25 @@ class CheckIns final : private proxy::AcceptPause::Owner {
  public:
   class Owner {
    public:
-    // A process says that it is there; its pid on this host, which the kernel vouches for.  In the
-    // order of sending, for each process.  REQUIRES that it does not call forget().
+    // A process has checked in.  `host_pid` is its pid on this host, as the kernel reports it.
+    // Check-ins of one process come in the order of sending.  REQUIRES: does not call forget().
     virtual void checked_in(const dmt::CheckIn& in, pid_t host_pid) = 0;
 
    protected:
     ~Owner() = default;
   };
-  // Connections that have said nothing yet; one more ends the oldest.
+  // Limit of connections without a message; one more closes the oldest.
   static constexpr std::size_t kSilentMax = 256;
 
-  // `listener`: non-blocking, the caller's.
+  // `listener`: non-blocking; owned by the caller.
   CheckIns(event_base* base, int listener, Owner& owner);
   ~CheckIns();
   CheckIns(const CheckIns&) = delete;
   CheckIns& operator=(const CheckIns&) = delete;
 
-  // What was sent by now, without waiting for the loop to come by.
+  // Reads all messages sent so far, without waiting for the loop.
   void take_waiting();
-  // Of those that are connected now nothing follows: their server has ended.
+  // Drops all current connections: their server has ended.
   void forget();
   std::size_t silent() const noexcept { return silent_.size(); }
 
@@ -69,7 +69,7 @@ class CheckIns final : private proxy::AcceptPause::Owner {
   event_base* base_;
   Owner& owner_;
   event listener_event_{};
-  std::list<std::unique_ptr<Connection>> silent_;  // the oldest first
+  std::list<std::unique_ptr<Connection>> silent_;  // connections without a message, oldest first
   proxy::AcceptPause pause_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the proxy asks of its node: of the server's segment, and of the group's configuration.
+// Answers the proxy's questions from the server's segment and the group's configuration.
 //
 // Threads: the node's one thread.
 
@@ -15,13 +15,13 @@ namespace crane::node {
 
 class ClientsHost final : public proxy::ProxyHost {
  public:
-  // Both outlive it.
+  // Both arguments must outlive it.
   ClientsHost(const Config& config, ReplicaServer& server);
 
   void woke() override { server_.node_awake(); }
   proxy::BacklogSpace space_of(std::uint16_t port) override;
   bool allows(const crane::VirtualAddress& to) override { return outbound_.allows(to); }
-  // In the innermost of the directories that are bound, as the server sees them.
+  // Looks in the innermost bound directory that holds `path`, as the server sees the path.
   proxy::HostPath find_socket(std::string_view path) override;
 
  private:

@@ -70,20 +70,20 @@ Error log_failure(const Error& e, const Config& config, bool restored) {
   if (e.code == Code::kUnsupported && config.host) {
     return failure(
         ExitStatus::kNotHere,
-        fmt::format("[group] asks for what this host does not have: {}; see the line before",
+        fmt::format("[group] requires something that this host lacks: {}; see the line before",
                     e.what));
   }
   if (e.code == Code::kGone && !config.on_disk()) {
     return failure(ExitStatus::kNoCheckpoint,
-                   fmt::format("what this replica holds of the log begins behind {}{}",
+                   fmt::format("the part of the log that this replica holds begins after {}{}",
                                restored ? "the newest checkpoint that can be used"
-                                        : "its first entry, and it begins at no checkpoint",
+                                        : "its first entry, and there is no checkpoint to begin at",
                                config.skip_checkpoints ? "; the next start tries them again" : ""));
   }
   if (e.code == Code::kGone) {
     return failure(
         ExitStatus::kNoCheckpoint,
-        fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
+        fmt::format("the log of this replica begins after {} (see the line before): {}; copy "
                     "the newest directory of another replica's checkpoints into {} and start "
                     "this one again",
                     restored ? "the newest checkpoint that can be used"

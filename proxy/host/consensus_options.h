@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node's configuration means for its consensus, and why consensus could not begin.
+// Translates a node's configuration into consensus options, and explains why consensus cannot open.
 //
 // Threads: pure functions.
 
@@ -11,15 +11,15 @@
 
 namespace crane::node {
 
-// Whether the log in memory stays whole behind the newest checkpoint of this machine: where all
-// replicas are on it, and checkpoints are taken.
+// Whether the log in memory keeps all entries after the newest checkpoint of this machine: true if
+// all replicas run on this machine and checkpoints are taken.
 bool keeps_whole_log(const Config& config);
-// The group, its log and this replica's place in it.
+// Options for the group, its log and this replica's place in it.
 consensus::Options member_options(const Config& config);
-// All but callbacks and checkpoint, of a replica that runs the server.
+// All options except callbacks and the checkpoint, for a replica that runs the server.
 consensus::Options consensus_options(const Config& config);
 
-// What the node reports when the log could not be opened, with the status that it ends with.
+// The error that the node reports if the log cannot be opened, with the node's exit status.
 // `restored`: the node began at a checkpoint.
 Error log_failure(const Error& error, const Config& config, bool restored);
 

@@ -26,7 +26,7 @@ Kind kind_of(const std::string& type) {
   return Kind::kUsual;
 }
 
-// Of two with the same one the newer says all.
+// Of two waiting messages with the same key, the newer one replaces the older.
 std::string key_of(const nlohmann::json& message) {
   std::string key;
   for (const char* name : {"t", "port", "bind", "replica"}) {
@@ -40,7 +40,8 @@ std::string key_of(const nlohmann::json& message) {
 
 std::optional<control::Message> parse_command(const std::string& json) {
   control::Parsed parsed = control::parse(control::Channel::kRunToNode, json);
-  if (!parsed.message) spdlog::warn("crane-run said {}: {}", json, parsed.refusal.message);
+  if (!parsed.message)
+    spdlog::warn("cannot use the message {} of crane-run: {}", json, parsed.refusal.message);
   return std::move(parsed.message);
 }
 
@@ -67,13 +68,13 @@ void Control::send(const nlohmann::json& message, int passed) {
   // Text that is not UTF-8 (a path, a server's message) must not end the node.
   std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (outbox_.send(kind_of(type), key_of(message), std::move(text), passed) == Sent::kFailed) {
-    spdlog::error("crane-run does not hear \"{}\": {}", type, system_error("send").message());
+    spdlog::error("cannot send \"{}\" to crane-run: {}", type, system_error("send").message());
   }
 }
 
 void Control::flush() {
   while (outbox_.flush() == Sent::kFailed) {
-    spdlog::error("crane-run does not hear a message that waited for it: {}",
+    spdlog::error("cannot send a message that waited for crane-run: {}",
                   system_error("send").message());
   }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The channel between crane-run and a node: a SOCK_SEQPACKET socket, one JSON object per message,
-// at most one descriptor with it: the channels run-to-node and node-to-run of
-// runtime/control/requests.cc.
+// The channel between crane-run and a node: a SOCK_SEQPACKET socket with one JSON object per
+// message and at most one descriptor.  runtime/control/requests.cc has the messages (channels
+// run-to-node and node-to-run).
 //
-// A node outlives its crane-run.  The next one, which takes the group over, connects to the node's
-// control socket and asks {"do":"supervise"}: from then on that connection is the channel, and the
-// node says first what the new crane-run does not know, with {"t":"listener","port":P} + fd for
-// each listening socket (Supervisor::hand_over).
+// A node outlives its crane-run.  The next crane-run, which takes over the group, connects to the
+// node's control socket and sends {"do":"supervise"}.  From then on that connection is the channel.
+// The node first sends the state that the new crane-run lacks, with {"t":"listener","port":P} and a
+// descriptor for each listening socket (Supervisor::hand_over).
 //
 // Threads: one.
 
@@ -24,37 +24,37 @@ namespace crane::node {
 
 struct ControlMessage {
   std::string text;  // JSON; empty: the other side is gone
-  int fd = -1;       // the receiver's to close
+  int fd = -1;       // to be closed by the receiver
 };
 
-// What crane-run asks for; nullopt: no such message, which node.log says.
+// Parses a command of crane-run; nullopt (with a warning in node.log): unknown or wrong.
 std::optional<control::Message> parse_command(const std::string& json);
 
-// What an operator who asked at the control socket is told.  Of a refusal `error` is the kind, for
-// programs, and the message says why.
+// Answers to an operator's request at the control socket.  In a refusal, `error` is the kind for
+// programs, and `message` is the reason.
 std::string accepted(const std::string& message);
 std::string refused(const std::string& error, const std::string& message);
 
 class Control {
  public:
-  // Takes over `fd`; -1: there is none, messages are dropped.
+  // Takes over `fd`; -1: no channel, messages are dropped.
   explicit Control(int fd) noexcept : fd_(fd), outbox_(fd) {}
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
   int fd() const noexcept { return fd_; }
-  // Never waits: a crane-run that is stopped stops no node (OUTBOX-1).
-  // `passed`: a descriptor that goes with it; -1: none.
+  // Never waits, so a stopped crane-run does not stop the node (OUTBOX-1).
+  // `passed`: a descriptor to send with the message; -1: none.
   void send(const nlohmann::json& message, int passed = -1);
-  // Messages wait for room: flush() when fd() is writable or, where the socket has refused them,
-  // after Outbox::kAgainMs.
+  // Whether messages wait for room.  Call flush() when fd() is writable or, if the socket refused
+  // the messages, after Outbox::kAgainMs.
   bool waits() const noexcept { return outbox_.waits(); }
   bool refused() const noexcept { return outbox_.refused(); }
   void flush();
-  // The other side is gone, or somebody else; closes what there was.
+  // Closes the current connection and continues on `fd`.
   void replace(int fd) noexcept;
-  // kBusy: nothing is there now.
+  // kBusy: no message is waiting.
   Result<ControlMessage> receive();
 
  private:

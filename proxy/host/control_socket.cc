@@ -82,12 +82,12 @@ void ControlSocket::accept() {
   event_add(&connection.event_, &kRequestTimeout);
 }
 
-// Its request is there, or its time is over.
+// Runs when the request has arrived or its timeout has expired.
 void ControlSocket::serve(const Connection& connection) {
   owner_.woke();
   const int fd = connection.fd;
   std::erase_if(connections_, [&](const auto& c) { return c.get() == &connection; });
-  std::string request(kRequestMax + 1, '\0');  // what is longer is refused, not cut
+  std::string request(kRequestMax + 1, '\0');  // a longer request is refused, not cut
   const ssize_t got = ::recv(fd, request.data(), request.size(), MSG_DONTWAIT);
   if (got > 0) {
     request.resize(static_cast<std::size_t>(got));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A node's control.sock: one request and one answer per connection (crane-ctl, a host's agent), or
-// a crane-run that takes the connection over.
+// a crane-run that keeps the connection as its channel.
 //
 // Threads: the node's one thread, inside its event loop.
-// Errors: open() gives the errno; afterwards a client that sends nothing within 2 s, that leaves
-// before its answer, or that comes when 32 others wait is dropped.
-// INVARIANT CTL-3  A connection is closed by exactly one owner: the socket, or what took it over.
+// Errors: open() returns the errno.  Later a client is dropped if it sends nothing within 2 s,
+// leaves before its answer, or connects while 32 others wait.
+// INVARIANT CTL-3  A connection is closed by exactly one owner: this object, or the callee that
+//                  took it over.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -25,7 +26,7 @@ class ControlSocket final : private proxy::AcceptPause::Owner {
  public:
   class Owner : public proxy::Woken {
    public:
-    // True: the connection is the callee's from here on.
+    // True: the callee now owns the connection.
     virtual bool take_over(int fd, const std::string& request) = 0;
     virtual std::string answer(const std::string& request) = 0;
 
@@ -33,7 +34,7 @@ class ControlSocket final : private proxy::AcceptPause::Owner {
     ~Owner() = default;
   };
 
-  // `owner` outlives it.
+  // `owner` must outlive it.
   ControlSocket(event_base* base, Owner& owner);
   ~ControlSocket() { close(); }
   ControlSocket(const ControlSocket&) = delete;
@@ -58,7 +59,7 @@ class ControlSocket final : private proxy::AcceptPause::Owner {
   int fd_ = -1;
   event event_{};
   proxy::AcceptPause pause_;
-  std::vector<std::unique_ptr<Connection>> connections_;  // whose request has not come yet
+  std::vector<std::unique_ptr<Connection>> connections_;  // still without a request
 };
 
 }  // namespace crane::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How many entries of each type were committed: in a checkpoint, in the status, for live checking.
+// The number of committed entries per type, for checkpoints, the status and live checking.
 
 #include <array>
 #include <cstdint>

@@ -32,8 +32,8 @@ void compare_roles(const NodeStatus& before, const NodeStatus& now, std::vector<
   if (now.readiness.takes_clients && (!before.readiness.takes_clients || before.view != now.view)) {
     std::string text = election_text(now);
     if (now.last_adopted + now.last_reset > 0) {
-      text +=
-          fmt::format("; {} connections went on, {} were reset", now.last_adopted, now.last_reset);
+      text += fmt::format("; {} connections were kept, {} were reset", now.last_adopted,
+                          now.last_reset);
     }
     all.push_back({"leads", text});
   } else if (now.role == "follower" && led &&
@@ -58,9 +58,9 @@ void compare_servers(const NodeStatus& before, const NodeStatus& now, std::vecto
   if (now.server_exit >= 0 && before.server_exit < 0) {
     all.push_back({"server ended", fmt::format("with status {}", now.server_exit)});
   }
-  // One that has not begun serves nothing; that it runs is told above.
+  // A server that has not begun serves nothing; "server runs" above reports its start.
   if (before.server_pid > 0 && before.not_serving.empty() != now.not_serving.empty()) {
-    all.push_back(now.not_serving.empty() ? Event{"serves", "its server goes on again"}
+    all.push_back(now.not_serving.empty() ? Event{"serves", "its server runs again"}
                                           : Event{"not serving", now.not_serving});
   }
   if (before.recovery.catches_up && !now.recovery.catches_up) {
@@ -91,7 +91,7 @@ void compare_members(const NodeStatus& before, const NodeStatus& now, std::vecto
         std::find_if(members.begin(), members.end(), [id](const auto& m) { return m.id == id; });
     return found == members.end() ? nullptr : &*found;
   };
-  // One replica tells of the others: the one that leads.
+  // Only the leader reports events of other replicas.
   if (now.role != "leader" || before.role != "leader") return;
   for (const consensus::MemberStatus& m : now.log.members) {
     const consensus::MemberStatus* was = find(m.id);
@@ -101,7 +101,7 @@ void compare_members(const NodeStatus& before, const NodeStatus& now, std::vecto
       continue;
     }
     if (was->role != m.role) {
-      all.push_back({"member", fmt::format("replica {} is a {} now", id, name(m.role))});
+      all.push_back({"member", fmt::format("replica {} is now a {}", id, name(m.role))});
     }
     if (id == now.replica || was->connected == m.connected) continue;
     all.push_back(m.connected ? Event{"replica is there", fmt::format("replica {}", id)}
@@ -143,8 +143,8 @@ void EventLog::open() {
 
 void EventLog::complain(const char* what) {
   if (!complained_) {
-    spdlog::warn("{}: cannot {} it ({}): crane-ctl events lacks what happens here", path_, what,
-                 std::strerror(errno));
+    spdlog::warn("{}: cannot {} it ({}): crane-ctl events lacks events of this replica", path_,
+                 what, std::strerror(errno));
   }
   complained_ = true;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What happened to a replica, for operators: one JSON object per line in DIR/GROUP/rN/events.jsonl,
-// which crane-ctl events shows.
+// The log of a replica's events, for operators: one JSON object per line in
+// DIR/GROUP/rN/events.jsonl, which crane-ctl events shows.
 //
 //   {"unix_ms":1700000000000,"replica":2,"event":"leads","text":"in view 5: ..."}
 //
-// Events are differences between one status of the node and the next one, so that what is told here
-// and what crane-ctl status shows cannot disagree.
+// Events are differences between two successive statuses of the node, so that the log and crane-ctl
+// status cannot disagree.
 //
 // Threads: one object, one thread.
-// Errors: a line that cannot be written is said once in node.log, and the replica goes on.
+// Errors: the first line that cannot be written is reported in node.log; the replica continues.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,13 +23,12 @@ namespace crane::node {
 struct Event {
   std::string name, text;
 };
-// The events that lead from the first status to the second one: roles first, then the server,
-// checkpoints and members.
+// The events between two statuses: roles first, then the server, checkpoints and members.
 std::vector<Event> events_between(const NodeStatus& before, const NodeStatus& now);
 
 class EventLog {
  public:
-  // A file that is full is kept as `path`.1, in place of the one before.
+  // Size at which the file is renamed to `path`.1, replacing an earlier one.
   static constexpr std::size_t kBytesMax = 1 << 20;
 
   EventLog(std::string path, std::uint8_t replica, std::size_t bytes_max = kBytesMax);

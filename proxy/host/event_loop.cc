@@ -60,7 +60,7 @@ void EventLoop::wake_by(int fd, bool drain) {
 }
 
 void EventLoop::watch_signal(int signo) {
-  ::signal(signo, SIG_IGN);  // what the library puts back when the loop ends (LOOP-2)
+  ::signal(signo, SIG_IGN);  // the handler that libevent restores when the loop ends (LOOP-2)
   event& watched = signals_.emplace_back();
   evsignal_assign(
       &watched, base_, signo,

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node's event loop: libevent, one timer, and what a node listens to for all of its life.
+// The node's event loop: libevent, one timer, and descriptors and signals that are always watched.
 //
 // Threads: one.
-// INVARIANT LOOP-1  The timer fires at the latest when arm() was last told, or at an earlier time
-//                   that it was told before.
-// INVARIANT LOOP-2  A signal of watch_signal() that comes when the loop has ended does nothing: a
-// node
-//                   that is about to leave leaves with its own status.
-// INVARIANT LOOP-3  The loop outlives all that listens to it: when it ends, no event is left in it
-//                   whose memory is gone.
+// INVARIANT LOOP-1  The timer fires no later than the time of the last arm(); it may fire at an
+//                   earlier time that was armed before.
+// INVARIANT LOOP-2  A signal of watch_signal() that arrives after the loop has ended does nothing:
+//                   a node that is about to leave ends with its own status.
+// INVARIANT LOOP-3  The loop outlives all its listeners: when it ends, it holds no event whose
+//                   memory has been freed.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -39,29 +38,30 @@ class EventLoop {
     ~Owner() = default;
   };
 
-  // `owner` outlives it.
+  // `owner` must outlive it.
   Outcome open(Owner& owner);
   event_base* base() const noexcept { return base_; }
 
-  // Wakes the loop when `fd` can be read; `drain`: what can be read is of no use and is read away.
+  // Wakes the loop when `fd` is readable.  `drain`: reads and discards the bytes.
   void wake_by(int fd, bool drain);
   void watch_signal(int signo);
-  // Of all descriptors of wake_by(), and the timer's: they are not looked at any more.
+  // Stops watching the timer and all descriptors of wake_by().
   void stop_waking();
 
-  // Wakes the loop at `due_ns` (CLOCK_MONOTONIC).  A timer that fires too early costs less than a
-  // system call per iteration: a later time than the armed one is left for then.
+  // Wakes the loop at `due_ns` (CLOCK_MONOTONIC).  If the timer is armed for an earlier time, it is
+  // left alone: an early wake costs less than a system call per iteration.
   void arm(std::int64_t due_ns);
 
-  // Sleeps until an event, and carries out what has come.
+  // Sleeps until an event and handles the events that have come.
   void wait() {
     ++waits_;
     event_base_loop(base_, EVLOOP_ONCE);
   }
-  // Carries out what is there.
+  // Handles the pending events without sleeping.
   void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
-  // As poll(), again and again for as long as that has helped of late, until `came`: whether it
-  // did, or something listened to has woken the loop.  Gives way to whoever wants the processor.
+  // Repeats poll() until `came()` or until a watched event wakes the loop; returns whether one of
+  // these happened.  The number of polls depends on whether recent calls succeeded.  Yields the
+  // processor between polls.
   template <typename Came>
   bool poll_for(const Came& came) {
     const std::uint32_t budget = polls_.next(kPollsMost);
@@ -78,7 +78,7 @@ class EventLoop {
     polls_.failed();
     return false;
   }
-  // How often it slept, or would have.
+  // How often wait() was called.
   std::uint64_t waits() const noexcept { return waits_; }
 
  private:
@@ -87,7 +87,7 @@ class EventLoop {
     bool drain;
     event event_;
   };
-  // About as many as take as long as being woken on another core: 20 us.
+  // This many polls take about as long as a wake-up on another core: 20 us.
   static constexpr std::uint32_t kPollsMost = 30;
 
   void woken() {
@@ -104,7 +104,7 @@ class EventLoop {
   std::uint64_t waits_ = 0;
   std::uint64_t wakes_ = 0;  // callbacks that called woke()
   dmt::SpinBudget polls_;
-  std::deque<Watch> watches_;  // events do not move
+  std::deque<Watch> watches_;  // a deque, because events must not move
   std::deque<event> signals_;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bytes that the server has written to one connection, piece after piece, before they go to the
-// client in one system call.  They stay where they are: in the output ring.
+// Collects successive pieces of one connection's output, so that they go to the client in one
+// system call.  The bytes are not copied: they stay in the output ring.
 //
 // Threads: the node's one thread.
-// INVARIANT GATHER-1  The pieces are of one connection, and each begins where the last one ends; an
-//                     urgent byte is the last of them.
+// INVARIANT GATHER-1  All pieces belong to one connection, and each begins where the previous one
+//                     ends; an urgent byte is the last of them.
 
 #include <array>
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace crane::node {
 
-// So many bytes were just hashed and are in the processor's cache when the kernel copies them.
+// This many freshly hashed bytes are still in the processor's cache when the kernel copies them.
 inline constexpr std::size_t kGatheredBytesMost = 256 * 1024;
 
 class GatheredOutput {
  public:
   bool empty() const noexcept { return count_ == 0; }
   bool is_full() const noexcept { return count_ == pieces_.size() || bytes_ >= kGatheredBytesMost; }
-  // Whether the bytes of this record follow the last ones, or are the first.
+  // Whether the bytes of this record are the first, or follow the last piece.
   bool takes(const OutputHeader& header) const noexcept {
     if (header.type != OutputType::kBytes || is_full() || header_.marks.urgent) return false;
     return empty() || (header.conn == header_.conn && header.argument == header_.argument + bytes_);
   }
-  // Whether with this record nothing follows them any more.  A reset is not for what waits.
+  // Whether this record ends the connection's output after the pieces.  A reset is not such an end.
   bool ends_by(const OutputHeader& header) const noexcept {
     const bool closes = header.type == OutputType::kShutdown ||
                         (header.type == OutputType::kClose && header.argument == 0);
@@ -42,7 +42,7 @@ class GatheredOutput {
     pieces_[count_++] = bytes;
     bytes_ += bytes.size();
   }
-  // Of the first of them, with the marks of the last.
+  // The header of the first piece, with the marks of the last.
   const OutputHeader& header() const noexcept { return header_; }
   proxy::Pieces pieces() const noexcept { return std::span(pieces_).first(count_); }
 

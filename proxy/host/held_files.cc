@@ -18,7 +18,7 @@ Outcome hold_files_of_group(Config& config) {
   if (files.lost) {
     spdlog::error(
         "the state of this machine's files that the group began with is gone: the server reads {}, "
-        "the newest, and checkpoints of before may be of no use",
+        "the newest, and earlier checkpoints may be unusable",
         files.state);
   } else if (!files.why_live.empty()) {
     spdlog::info("the server reads this machine's files as they are: {}", files.why_live);

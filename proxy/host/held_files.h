@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The state of the machine's files that a replica's server reads (checkpoint/machine_files.h), as
-// its node begins: held, and said where it is not what an operator expects.
+// When the node begins, holds the state of the machine's files that the server reads
+// (checkpoint/machine_files.h), and logs it if it is not the expected one.
 //
 // Threads: one.
 
@@ -10,7 +10,7 @@
 
 namespace crane::node {
 
-// Holds the first one of the group, and sets `program_file`.
+// Holds the state that the group began with, and sets `program_file`.
 Outcome hold_files_of_group(Config& config);
 
 }  // namespace crane::node

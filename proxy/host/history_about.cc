@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// parse_config() wants them; whoever replays sets them.
+// parse_config() requires these fields; the replay sets them.
 constexpr const char* kSetLater = "/";
 
 Json config_of(const Config& c) {
@@ -34,7 +34,7 @@ std::string history_about(const Config& c) {
 }
 
 Result<HistoryAbout> parse_history_about(std::string_view text) {
-  const Error damaged{Code::kDamaged, 0, "what it says of the server cannot be understood"};
+  const Error damaged{Code::kDamaged, 0, "its description of the server cannot be parsed"};
   try {
     const Json json = Json::parse(text);
     HistoryAbout about;

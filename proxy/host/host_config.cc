@@ -23,7 +23,7 @@ namespace {
 using setup::failure;
 using setup::Status;
 
-// Nothing of the caller's environment: it differs from host to host.
+// The server gets nothing from the caller's environment, which differs from host to host.
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
@@ -50,7 +50,7 @@ Outcome choose_profile(const setup::GroupFile& f, const std::string& path,
                  "use one of: " + joined(setup::profile_names()));
 }
 
-// What is on tmpfs is gone with the machine's power, whatever is synced.
+// Files on tmpfs are lost when the machine loses power, even if synced.
 Outcome check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
   if (f.durability != "disk" || !setup::is_in_memory(dir)) return Done{};
   return failure(Status::kGroupFile, "cannot use the group's file", path,
@@ -58,8 +58,8 @@ Outcome check_disk(const setup::GroupFile& f, const std::string& path, const std
                  "set state_dir to a directory on a disk");
 }
 
-// What the server's lasting directories begin with: what this host's hold when its first node of
-// the group starts.  Whoever begins with other content than the leader is told so by the log.
+// Saves the initial content of the server's lasting directories: this host's content when its first
+// node of the group starts.  A host whose content differs from the leader's is reported by START.
 Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) {
   if (f.data.empty()) return Done{};
   c.base = dir + "/base";
@@ -70,7 +70,7 @@ Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
     if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
         !made.ok()) {
       return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
-                     made.error().message(), "see what is there");
+                     made.error().message(), "check that directory");
     }
   }
   for (const auto& one : f.data) {
@@ -95,7 +95,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   set(c.env, f.env);
   std::sort(c.env.begin(), c.env.end());
   c.dirs = profile.directories;
-  // The group's file was read with a mode's words only.
+  // Reading the group's file has checked the word.
   const bool known = setup::mode_of(f.mode, c.mode);
   CRANE_ASSERT(known);
   c.detach = profile.detach;
@@ -159,9 +159,9 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   return Done{};
 }
 
-// In memory mode a node that is started again has a log that goes on where it stood; what its
-// server missed before that is in a checkpoint, or in the log's beginning.  A new one that records
-// runs all inputs if it can: a recording holds the whole history.
+// In memory mode the log of a restarted node continues where it was; what its server missed before
+// is in a checkpoint or in the start of the log.  A new node that records runs all inputs if it
+// can, because a recording holds the whole history.
 void choose_begin(Config& c) {
   if (c.host->durability != "memory") return;
   const std::string number = std::to_string(c.replica);
@@ -187,7 +187,7 @@ void forget_group(const Config& c) {
     std::filesystem::remove_all(directory, ignored);
     return;
   }
-  // One directory for all replicas of this machine.
+  // All replicas of this machine share one directory.
   for (const char* own : {"/r", "/member-"}) {
     std::filesystem::remove_all(directory + own + number, ignored);
   }

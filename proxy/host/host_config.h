@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The configuration of a node that runs by itself: from the group's file, the secret, the profile
-// and this machine; after all that can be checked beforehand was.
+// The configuration of a node that runs without crane-run: made from the group's file, the secret,
+// the profile and this machine, after all checks that are possible beforehand.
 //
 // Threads: plain function.
 
@@ -13,16 +13,16 @@
 
 namespace crane::node {
 
-// `directories` holds the replica's locks: keep it as long as the node runs.
+// `directories` holds the replica's locks: keep it while the node runs.
 Outcome host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
                     Config& config);
 
-// Of a node that goes on in its group: whether it begins at a checkpoint.
+// For a node that continues in its group: chooses whether it begins at a checkpoint.
 void choose_begin(Config& config);
 
-// Removes the replica's memory of the log: it takes part in a new group, with an empty log
-// and no checkpoint.  Only
-// when every host does so: one that forgets alone could let an answered write be lost (C5).
+// Removes the replica's memory of the log: it takes part in a new group, with an empty log and no
+// checkpoint.  REQUIRES that every host does so: a single one that forgets could let an answered
+// write be lost (C5).
 void forget_group(const Config& config);
 
 }  // namespace crane::node

@@ -54,13 +54,13 @@ bool HostRole::open() {
     return true;
   }
   owner_.fail(ExitStatus::kNoListener,
-              fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
+              fmt::format("cannot use the virtual address {} on {}: {}; correct [clients] "
                           "virtual_ip and interface",
                           file_.virtual_ip, file_.interface, opened.error().message()));
   return false;
 }
 
-// Without it the group works, and connections end with their leader.
+// If this fails, the group works, but connections end with their leader.
 void HostRole::keep_connections() {
   const auto virtual_ip = parse_ipv4_prefix(file_.virtual_ip);
   if (!config_.keeps_connections || !virtual_ip) return;
@@ -98,7 +98,7 @@ std::string HostRole::summary(bool refuses) const {
   } else if (leader < config_.replicas) {
     text += fmt::format("follows replica {}", leader);
   } else {
-    text += "knows of no leader";
+    text += "knows no leader";
   }
   return text + (refuses ? "; no quorum: clients are refused" : "");
 }
@@ -122,8 +122,8 @@ int HostRole::open_port(const Place& place, std::uint64_t backlog, OpenPort list
   const auto moves = parse_ipv4_prefix(file_.virtual_ip);
   if (!(moves && moves->address == where) && !setup::has_address(where)) {
     spdlog::warn(
-        "this host does not have the address {} at which the server listens: no client reaches it "
-        "there while this replica leads, until the host has that address",
+        "this host does not have the address {} at which the server listens: while this replica "
+        "leads, no client reaches the server there until the host has that address",
         where);
   }
   proxy_.add_listener(elsewhere ? Place(place.port) : place, fd.value(), length);
@@ -132,8 +132,8 @@ int HostRole::open_port(const Place& place, std::uint64_t backlog, OpenPort list
   return 0;
 }
 
-// An address of any of the group's hosts stands for each host's own, so that one configuration of
-// the server is right on all of them (HOST-2).
+// Replaces the address of any of the group's hosts by this host's own, so that one configuration of
+// the server is right on all hosts (HOST-2).
 std::string HostRole::address_here(const std::string& address) const {
   const std::string& own = file_.replicas[config_.replica].clients;
   const bool of_hosts =
@@ -151,8 +151,8 @@ void HostRole::open_listener(const Place& place, std::uint64_t backlog) {
   const std::uint16_t port = place.port;
   const std::uint16_t ours = setup::published_port(file_.publish, port).value().ours;
   if (!ports_.empty() || (place::is_ipv6(place.address) && error == EAFNOSUPPORT)) {
-    // The leader's host may have it: what a client made the server do ends no replica.
-    spdlog::error("cannot listen on {}: {}; the server listens there in vain on this host",
+    // The leader's host may have the port: a client that makes the server listen ends no replica.
+    spdlog::error("cannot listen on {}: {}; clients do not reach the server there on this host",
                   place::text(ours, place.address), std::strerror(error));
     return;
   }
@@ -165,12 +165,12 @@ void HostRole::open_listener(const Place& place, std::uint64_t backlog) {
 
 // --- the role -----------------------------------------------------------------------------------
 
-// Without it clients of the address are not served, but all others are: say it, and go on.
+// If this fails, only clients of the address are not served: log it and continue.
 void HostRole::take_address(std::uint32_t reign) {
   if (!address_.configured()) return;
   const Outcome taken = address_.take(reign);
   if (taken.ok()) {
-    spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
+    spdlog::info("this host now has {} on {}", file_.virtual_ip, file_.interface);
     announce(true);
     return;
   }
@@ -194,7 +194,7 @@ void HostRole::announce(bool on) {
 void HostRole::on_announce(int, short, void* role) {
   auto& that = *static_cast<HostRole*>(role);
   that.owner_.woke();
-  (void)that.address_.announce().ok();  // the next one may do
+  (void)that.address_.announce().ok();  // if it fails, the next one may succeed
   that.announce(true);
 }
 
@@ -207,30 +207,30 @@ void HostRole::on_heard(int, short, void* role) {
 void HostRole::heard() {
   const VirtualAddress::Heard what = address_.hear();
   if (!address_.held() || what == VirtualAddress::Heard::kNothing) return;
-  if (what == VirtualAddress::Heard::kReplaced) {  // before the log says so
+  if (what == VirtualAddress::Heard::kReplaced) {  // before the log shows it
     announce(false);
     return proxy_.silence();
   }
-  // An earlier leader's host has answered, or will.
+  // The host of an earlier leader has answered, or will answer: announce the address again soon.
   if (::evtimer_pending(announce_, nullptr) != 0) ::event_add(announce_, &kAnnounceAgain);
 }
 
 void HostRole::refuse(bool refuses) {
   proxy_.refuse(refuses);
-  if (address_.held()) announce(!refuses);  // another host may have it by now
+  if (address_.held()) announce(!refuses);  // without a quorum another host may already hold it
   pass_clients_on(refuses);
   setup::service_manager().status(summary(refuses));
 }
 
-// Where clients go that come to this host while it follows.
+// Decides where clients go that reach this host while it follows.
 void HostRole::pass_clients_on(bool refuses) {
   const unsigned leader = value(leadership_.leader());
   const bool follows = leadership_.role() != consensus::Role::kCandidate &&
                        leadership_.role() != consensus::Role::kLeader;
   const bool named = leader < config_.replicas;
   const bool known = follows && named && leader != config_.replica && !refuses;  // HOST-1
-  // While no leader is known, clients that were passed on stay: if the same one leads on, nothing
-  // happened to them; if it led no more, it has reset them itself.
+  // While no leader is known, forwarded clients stay: if the same leader continues, they are not
+  // affected; if it stopped leading, it has reset them.
   if (named || !follows || refuses) {
     forwarder_.set_target(known && file_.forward ? file_.replicas[leader].clients : "");
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node by itself, one per host: what crane-run does for the nodes of one machine, and what a
-// follower's host does for clients that come to it.  It opens the host's ports, holds the virtual
-// address while its replica leads, passes clients on to the leader's host, and runs the operator's
-// program when the role changes.
+// A node without crane-run, one per host.  This class does what crane-run does for the nodes of one
+// machine, and handles the clients that reach a follower's host.  It opens the host's ports, holds
+// the virtual address while its replica leads, forwards clients to the leader's host, and runs the
+// operator's program when the role changes.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT HOST-1  Clients that come to a follower are passed on, or refused, only while a leader
-//                   is known and the group has a quorum; else they wait in the kernel.
-// INVARIANT HOST-2  Clients reach the server at the addresses at which it listens, and no others.
-//                   The address of any host of the group stands for each host's own.
+// INVARIANT HOST-1  A follower forwards or refuses its clients only while a leader is known and the
+//                   group has a quorum; otherwise they wait in the kernel.
+// INVARIANT HOST-2  Clients reach the server only at the addresses at which it listens.  The
+//                   address of any host of the group stands for each host's own address.
 
 #include <cstdint>
 #include <string>
@@ -34,51 +34,52 @@ class HostRole final : private proxy::ClientsToForward {
 
   class Owner : public proxy::Woken {
    public:
-    // The replica cannot go on.
+    // The replica cannot continue; the node must end.
     virtual void fail(ExitStatus status, const std::string& why) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // REQUIRES: config.host.  The references outlive it.
+  // REQUIRES: config.host.  The references must outlive it.
   HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
            const replica::Leadership& leadership, Owner& owner);
   ~HostRole();
 
-  // Clients of the virtual address keep their connections; before the first of them is known.
+  // Lets clients of the virtual address keep their connections.  Call before the first client.
   void keep_connections();
-  // False: the virtual address cannot be used, and fail() was called.
+  // False: the virtual address cannot be used, and fail() has been called.
   bool open();
 
   // --- listeners of the server's ports
-  // Errno, or 0: this host takes the clients of that place, or it is not published.
+  // Returns errno, or 0 if this host accepts the clients of that place or does not publish it.
   int try_listener(const Place& place, std::uint64_t backlog) {
     return open_port(place, backlog, setup::listen_on);
   }
-  // The same for a server that is bound to it; clients reach it once the server listens.
+  // As try_listener(), for a server that has only bound the port; clients reach it once the server
+  // listens.
   int hold_port(const Place& place, std::uint64_t backlog) {
     return open_port(place, backlog, setup::hold_port);
   }
-  // The server listens there.  A port that is taken here ends the replica only while clients reach
-  // no other one.
+  // The server listens at `place`.  If the host's port is taken and clients reach no other port,
+  // this ends the replica.
   void open_listener(const Place& place, std::uint64_t backlog);
-  // The server's ports, and this host's; where it listens at several addresses, each once.
+  // Pairs of the server's port and this host's port; one pair if it listens at several addresses.
   const Ports& ports() const noexcept { return ports_; }
 
-  // The node is up: the service manager hears so, and what it does from now on.
+  // The node is up: reports this, and from now on its state, to the service manager.
   void up();
 
   // --- the role
-  // `reign` rises from one leader of the group to the next.
+  // `reign` increases from one leader of the group to the next.
   void take_address(std::uint32_t reign);
   void give_up_address();
   // The role or the leader changed.  `refuses`: the group has no quorum.
   void follow(bool refuses);
-  // The group lost its quorum, or has one again.
+  // The group has lost its quorum, or has one again.
   void refuse(bool refuses);
 
-  // Clients that are passed on to the leader's host now.
+  // The number of clients that are currently forwarded to the leader's host.
   std::size_t connections() const noexcept { return forwarder_.connections(); }
 
  private:
@@ -103,10 +104,10 @@ class HostRole final : private proxy::ClientsToForward {
   Owner& owner_;
   Forwarder forwarder_;
   RoleHook role_hook_;
-  event* announce_ = nullptr;  // while the address is here, and no later leader's host has it
-  event* heard_ = nullptr;     // ARP of the address
-  event* watchdog_ = nullptr;  // where the service manager wants to hear from us
-  VirtualAddress address_;     // the leader's, when its own server admitted START
+  event* announce_ = nullptr;  // repeats the announcement while this host has the address
+  event* heard_ = nullptr;     // ARP packets about the address
+  event* watchdog_ = nullptr;  // set if the service manager requires keep-alive messages
+  VirtualAddress address_;     // held by a leader whose own server admitted START
   Ports ports_;
 };
 

@@ -9,7 +9,7 @@ std::string last_words(const Config& config) {
   std::ifstream log(config.replica_shm_dir() + "/runtime.log");
   std::string line, last;
   while (std::getline(log, line)) last = line.empty() ? last : line;
-  return last.empty() ? "" : " (it said: " + last + ")";
+  return last.empty() ? "" : " (its last line: " + last + ")";
 }
 
 }  // namespace crane::node

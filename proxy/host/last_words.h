@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The last line that libcrane.so wrote in the server.  Read at the replica's end: the next start
-// replaces runtime.log.
+// The last line that libcrane.so wrote to runtime.log in the server.  Read when the replica ends,
+// because the next start replaces runtime.log.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace crane::node {
 
-// " (it said: ...)", or "".
+// " (its last line: ...)", or "" if there is none.
 std::string last_words(const Config& config);
 
 }  // namespace crane::node

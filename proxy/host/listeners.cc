@@ -68,8 +68,8 @@ void Listeners::carry_out(const replica::ports::Propose& proposal) {
   step(replica::ports::Proposed{proposal.body.question, index.ok()});
 }
 
-// The socket whose bind waits; 0: none does.  The server runs meanwhile: a record that changes
-// under our eyes has no such number.
+// The socket whose bind waits; 0: none.  The server runs at the same time: a record that it changes
+// during the search does not have this number.
 std::uint32_t Listeners::socket_of(std::uint64_t question) const noexcept {
   const std::uint32_t used = __atomic_load_n(&layout_.scheduler.files_used, __ATOMIC_ACQUIRE);
   for (std::uint32_t file = 1; file <= used; ++file) {
@@ -80,9 +80,9 @@ std::uint32_t Listeners::socket_of(std::uint64_t question) const noexcept {
   return 0;
 }
 
-// Without a crane-run the server gets its port, and the next one opens it.
+// Without a crane-run, `bind` succeeds, and the next crane-run opens the port.
 std::optional<int> Listeners::open_for_bind(const Place& place) {
-  constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
+  constexpr int kBacklog = 4096;  // bind passes no backlog; the kernel limits it
   proxy_.make_way(place);
   if (host_ != nullptr) return host_->hold_port(place, kBacklog);
   if (!supervisor_.present()) return 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where clients reach the server's ports on this machine: the host's own listeners, or those that
-// crane-run opens; and binds of the server that wait to know whether their port is free there,
-// which a machine answers (proxy/replica/clients/port_questions.h).
+// The listeners for the server's ports on this machine: the host's own, or those that crane-run
+// opens.  Also handles binds of the server that wait until a machine has checked whether their port
+// is free (proxy/replica/clients/port_questions.h).
 //
 // Threads: the node's one thread.
-// INVARIANT LISTEN-1  Each port at which the server listens is asked for until a listener is there:
-//                     again by each crane-run that takes this node over.
+// INVARIANT LISTEN-1  For each port at which the server listens, a listener is requested until it
+//                     is there, again from each crane-run that takes over this node.
 
 #include <cstdint>
 #include <optional>
@@ -24,26 +24,26 @@ namespace crane::node {
 
 class Listeners {
  public:
-  // `host`: nullptr when a crane-run has started this node.  All outlive it.
+  // `host`: nullptr if crane-run started this node.  All arguments must outlive it.
   Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host, Supervisor& supervisor,
             Proposals& proposals);
 
-  // The server listens there.
+  // The server listens at `place`.
   void open(const Place& place, std::uint64_t backlog);
-  // At all ports: a new crane-run is there, or (`tell_proxy`) the server comes from a checkpoint.
+  // Opens all ports, for a new crane-run or (`tell_proxy`) a server that comes from a checkpoint.
   void open_all(bool tell_proxy);
 
   // --- binds that wait
   void wanted(const Place& place, std::uint64_t question) {
     step(replica::ports::Wanted{place, question});
   }
-  // No listener for what was asked for: errno, or 0 when clients are not to reach it.
+  // There is no listener for a requested place: errno, or 0 if clients are not to reach it.
   void settled(const Place& place, int error) { step(replica::ports::Settled{place, error}); }
-  // The crane-run that was asked is gone.
+  // The crane-run that received the request is gone.
   void ask_again() { step(replica::ports::AskAgain{}); }
   // The server comes from a checkpoint.  REQUIRES the turn.
   void recover();
-  // `leads`: this replica may answer for the group.
+  // `leads`: this replica may propose the answer for the group.
   void step(bool leads, std::int64_t now_ns);
 
  private:

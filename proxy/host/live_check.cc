@@ -117,7 +117,8 @@ void LiveCheck::carry_out(cuts::Raise& alarm) {
   if (alarm.says) spdlog::error("{}", text);
   const std::string dir = alarm.keeps_evidence ? keep_evidence(alarm.at) : "";
   if (!dir.empty()) {
-    spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
+    spdlog::info(
+        "the last turns are in {}: crane-diff --schedule compares them with those of others", dir);
   }
   step(cuts::Raised{std::move(text), alarm.at, alarm.accused, wall_clock_text()}, now_ns_);
 }
@@ -126,8 +127,8 @@ void LiveCheck::carry_out(cuts::Diverged& diverged) { diverged_ = std::move(dive
 
 // --- what differs -------------------------------------------------------------------------------
 
-// The first differences from what replica `other`, the leader, did; empty: there is nothing to
-// tell.
+// The first differences from the output and turns of replica `other`, the leader; empty if there is
+// nothing to report.
 std::string LiveCheck::differences(const proxy::Evidence& theirs, ReplicaId other) const {
   const std::string where = proxy::difference(evidence_, theirs);
   const std::string start = where.empty() ? "" : "; different: " + where;
@@ -144,13 +145,13 @@ std::string LiveCheck::differences(const proxy::Evidence& theirs, ReplicaId othe
   names.set_operations(operation_names());
   names.set_maps(maps());
   const auto text = [&](const std::optional<TurnRecord>& t) {
-    return t ? names.text(*t) : std::string("none, the entry was admitted before");
+    return t ? names.text(*t) : std::string("none, the entry was admitted earlier");
   };
-  return start + fmt::format("; first different turn: {}, {} here, {} on replica {}", turn.number,
-                             text(turn.own), text(turn.theirs), value(other));
+  return start + fmt::format("; first different turn: {}, {} on this replica, {} on replica {}",
+                             turn.number, text(turn.own), text(turn.theirs), value(other));
 }
 
-// Beside the log, as far as it is still known: crane-diff --schedule compares replicas' files.
+// Stores what is still known beside the log: crane-diff --schedule compares the replicas' files.
 std::string LiveCheck::keep_evidence(Index at) const {
   const std::string dir = fmt::format("{}/diverged-{}", config_.replica_dir(), value(at));
   auto file = proxy::ScheduleRecorder::open(dir, config_.replica);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Live checking as it is carried out: what a node decides by it is a machine's
-// (proxy/replica/check/cuts.h), for which this takes digests and evidence, sends and proposes them,
-// and says and keeps what differs.
+// Carries out live checking.  The decisions are made by a state machine
+// (proxy/replica/check/cuts.h); this class takes digests and evidence for it, sends and proposes
+// them, and reports and stores the differences.
 //
 // Threads: the node's one thread.
 
@@ -28,21 +28,21 @@ class ReplicaServer;
 
 class LiveCheck {
  public:
-  // The references outlive it.
+  // The references must outlive it.
   LiveCheck(const Config& config, ReplicaServer& server, const replica::Leadership& leadership,
             Proposals& proposals, NodeMode& mode);
 
-  // The log is open; `group` outlives this.
+  // The log is open; `group` must outlive this object.
   void opened(consensus::Consensus& group) noexcept { group_ = &group; }
-  // The replica begins at a checkpoint, at `at`, of this state of the alarms.
+  // The replica begins at a checkpoint at log index `at`, with this state of the alarms.
   void restore(Index at, std::uint64_t verified, std::uint64_t restarted_from);
 
-  // A HASH entry of the log, in its order.
+  // A HASH entry was committed; called in log order.
   void committed(const consensus::EntryView& entry);
-  // This replica is in the minority at the cut of log index `at`: it must not go on.
+  // This replica is in the minority at the cut of log index `at`: it must not continue.
   using Diverged = std::optional<replica::cuts::Diverged>;
-  // The own server admitted an entry; what it put out before was handed to Outputs.
-  // `takes_digests`: the replica has not come to its end.
+  // The own server admitted an entry; Outputs already has all output before it.  `takes_digests`:
+  // the replica has not reached its end.
   Diverged admitted(const OutputHeader& header, bool takes_digests, std::int64_t now_ns) {
     return machine_.awaits(header.conn) ? admitted_hash(header, takes_digests, now_ns)
                                         : std::nullopt;
@@ -51,7 +51,7 @@ class LiveCheck {
   // --- the leader's
   void lead() { step(replica::cuts::Led{}, now_ns_); }
   void heard(ReplicaId from, const proxy::Digest& digest);
-  // When to look again at the latest.  `serves`: it leads, takes clients, and goes on.
+  // Returns the latest time for the next call.  `serves`: it leads, takes clients, and continues.
   std::int64_t step(bool serves, const EntryCounts& entries, std::int64_t now_ns);
 
   const proxy::Alarms& alarms() const noexcept { return machine_.alarms(); }

@@ -30,14 +30,14 @@ void LoadTrials::end_windows(std::uint64_t answers, std::int64_t now_ns) {
   polling_.step(work, now_ns, !placement_.trying());
   CRANE_ASSERT(!placement_.trying() || !polling_.trying());  // TRIAL-2
   if (placement_.settled() != placed) {
-    spdlog::info("this node {} from here on", placement_.settled() == Way::kSecond
-                                                  ? "shares its server's processor"
-                                                  : "uses all of its processors");
+    spdlog::info("this node {} from now on", placement_.settled() == Way::kSecond
+                                                 ? "shares its server's processor"
+                                                 : "uses all of its processors");
   }
   if (polling_.settled() != polled) {
-    spdlog::info("this node {} from here on", polling_.settled() == Way::kSecond
-                                                  ? "polls before it sleeps"
-                                                  : "sleeps without polling");
+    spdlog::info("this node {} from now on", polling_.settled() == Way::kSecond
+                                                 ? "polls before it sleeps"
+                                                 : "sleeps without polling");
   }
   const bool fast = place_.processors() > 1 && polling_.answers() >= kManyAnswers;
   polling_.guess(fast ? Way::kSecond : Way::kFirst);

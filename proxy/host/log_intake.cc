@@ -44,7 +44,7 @@ LogIntake::Held LogIntake::take_first() {
   return first;
 }
 
-// One of them may be what holds the log the next time.
+// One of the delivered entries may hold the log again.
 void LogIntake::release() {
   while (!held_.empty() && !owner_.holds_log()) {  // INTAKE-2
     const Held first = take_first();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What of the log this replica has taken: entries as consensus commits them, in their order, and
-// those that are held back while a checkpoint or a restart of the server needs it to stand at one
-// position.
+// The entries that this replica has taken from the log.  Consensus commits them in order; some are
+// held back while a checkpoint or a restart of the server needs the log to stop at one position.
 //
 //   consensus --committed()--> delivered at once, or held --slide(), release()--> delivered
 //
@@ -23,7 +22,7 @@
 
 namespace crane::node {
 
-// Entry types from here on are consensus' own.
+// Entry types from this number on belong to consensus.
 inline constexpr std::uint8_t kConsensusTypes = 0xf0;
 
 class LogIntake {
@@ -32,9 +31,10 @@ class LogIntake {
    public:
     // A checkpoint or a restart holds the log.
     virtual bool holds_log() const = 0;
-    // An entry that is about to be held: what is about clocks, not log positions, the server may
-    // need to become quiescent.
+    // An entry is about to be held.  The server may need entries about clocks (not log positions)
+    // to become quiescent.
     virtual void entry_held(const consensus::EntryView& entry) = 0;
+    // The entry goes to the server.  `was_held`: entry_held() was called for it.
     // The server gets it.  `was_held`: entry_held() was called for it.
     virtual void deliver(const consensus::EntryView& entry, bool was_held) = 0;
 
@@ -42,32 +42,32 @@ class LogIntake {
     ~Owner() = default;
   };
 
-  // The last entry that was delivered.
+  // The position of the last delivered entry.
   struct Position {
     Viewstamp at;
-    std::uint64_t end = 0;  // where it ends in the log, bytes
+    std::uint64_t end = 0;  // its end in the log, bytes
     std::uint64_t stamp_ns = 0;
   };
 
-  // `owner` outlives it.
+  // `owner` must outlive it.
   explicit LogIntake(Owner& owner) noexcept : owner_(owner) {}
 
-  // The node begins behind a checkpoint.
+  // The node begins at a checkpoint; the next entry is the one after `at`.
   void begin_behind(Index at, Index first_start, const EntryCounts& counts);
 
-  // Whether `index` is the one that must come next (INTAKE-1).
+  // Whether `index` is the next one to be committed (INTAKE-1).
   bool is_next(Index index) const noexcept { return value(index) == value(committed_) + 1; }
-  // Consensus' own entries take a position, and are delivered to no server.
+  // Entries of consensus itself take a position but are not delivered to the server.
   static bool is_of_consensus(const consensus::EntryView& entry) noexcept {
     return entry.type >= kConsensusTypes;
   }
   // REQUIRES: is_next(entry.at.index).
   void committed(const consensus::EntryView& entry);
 
-  // An entry that no server here gets (Recovery::acceptor_only).
+  // Counts an entry that no server on this replica gets (Recovery::acceptor_only).
   void pass_over(const consensus::EntryView& entry) noexcept;
 
-  // Delivers one held entry; its index, 0: none is held.  `before` sees it first.
+  // Delivers one held entry and returns its index; 0: none is held.  Calls `before` first.
   template <typename Before>
   Index slide(const Before& before) {
     if (held_.empty()) return Index{0};
@@ -76,21 +76,21 @@ class LogIntake {
     deliver(first.entry, true);
     return first.entry.at.index;
   }
-  // Delivers what is held, in its order, until the log is held again.
+  // Delivers the held entries in order until the log is held again.
   void release();
 
   Index last() const noexcept { return committed_; }
-  // The last one that the server gets: behind it only consensus' own may have been committed.
+  // The last entry for the server; only entries of consensus may have been committed after it.
   Index last_for_server() const noexcept {
     return held_.empty() ? delivered_.at.index : held_.back().entry.at.index;
   }
-  // The group's first START; 0: it was not delivered yet.
+  // The group's first START; 0: not delivered yet.
   Index first_start() const noexcept { return first_start_; }
   const Position& delivered() const noexcept { return delivered_; }
-  // Where the committed log ends, bytes.
+  // The end of the committed log, bytes.
   std::uint64_t end() const noexcept { return end_; }
   const EntryCounts& counts() const noexcept { return counts_; }
-  // Entries that clients caused, signals included.
+  // The number of entries that clients caused, including signals.
   std::uint64_t inputs_of_clients() const noexcept;
   bool empty() const noexcept { return held_.empty(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member of a group: its log is the group's, and nothing looks on.
+// A member of a group: its log is the group's, and no replay observes it.
 #include "proxy/host/mode.h"
 
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node runs for: as a member of a group (this class), or to run a recorded history again
-// (proxy/replay/replay.h).  Both put the same parts together; what differs between them is here.
+// The purpose of a node: a member of a group (this class), or a replay of a recorded history
+// (proxy/replay/replay.h).  Both consist of the same parts; this interface covers the differences.
 //
 // Threads: the node's one thread.
 
@@ -29,21 +29,21 @@ class ReplicaServer;
 class StallWatch;
 struct Config;
 
-// What a log that is read at will must know of the server.
+// The state of the server that a log read on demand needs.
 class LogReader {
  public:
-  virtual bool server_has_room() const = 0;  // it can be given more entries
-  virtual bool group_began() const = 0;      // the group's first START was handed out
+  virtual bool server_has_room() const = 0;  // it can take more entries
+  virtual bool group_began() const = 0;      // the group's first START was delivered
 
  protected:
   ~LogReader() = default;
 };
 
-// How far the server has come.
+// The server's progress.
 struct ServerProgress {
   Index applied{};        // the last entry that it has admitted
-  bool exited = false;    // its main process ended at a turn,
-  bool reported = false;  // and for the kernel
+  bool exited = false;    // its main process ended at a turn
+  bool reported = false;  // the kernel has reported that end
   bool log_held = false;  // entries wait until a restart is over
   ReplicaServer* server = nullptr;
 };
@@ -52,29 +52,29 @@ class NodeMode {
  public:
   virtual ~NodeMode() = default;
 
-  // Serves clients, takes checkpoints, and compares its configuration with the group's.
+  // True: it serves clients, takes checkpoints, and compares its configuration with the group's.
   virtual bool member() const noexcept { return true; }
 
   // --- before the server starts
   virtual Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options,
                                                                  Index behind,
                                                                  const LogReader& reader);
-  // True: all stalls are known from the beginning, the log's entries tell nothing new.
+  // True: all stalls are known from the beginning; the log's entries add nothing.
   virtual bool foretells(StallWatch& stalls, unsigned replicas);
-  // Which the server is to have at their clocks, as is known before it starts.
+  // Points that are known before the server starts, for the server to have at their clocks.
   virtual std::vector<EarlyPoint> early_points(const Config& config) const;
   // The node begins at a checkpoint; `open`: the connections that were open there.
   virtual void begin_behind(Index at, const std::vector<proxy::OutputStream>& open);
-  // May keep the server's threads from their first operation.
+  // May stop the server's threads before their first operation.
   virtual void before_server(dmt::Layout& layout);
-  // An error ends the node; `reason` is for people.
+  // An error ends the node; `reason` is for persons.
   virtual Outcome server_started(pid_t pid, std::string& reason);
 
   // --- while it runs
   virtual void connected(ConnId conn, const ConnectBody& body);
   virtual void output(const dmt::Layout& layout, const OutputHeader& header,
                       std::span<const std::byte> bytes);
-  // The own digest at a cut, and what the log tells of the replicas'.
+  // This replica's digest at a cut, and the digests of the replicas in the log.
   virtual void digest(ReplicaId self, const proxy::Digest& own, const proxy::Digests& logged);
   // The stall rule may be applied now.
   virtual bool watches_stalls() const noexcept { return true; }
@@ -82,7 +82,7 @@ class NodeMode {
   virtual bool step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server);
 
   // --- at the end
-  // True: somebody at a terminal is asked, and the node goes on.
+  // True: on SIGINT the user at a terminal is asked, and the node continues.
   virtual bool takes_interrupt() const { return false; }
   virtual void failed(const std::string& reason);
   virtual void stop();

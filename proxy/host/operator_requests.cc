@@ -33,7 +33,7 @@ std::string refusal(const Error& why, const std::string& what) {
 std::string OperatorRequests::answer(const std::string& text) {
   const control::Parsed parsed = control::parse(control::Channel::kNode, text);
   if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
-  // From here on every field is of its type and within its bounds (CTL-1).
+  // From here on every field has its type and is within its bounds (CTL-1).
   const control::Message& request = *parsed.message;
   if (request.is("status")) return control::line_of(owner_.status_json());
   if (request.is("transfer")) return transfer(request.number<int>("to", kAnyOther));
@@ -58,7 +58,7 @@ std::string OperatorRequests::signal_server(std::uint32_t number) {
   }
   spdlog::info("an operator sends signal {} to the server", number);
   owner_.send_signal(number);
-  return accepted(what + " is on its way to every replica");
+  return accepted(what + " will reach every replica");
 }
 
 std::string OperatorRequests::change_member(const control::Message& request) {
@@ -68,14 +68,14 @@ std::string OperatorRequests::change_member(const control::Message& request) {
       {"remove", consensus::MemberChange::Kind::kRemove}};
   const std::string change = request.text("change");
   const auto id = request.number<std::uint8_t>("replica");
-  // Its place is nobody else's: what is started there is an analysis replica (CORE-M7).
+  // This replica number is reserved: a replica started there is an analysis replica (CORE-M7).
   const bool analysis = change == "add" && id == config_.analysis_replica;
   const auto kind = analysis ? consensus::MemberChange::Kind::kAddAnalysis : kKinds.at(change);
   const auto index = group_.change_members({kind, ReplicaId{id}});
   group_.flush_doorbells();
   const std::string what = fmt::format("{} replica {}", change, id);
   if (!index.ok()) return refusal(index.error(), what);
-  spdlog::info("the members are changed: {}", what);
+  spdlog::info("the member change was proposed: {}", what);
   return accepted(what + ": proposed");
 }
 
@@ -84,7 +84,7 @@ std::string OperatorRequests::transfer(int to) {
     return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
   }
   if (to == config_.replica) {
-    return accepted(fmt::format("replica {} leads already", to));
+    return accepted(fmt::format("replica {} already leads", to));
   }
   if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
   const std::string what = to == kAnyOther ? "the lead was not handed over"
@@ -93,16 +93,15 @@ std::string OperatorRequests::transfer(int to) {
     return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
   }
   if (to != kAnyOther && !owner_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
-    return refusal(Error{Code::kBusy, 0, "it has no server now"}, what);
+    return refusal(Error{Code::kBusy, 0, "it currently has no server"}, what);
   }
   if (!let_in({false, to})) {
     if (const Outcome done = hand_over({false, to}); !done.ok()) {
       return refusal(done.error(), what);
     }
   }
-  return accepted(to == kAnyOther
-                      ? fmt::format("replica {} does not lead any more", config_.replica)
-                      : fmt::format("replica {} is asked to lead", to));
+  return accepted(to == kAnyOther ? fmt::format("replica {} no longer leads", config_.replica)
+                                  : fmt::format("replica {} was requested to lead", to));
 }
 
 bool OperatorRequests::let_in(const HandOver& then) {
@@ -117,8 +116,8 @@ void OperatorRequests::leave_when_let_in() {
   if (!let_in({true})) owner_.leave();
 }
 
-// To any other one: the others elect one of themselves.  This replica stays the last choice until
-// another one leads.
+// Hands the lead to `then.to`.  For kAnyOther the others elect one of themselves; this replica
+// remains the last choice until another one leads.
 Outcome OperatorRequests::hand_over(const HandOver& then) {
   if (then.leaves) {
     owner_.leave();
@@ -138,7 +137,7 @@ Outcome OperatorRequests::hand_over(const HandOver& then) {
   return Done{};
 }
 
-// The thread of the store does it, while the one that asks waits (consensus::copy_log()).
+// The store's thread copies the log while the operator waits (consensus::copy_log()).
 std::string OperatorRequests::copy_log(const control::Message& request) {
   consensus::LogCopyRequest copy;
   copy.behind = {{View{request.number("view")}, Index{request.number("index")}},
@@ -156,7 +155,8 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
   return control::line_of(answer);
 }
 
-// For maintenance, or to restart elsewhere in the log: in order, and without being missed.
+// For maintenance, or to restart elsewhere in the log: leaves in order, if the group has a majority
+// without this replica.
 std::string OperatorRequests::drain() {
   const std::string who = fmt::format("replica {}", config_.replica);
   if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");
@@ -173,11 +173,11 @@ std::string OperatorRequests::drain() {
   }
   if (others * 2 <= voters) {
     return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
-                                         "majority; bring another one back first",
+                                         "majority; bring another replica back first",
                                          who, others, voters));
   }
   if (servers == 0) {
-    return refused("needed", who + " is needed: no other replica has a server now");
+    return refused("needed", who + " is needed: no other replica currently has a server");
   }
   spdlog::info("an operator drains this replica");
   supervisor_.drained();
@@ -185,7 +185,7 @@ std::string OperatorRequests::drain() {
   return accepted(who + " leaves");
 }
 
-// To crane-run, which starts nodes; the leader hears of it because it is there.
+// Passed to crane-run, which starts nodes.  The leader notices the new node when it connects.
 std::string OperatorRequests::bring_back(const control::Message& request) {
   const auto who = request.number<unsigned>("replica");
   if (who >= config_.replicas) {
@@ -195,12 +195,12 @@ std::string OperatorRequests::bring_back(const control::Message& request) {
     return refused(
         "unsupported",
         "no crane-run supervises this group: start it again with the same command, and it "
-        "brings back who is lost");
+        "brings back the lost replicas");
   }
   if (!supervisor_.present()) {
     return refused("unsupported",
-                   fmt::format("no crane-run here starts nodes: start the node of replica {} where "
-                               "it runs",
+                   fmt::format("no crane-run starts nodes on this host: start the node of replica "
+                               "{} on its own host",
                                who));
   }
   supervisor_.bring_back(who, request.flag("forget"), request.text("checkpoint"));
@@ -211,7 +211,7 @@ std::int64_t OperatorRequests::step(std::int64_t now_ns) {
   if (now_ns >= hands_over_at_ns_) {
     hands_over_at_ns_ = replica::kNever;
     const Outcome done = hand_over(hands_over_);
-    if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
+    if (!done.ok()) spdlog::warn("this replica keeps the lead: {}", done.error().message());
   }
   return hands_over_at_ns_;
 }

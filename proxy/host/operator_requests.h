@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an operator asks of a running node (crane-ctl, at control.sock): the request is checked
-// against the schema, carried out or handed on, and answered with one line.
+// Requests of an operator to a running node (crane-ctl, at control.sock).  Each request is checked
+// against the schema, carried out or passed on, and answered with one line.
 //
 // Threads: the node's one thread.
-// INVARIANT REQ-1  Each request is answered exactly once, with what was done or why it was refused.
+// INVARIANT REQ-1  Each request is answered exactly once, with the result or the refusal's reason.
 // INVARIANT REQ-2  A replica whose absence would leave no majority does not leave.
 
 #include <cstdint>
@@ -22,28 +22,28 @@ namespace crane::node {
 
 class OperatorRequests {
  public:
-  // The node, which knows the other parts.
+  // The node, which connects this class to its other parts.
   class Owner {
    public:
     virtual nlohmann::json status_json() = 0;
-    // A checkpoint, or a restart of the server on its files; the answer.
+    // Requests a checkpoint, or a restart of the server on its files; returns the answer.
     virtual std::string ask_checkpoint(const control::Message& request) = 0;
-    // The server with another command line, or another build of Crane; the answer.
+    // Requests another command line of the server, or another build of Crane; returns the answer.
     virtual std::string ask_upgrade(const control::Message& request) = 0;
     virtual bool takes_checkpoint() const = 0;
     virtual void send_signal(std::uint32_t signo) = 0;  // through the log
-    virtual void drain() = 0;                           // ends the node in order, for good
+    virtual void drain() = 0;                           // ends the node in order, permanently
     virtual void leave() = 0;                           // ends it in order
-    // Else it only votes.
+    // Whether the replica has a server; otherwise it only votes.
     virtual bool has_server(ReplicaId who) const = 0;
-    // Before the lead goes: how long what clients have sent may still come in; 0: not at all.
+    // How long bytes already sent by clients may be read before the lead is handed over; 0: not.
     virtual std::int64_t lets_in_ns() const = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // All outlive it.
+  // All arguments must outlive it.
   OperatorRequests(const Config& config, consensus::Consensus& group,
                    const replica::Leadership& leadership, Supervisor& supervisor, Owner& owner)
       : config_(config),
@@ -53,24 +53,24 @@ class OperatorRequests {
         owner_(owner) {}
 
   std::string answer(const std::string& request);
-  // Also crane-run asks for it, on its own channel.
+  // Also called for crane-run, which sends this request on its own channel.
   std::string change_member(const control::Message& request);
-  // Does what is due; returns when to call it again.
+  // Does what is due; returns the time of the next call.
   std::int64_t step(std::int64_t now_ns);
-  // The lead goes in a moment: clients are read, and hear nothing.
+  // The lead is about to be handed over: clients are still read, but get no answers.
   bool hands_over() const noexcept { return hands_over_at_ns_ != replica::kNever; }
-  // This node leaves when what clients have sent is in; at once when there is nothing to let in.
+  // This node leaves when all that clients have sent is read, or at once if nothing is to be read.
   void leave_when_let_in();
 
  private:
   static constexpr int kAnyOther = -1;
   std::string transfer(int to);
-  // When all that clients have sent is in, this node hands the lead to that replica, or leaves.
+  // When all that clients have sent is read, this node hands the lead to that replica, or leaves.
   struct HandOver {
     bool leaves = false;
     int to = kAnyOther;
   };
-  // False: there is nothing to let in.
+  // False: there is nothing to read.
   bool let_in(const HandOver& then);
   Outcome hand_over(const HandOver& then);
   std::string signal_server(std::uint32_t number);

@@ -10,7 +10,7 @@
 
 namespace crane::node {
 
-// False: not sent.  One that was sent may be lost.
+// False: not sent.  A message that was sent may still be lost.
 template <typename M>
 bool send(consensus::Consensus& group, ReplicaId to, const M& message) {
   return group.send_message(to, replica::message_of(message).bytes());

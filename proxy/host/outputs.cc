@@ -12,7 +12,7 @@
 namespace crane::node {
 namespace {
 constexpr std::int64_t kFlushPeriodNs = 200'000'000;
-// Log indexes remembered since the last verified cut.
+// The number of log indexes remembered since the last verified cut.
 constexpr std::size_t kPointsMax = 16384;
 }  // namespace
 
@@ -41,7 +41,7 @@ void Outputs::connected(ConnId conn, const ConnectBody& body) {
   if (recorder_ != nullptr) recorder_->connected(conn, body.port, proxy::text(body.peer));
 }
 
-// What is asked for is compared as the first of what the server writes to it.
+// The destination is compared as the first bytes that the server writes to the connection.
 void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
   hash_.bytes(conn, bytes);
   proxy::Destination to;
@@ -50,7 +50,7 @@ void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
   recorder_->bytes(conn, bytes);
 }
 
-// .. and a name as all of a connection.
+// A requested name is compared as a whole connection.
 void Outputs::asked_name(ConnId number, std::span<const std::byte> bytes) {
   hash_.bytes(number, bytes);
   hash_.closed(number);

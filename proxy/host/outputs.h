@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every replica keeps of its server's output and schedule, leader or not: hashes (DESIGN
-// section 8), and the bytes and points themselves when they are recorded for crane-diff.
+// Every replica's record of its server's output and schedule: hashes (DESIGN section 8), and the
+// bytes and points themselves if they are recorded for crane-diff.
 //
 // Threads: one.
 
@@ -23,29 +23,29 @@ namespace crane::node {
 
 class Outputs {
  public:
-  // `record`: the directory for recordings; empty: none are kept.  `about`: what the recorded
-  // history says of the server.
+  // `record`: the directory for recordings; empty: none.  `about`: the description of the server
+  // in the recorded history.
   static Result<std::unique_ptr<Outputs>> open(const std::string& record, std::uint8_t replica,
                                                const std::string& about);
 
-  // An entry of the log, of consensus' own too, in the order of the log.
+  // An entry of the log, including those of consensus, in log order.
   void committed(const consensus::EntryView& entry);
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
-  // Hands recorded bytes to the kernel: they survive this process.  tick() does it now and then.
+  // Writes recorded bytes to the kernel, so that they survive this process.  tick() also does it.
   void flush();
-  // The replica stops in order: its recordings are whole.
+  // The replica ends in order: its recordings are complete.
   void finish();
-  // When turns are traced: what the last record of them left out, the names of operations, and the
+  // If turns are traced: the turns that the last record left out, the names of operations, and the
   // maps of the server's main process.
   void turns(std::uint64_t first, std::span<const std::byte> records);
   void names(std::string_view names, std::string_view maps);
-  // No thread has the turn, and nothing follows.
+  // No thread has the turn, and no turn follows.
   void at_rest(const proxy::SchedulePoint& point);
   void tick(std::int64_t now_ns);
 
-  // For a checkpoint; restore() makes what was before it unknown to evidence().
+  // For a checkpoint.  After restore(), evidence() does not cover what came before the checkpoint.
   struct State {
     proxy::OutputHash::State hash;
     std::uint64_t bytes = 0;
@@ -54,14 +54,14 @@ class Outputs {
   void restore(const State& state, const proxy::SchedulePoint& point);
 
   std::uint64_t bytes() const noexcept { return bytes_; }
-  // Records of bytes since this node began.
+  // The number of byte records since this node began.
   std::uint64_t writes() const noexcept { return writes_; }
   std::uint64_t digest() const noexcept;
-  // Outputs and schedule since the last verified(), at a cut; without its turns.
+  // Outputs and schedule from the last verified() to `cut`, without the turns.
   proxy::Evidence evidence(const proxy::SchedulePoint& cut) const;
-  // All replicas were equal where this evidence was taken.
+  // All replicas were equal at the cut of this evidence.
   void verified(const proxy::Evidence& evidence);
-  // Nothing before this point is compared any more.
+  // Nothing before this point will be compared.
   void restart_from(const proxy::SchedulePoint& point);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPairs = PairedTrial::kWindows / 2;
 constexpr int kPairsAhead = kPairs - 1;  // most of them
-constexpr double kClearly = 0.95;        // the winner's cost over the other's, at most
+constexpr double kClearly = 0.95;        // maximum ratio of the winner's cost to the other's
 
 // A window that took longer than this had pauses in it.
 constexpr std::int64_t kWindowMaxNs = 2 * PairedTrial::kWindowNs;
@@ -73,14 +73,14 @@ PairedTrial::Score PairedTrial::score(double (*cost)(const Window&)) const noexc
   return score;
 }
 
-// Whether the way that is tried has lost every pair so far, and by much.
+// Whether the tried way has lost every pair so far by a wide margin.
 bool PairedTrial::is_much_worse() const noexcept {
   const Score times = score(time_of);
   const std::size_t own = index(settled_);
   return times.ahead[own] == done_ / 2 && times.cost[1 - own] > kMuchWorse * times.cost[own];
 }
 
-// The way whose windows cost clearly less in all, and in most pairs; else the settled one.
+// The way whose windows cost clearly less in total and in most pairs; otherwise the settled one.
 Way PairedTrial::better_way() const noexcept {
   CRANE_ASSERT(done_ == kWindows);  // TRIAL-1
   for (const auto cost : {time_of, cpu_of}) {

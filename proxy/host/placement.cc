@@ -29,7 +29,7 @@ bool bind_to(const std::vector<int>& cpus) {
   return false;
 }
 
-// Memory of other nodes is used when this one has none left: a slow replica is better than none.
+// Memory of other nodes is used when this node has no more: a slow replica is better than none.
 void prefer_memory_of(int node) {
   constexpr std::size_t kBits = CHAR_BIT * sizeof(unsigned long);
   std::array<unsigned long, (setup::kNumaNodeMost + 1 + kBits) / kBits> mask{};
@@ -73,22 +73,24 @@ Outcome check_placement(const std::string& path, Config& config) {
     std::vector<int> nodes, cpus;
     if (!list_in(kNodes + "online", nodes) || !has(nodes, config.numa_node)) {
       return wrong("numa_node", config.numa_node,
-                   "is no node of this machine, which has " + setup::cpus_text(nodes));
+                   "is not a node of this machine, which has " + setup::cpus_text(nodes));
     }
     list_in(kNodes + "node" + std::to_string(config.numa_node) + "/cpulist", cpus);
     std::erase_if(cpus, [&](int cpu) { return !has(mine, cpu); });
-    if (config.cpus.empty()) config.cpus = cpus;  // none: a node of memory alone
+    if (config.cpus.empty()) config.cpus = cpus;  // none: the node has only memory
   }
   for (const int cpu : config.cpus) {
     if (!has(mine, cpu)) {
-      return wrong("cpus", cpu,
-                   "is no processor that the node may use, which are " + setup::cpus_text(mine));
+      return wrong(
+          "cpus", cpu,
+          "is not a processor that the node may use; it may use " + setup::cpus_text(mine));
     }
   }
   const std::vector<int>& may = config.cpus.empty() ? mine : config.cpus;
   if (config.cpu >= 0 && !has(may, config.cpu)) {
-    return wrong("cpu", config.cpu,
-                 "is no processor that the replica may use, which are " + setup::cpus_text(may));
+    return wrong(
+        "cpu", config.cpu,
+        "is not a processor that the replica may use; it may use " + setup::cpus_text(may));
   }
   return Done{};
 }

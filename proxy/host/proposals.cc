@@ -15,7 +15,7 @@
 namespace crane::node {
 namespace {
 
-// Turns per grant where threads wait in loops.
+// Turns per grant if threads wait in loops.
 constexpr GrantTurns kSpinningGrant = 16;
 
 replica::GrantOptions grant_options(const Config& config) noexcept {
@@ -26,8 +26,8 @@ replica::GrantOptions grant_options(const Config& config) noexcept {
   o.bubble_max = dmt::kBubbleGrantMax;
   o.classic_bubble = dmt::kClassicBubbleGrant;
   o.classic_wait_ns = static_cast<std::int64_t>(dmt::kClassicWaitNs);
-  // Threads that look for work in loops never let the server become quiescent: inputs are admitted
-  // at the ends of grants only, so these are short (rule 4).
+  // Threads that look for work in loops never let the server become quiescent.  Then inputs are
+  // admitted only at the ends of grants, so grants are short (rule 4).
   if (config.spins) o.input = o.bubble_min = o.bubble_max = kSpinningGrant;
   if (config.n_clock != 0) o.input = o.bubble_min = o.classic_bubble = config.n_clock;
   o.bubble_max = std::max(o.bubble_max, o.bubble_min);
@@ -76,7 +76,7 @@ bool Proposals::start(std::int64_t now_ns) {
   StartBody body{};
   std::copy(config_.secret.begin(), config_.secret.end(), std::begin(body.seed));
   dmt::SchedulerState& s = layout_.scheduler;
-  if (s.applied_index.load(std::memory_order_acquire) != 0) {  // behind the group's first START
+  if (s.applied_index.load(std::memory_order_acquire) != 0) {  // after the group's first START
     leadership_.aim(realtime_ns() - s.wall_offset_ns, now_ns);
   }
   body.wall_offset_ns = realtime_ns() - leadership_.now(now_ns);
@@ -102,7 +102,7 @@ void Proposals::propose_inputs(std::int64_t now_ns) {
 }
 
 void Proposals::propose_grants(Index applied, std::int64_t now_ns) {
-  if (pacing_.waits()) return grants_.pause();  // FLOW-1: looked at again soon, like all that waits
+  if (pacing_.waits()) return grants_.pause();  // FLOW-1: checked again soon
   const replica::Decision decision = grants_.step(
       {applied, leadership_.proposed(), leadership_.now(now_ns)}, turns_wanted(layout_));
   if (decision.what != replica::Propose::kNothing) {
@@ -143,8 +143,8 @@ void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std:
   if (next.pause != proxy_.paused()) proxy_.pause(next.pause);
   if (!next.report) return;
   spdlog::info(
-      "clients wait for followers, whose servers are more than {} ms behind this one; they "
-      "have for {} ms in all",
+      "clients wait for followers whose servers are more than {} ms behind this one; they have "
+      "waited {} ms in total",
       lag_of(config_) / 1'000'000, pacing_.waited_ns() / 1'000'000);
 }
 

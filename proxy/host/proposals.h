@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shell of what a replica proposes while it leads (replica/role: Leadership, GrantProposer,
-// ClientPacing): START, what clients send, and grants that nothing but time asks for; and how fast
-// it reads clients for that.
+// Carries out what a replica proposes while it leads (replica/role: Leadership, GrantProposer,
+// ClientPacing): START, clients' inputs, and grants for the time.  Also sets how fast clients are
+// read for that.
 //
 // Threads: the node's one thread.
-// INVARIANT PROPOSE-1  Behind a START the leader begins with nothing asked: no follower's progress,
-//                      no grant of an earlier reign counts.
+// INVARIANT PROPOSE-1  At a START the leader begins with a clean state: neither progress of a
+//                      follower nor a grant from an earlier reign counts.
 
 #include <cstdint>
 #include <span>
@@ -28,7 +28,7 @@ namespace crane::node {
 
 class Proposals {
  public:
-  // The log, which the node opens later than this.
+  // The log, which the node opens after it has made this object.
   class Owner {
    public:
     virtual Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
@@ -39,26 +39,27 @@ class Proposals {
     ~Owner() = default;
   };
 
-  // The references outlive it.
+  // The references must outlive it.
   Proposals(Owner& owner, const Config& config, const Agreed& agreed, dmt::Layout& layout,
             replica::Leadership& leadership, proxy::Proxy& proxy);
 
-  // kBusy: in a later round; kNotLeader: never in this view.
+  // kBusy: try again in a later round; kNotLeader: impossible in this view.
   Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
                         std::int64_t now_ns);
-  // START; false: not in this round, or never.
+  // Proposes START; false: not in this round, or never.
   bool start(std::int64_t now_ns);
-  // The lead is another's.
+  // Another replica leads.
   void pause() noexcept { grants_.pause(); }
-  // What clients sent.
+  // Proposes the inputs that clients have sent.
   void propose_inputs(std::int64_t now_ns);
-  // BUBBLE and TIME.  `applied`: the own server's.
+  // Proposes BUBBLE or TIME if needed.  `applied`: the last entry that the own server admitted.
   void propose_grants(Index applied, std::int64_t now_ns);
-  // Something of that has changed since, or an outage is over: clients are read now, as what ended
-  // it may be an entry that no server admits, such as PASSED, which rings no bell.
+  // Whether something has changed since then that needs a grant, or an outage is over.  After an
+  // outage clients are read at once, because the entry that ended it may be one that no server
+  // admits (such as PASSED), which rings no doorbell.
   bool has_news(Index applied) const noexcept;
   GrantTurns input_grant() const noexcept { return grants_.input_grant(); }
-  // When to propose a grant next, CLOCK_MONOTONIC; kNever: when something happens.
+  // The time of the next grant, CLOCK_MONOTONIC; kNever: only an event leads to one.
   std::int64_t due_ns() const noexcept;
 
   // --- how fast clients are read
@@ -66,7 +67,7 @@ class Proposals {
   void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
     pacing_.heard(from, note, now_ns);
   }
-  // `waiting_bytes`: committed, and not admitted by the own server; `full`: the log has no room.
+  // `waiting_bytes`: committed but not admitted by the own server; `full`: the log has no room.
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
   std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }
@@ -75,7 +76,7 @@ class Proposals {
   }
 
  private:
-  // Paused ones are looked at again soon anyway.
+  // Not while paused: paused clients are checked again soon.
   bool may_read_all() const noexcept {
     return leadership_.waits_for_inputs() && proxy_.leading() && !proxy_.paused();
   }
@@ -88,7 +89,7 @@ class Proposals {
   proxy::Proxy& proxy_;
   replica::GrantProposer grants_;
   replica::ClientPacing pacing_;
-  std::vector<ReplicaId> others_;  // voters that are there; kept for its memory
+  std::vector<ReplicaId> others_;  // connected voters; a member to reuse its memory
 };
 
 }  // namespace crane::node

@@ -9,7 +9,7 @@ namespace crane::node {
 
 namespace {
 
-// Connections with others than the server itself.
+// Visits the connections, except those of the server with itself.
 template <typename Visit>
 void for_each_connection(const dmt::Layout& layout, Visit&& visit) {
   for (std::uint32_t i = 1; i <= layout.scheduler.files_used; ++i) {

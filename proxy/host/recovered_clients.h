@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server's connections, where they say what the log does not: of a server whose processes
-// recover from a checkpoint, how far it had come with them; of a new leader's, which are lost.
+// Reads the server's connections from the segment for what the log does not contain: the progress
+// of a server's connections when it recovers from a checkpoint, and the connections that a new
+// leader has lost.
 //
 // Threads: the node's one thread.
 
@@ -10,11 +11,12 @@
 
 namespace crane::node {
 
-// Before the first entry behind the checkpoint.
+// REQUIRES: no entry after the checkpoint was delivered yet.
 void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy);
 
-// This replica begins to lead: connections of its server that the proxy does not know get a RESET
-// entry.  The server may run meanwhile; one that it closes now ignores that.
+// Call when this replica begins to lead.  Proposes a RESET entry for each connection of its server
+// that the proxy does not know.  The server may run at the same time; a connection that it has
+// closed ignores the RESET.
 void reset_lost_clients(const dmt::Layout& layout, proxy::Proxy& proxy);
 
 }  // namespace crane::node

@@ -14,7 +14,7 @@
 namespace crane::node {
 namespace {
 
-// Where Config::test_only_flip puts its wrong byte.
+// Config::test_only_flip changes a bit after this many bytes.
 constexpr std::uint64_t kFlipAfterBytes = 20'000;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
   }
   segment_ = std::move(segment).value();
   scheduler_link_ = std::make_unique<SchedulerLink>(layout(), *segment_);
-  // What a recording held before the checkpoint cannot be told from what followed it.
+  // A recording from before the checkpoint could not be distinguished from what follows it.
   const std::string record = start.at_checkpoint() ? "" : config_.record;
   auto outputs = Outputs::open(record, config_.replica, history_about(config_));
   if (!outputs.ok()) {
@@ -72,7 +72,7 @@ void ReplicaServer::put_out(const OutputHeader& header, std::span<const std::byt
 
 bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> bytes) {
   const std::span<const std::byte> said = flip(header, bytes);
-  files_.move(applied(), header.clock);  // before a client hears of it (LAST-3)
+  files_.move(applied(), header.clock);  // before a client gets it (LAST-3)
   outputs_->output(header, said);
   mode_.output(layout(), header, said);
   const bool of_client = header.type != OutputType::kAdmitted && header.type != OutputType::kTurns;
@@ -97,7 +97,7 @@ std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,
   const bool here = config_.test_only_flip && flipped_.empty() &&
                     header.type == OutputType::kBytes && outputs_->bytes() > kFlipAfterBytes;
   if (!here) return bytes;
-  spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
+  spdlog::warn("test only: a bit of the output after entry {} is wrong", value(applied()));
   flipped_.assign(bytes.begin(), bytes.end());
   flipped_.back() ^= std::byte{1};
   return flipped_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server of this replica: its segment, its processes (server_monitor.h), all that it puts out,
-// and its end.  What it puts out is hashed and recorded first, and only then handed on.
+// The server of this replica: its segment, its processes (server_monitor.h), its output, and its
+// end.  Output is hashed and recorded before it is passed on.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT SERVER-1  Each record of the output ring is handed on once, in order, and after it was
-//                     noted in Outputs and the position of lasting files (LAST-3).
+// INVARIANT SERVER-1  Each record of the output ring is passed on once, in order, after Outputs and
+//                     the position of lasting files have noted it (LAST-3).
 
 #include <event2/event.h>
 
@@ -39,25 +39,24 @@ class ReplicaServer {
  public:
   class Owner : public ServerMonitor::Owner {
    public:
-    // Bytes of one connection in one call, where they follow each other; `last`: the server has
-    // shut down or closed the connection behind them, which is the next call.
+    // Successive bytes of one connection in one call.  `last`: after them the server has shut down
+    // or closed the connection, which is the next call.
     virtual void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // The references outlive it.
+  // The references must outlive it.
   ReplicaServer(const Config& config, NodeMode& mode, Owner& owner);
   ReplicaServer(const ReplicaServer&) = delete;
   ReplicaServer& operator=(const ReplicaServer&) = delete;
 
-  // Its segment and recordings.  An error's sentence is in `why`, and the status with which the
-  // node ends is returned.
+  // Opens its segment and recordings.  On an error, sets `why` and returns the node's exit status.
   std::optional<ExitStatus> open(const StartingPoint& start, std::string& why);
-  // Its processes can be started.
+  // After this call its processes can be started.
   void open_monitor(event_base* base);
-  // Starts them; `begin` says from what (Recovery::start_server).
+  // Starts its processes by `begin` (Recovery::start_server).
   template <typename Begin>
   Outcome start(const Begin& begin) {
     mode_.before_server(layout());
@@ -74,48 +73,47 @@ class ReplicaServer {
   ServerExit& exit() noexcept { return exit_; }
   const ServerExit& exit() const noexcept { return exit_; }
   bool opened() const noexcept { return outputs_ != nullptr; }
-  // It runs, or is being started.
+  // It runs or is starting.
   bool begun() const noexcept { return monitor_ != nullptr && monitor_->running(); }
   pid_t pid() const noexcept { return begun() ? monitor_->pid() : -1; }
   // The last entry that it has admitted.
   Index applied() const noexcept;
 
-  // How the node runs beside it; step_trials() at every turn of the event loop.
+  // Trials of how the node runs beside it; call step_trials() at every turn of the event loop.
   const LoadTrials& trials() const noexcept { return trials_; }
   void step_trials(std::int64_t now_ns) { trials_.step(outputs_->writes(), now_ns); }
 
   void started() { files_.server_started(applied(), layout().scheduler.clock); }
-  // Hands on all that it has put out; how many records that were.
+  // Passes on all its output; returns the number of records.
   std::size_t drain();
-  // As if it had put this out.
+  // Handles this record as if the server had written it.
   void put_out(const OutputHeader& header, std::span<const std::byte> bytes);
-  // Where the schedule stands, if no thread runs: what followed the last admission is compared,
-  // too.
+  // The current point of the schedule, if no thread runs.  With it, the turns after the last
+  // admission are compared, too.
   std::optional<proxy::SchedulePoint> rest_point();
 
-  // The node does not sleep: the server need not ring (ring_doorbell).
-  // The server's call that found no room on a disk is not over (ROOM-4).
+  // Whether a call of the server that found no room on a disk still waits (ROOM-4).
   bool waits_for_room() const noexcept {
     return layout().scheduler.wait_for_room.load(std::memory_order_relaxed) != 0;
   }
+  // The node does not sleep, so the server need not ring (ring_doorbell).
   void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
-  // Takes no turn any more.
+  // From now on the server takes no turn.
   void fence() noexcept {
     std::uint32_t not_yet = 0;
     layout().scheduler.fenced.compare_exchange_strong(not_yet, dmt::kFencedWrong);
   }
-  // The machine refused the server something: what it did until then is right.
+  // The machine refused a request of the server; its actions before that are right.
   bool was_refused() noexcept {
     return layout().scheduler.fenced.load(std::memory_order_relaxed) == dmt::kFencedRefused;
   }
-  // What the recordings need at the end; before fence().  `whole`: the server has run all that it
-  // was given.
+  // Completes the recordings at the end; call before fence().  `whole`: the server ran all entries.
   void note_rest(bool whole);
-  // Ends what is left of it, and keeps its files and recordings.
+  // Ends the remaining processes, and keeps its files and recordings.
   void stop(bool in_order, bool whole);
 
  private:
-  // True when nothing of any record is needed any more.
+  // True: the bytes of all records so far are no longer needed.
   bool take(const OutputHeader& header, std::span<const std::byte> bytes);
   void hand_on(bool last = false);
   std::span<const std::byte> flip(const OutputHeader& header, std::span<const std::byte> bytes);
@@ -131,7 +129,7 @@ class ReplicaServer {
   std::unique_ptr<ServerMonitor> monitor_;
   ServerExit exit_;
   GatheredOutput gathered_;
-  std::vector<std::byte> flipped_;  // Config::test_only_flip: the record that was made wrong
+  std::vector<std::byte> flipped_;  // Config::test_only_flip: the changed record
 };
 
 }  // namespace crane::node

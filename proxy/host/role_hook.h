@@ -3,9 +3,9 @@
 // Runs the operator's program when this replica's role changes ([hooks] role_change).
 //
 // The program gets CRANE_GROUP, CRANE_REPLICA, CRANE_ROLE (leader, follower, candidate, learner),
-// CRANE_VIEW and CRANE_LEADER (empty: no leader is known) in its environment and nothing on
-// its standard streams but the node's own. One runs at a time: what happened meanwhile is told by
-// one more run, with the newest state. The loop never waits for it; how it ended is logged.
+// CRANE_VIEW and CRANE_LEADER (empty: no leader is known) in its environment, and the node's
+// standard streams.  Only one runs at a time.  If the role changes meanwhile, the program runs once
+// more, with the newest state.  The loop never waits for it; its result is logged.
 //
 // Threads: the loop's.
 
@@ -23,11 +23,11 @@ class RoleHook {
  public:
   // `program`: absolute path; empty: there is no hook.
   RoleHook(event_base* base, std::string program);
-  ~RoleHook();  // one that still runs is left alone
+  ~RoleHook();  // leaves a running program alone
   RoleHook(const RoleHook&) = delete;
   RoleHook& operator=(const RoleHook&) = delete;
 
-  // `state`: "NAME=value" each.
+  // `state`: words of the form "NAME=value".
   void changed(std::vector<std::string> state);
   bool running() const noexcept { return pidfd_ >= 0; }
 

@@ -19,7 +19,7 @@ void SchedulerLink::committed(const consensus::EntryView& entry) {
   header.crc = crc32c(entry.payload.data(), entry.payload.size(), crc32c(&header, sizeof header));
   const auto head = std::as_bytes(std::span<const SequenceHeader, 1>{&header, 1});
   if (spool_.empty() && push(head, entry.payload)) return;
-  std::vector<std::byte> record(head.begin(), head.end());  // SLOT0-1: behind what waits
+  std::vector<std::byte> record(head.begin(), head.end());  // SLOT0-1: after the waiting entries
   record.insert(record.end(), entry.payload.begin(), entry.payload.end());
   spooled_bytes_ += record.size();
   spool_.push_back(std::move(record));
@@ -48,8 +48,7 @@ bool SchedulerLink::pump() {
 }
 
 bool SchedulerLink::admit() {
-  // Nobody writes to the ring while the turn is unowned; a server thread that has it makes this a
-  // no-op.
+  // No thread writes to the ring while the turn is unowned.  Does nothing if a thread has the turn.
   if (held_ || outputs_waiting()) return false;  // SLOT0-2
   return dmt::admit_from_node(layout_);
 }

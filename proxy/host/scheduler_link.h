@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node's two ends of the segment: committed entries go into the Paxos sequence, output records
-// come out; and its part as slot 0 of the scheduler, which admits when no server thread does.
+// The node's two ends of the segment: it puts committed entries into the Paxos sequence and takes
+// output records out.  It is also slot 0 of the scheduler, which admits when no server thread does.
 //
-// What does not fit into the sequence waits in a spool, in order: consensus is never held up by a
-// slow server.
+// Entries that do not fit into the sequence wait in a spool, in order, so that a slow server never
+// delays consensus.
 //
 // Threads: the node's one thread.
 // INVARIANT SLOT0-1  Entries enter the sequence in the order of committed(), each once.
-// INVARIANT SLOT0-2  The output ring is empty when the node admits: admission may write to it and
-//               would wait for the node, that is for itself.
+// INVARIANT SLOT0-2  The output ring is empty when the node admits: admission may write to the
+//               ring, and on a full ring it would wait for the node itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,11 +30,11 @@ namespace crane::node {
 
 class SchedulerLink {
  public:
-  // The memory that the segment lies in.
+  // The memory that holds the segment.
   class Memory {
    public:
-    // Whether it has room for an entry of so many bytes (ROOM-3); without it the entry waits, as
-    // for a ring that is full.
+    // Whether there is memory for an entry of that size (ROOM-3).  If not, the entry waits, as it
+    // does for a full ring.
     virtual bool make_room(std::size_t entry_bytes) noexcept = 0;
 
    protected:
@@ -49,21 +49,22 @@ class SchedulerLink {
 
   // A committed entry of the application (types below the core's own).
   void committed(const consensus::EntryView& entry);
-  // Moves from the spool what fits.  True when something moved.
+  // Moves entries that fit from the spool to the sequence.  True: at least one was moved.
   bool pump();
-  // What the server did not get is not for the next one, either.  Then: as new.
+  // Drops the spool: entries that the server did not get are not for the next server either.
   void forget() {
     spool_.clear();
     spooled_bytes_ = 0;
   }
-  // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True when it did.
+  // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True: it admitted.
   bool admit();
-  // While on: nothing that the server puts out leaves the ring, and nothing is admitted here.
+  // While on, no output leaves the ring, and the node does not admit.
   void hold(bool on) noexcept { held_ = on; }
   bool held() const noexcept { return held_; }
 
-  // Hands out every record that is there, in order; returns how many.  `handler` returns whether
-  // it is done with the bytes of all records so far: they stay until it is, or until `finish`.
+  // Passes every available record to `handler`, in order; returns their number.  `handler` returns
+  // whether it no longer needs the bytes of all records so far; the bytes stay until then, or until
+  // `finish` has run.
   template <typename Handler, typename Finish>
   std::size_t drain(Handler&& handler, Finish&& finish) {
     if (held_) return 0;
@@ -81,9 +82,9 @@ class SchedulerLink {
     return count;
   }
 
-  // Of the segment's bytes, ascending: the rings' where nothing is unread.  A checkpoint need not
-  // copy and pack them, up to the size of both rings.  REQUIRES: quiescent (dmt/quiescence.h), so
-  // that no thread is about to write.
+  // Ranges of the segment, ascending: rings that hold nothing unread.  A checkpoint need not copy
+  // and pack them; together they are up to the size of both rings.  REQUIRES: quiescent
+  // (dmt/quiescence.h), so that no thread is about to write.
   std::vector<checkpoint::FileRange> read_bytes() const;
 
   bool outputs_waiting() const noexcept { return !held_ && !output_.empty(); }

@@ -28,14 +28,14 @@ namespace {
 
 namespace ipc = boost::interprocess;
 
-// Servers drop their privileges and still check in and map after exec; the directory above is 0700.
+// Servers drop privileges and still check in and map after exec; the parent directory is 0700.
 constexpr mode_t kShared = 0666;
 constexpr mode_t kSharedDirectory = 0755;
 constexpr int kCheckinBacklog = 256;
 constexpr std::uint32_t kPerturbMaxUs = 5000;
 constexpr std::uint32_t kSpin = 2000;
 
-// Who computes at length is not looked for where threads wait in loops: both look alike.
+// With --spins long computations are not looked for, because waiting in loops looks the same.
 dmt::StallRule stall_rule_of(const Config& config) {
   if (config.spins) return dmt::StallRule::kSpins;
   const auto computations = dmt::kDetachComputation | dmt::kDetachAnyComputation;
@@ -60,7 +60,7 @@ dmt::Configuration configuration_of(const Config& config) {
   c.stall_rule = stall_rule_of(config);
   c.processors = config.cpu >= 0 ? config.processors : 0;
   c.detached_calls = config.detached_calls();
-  // Between the turns of parallel mode threads run beside each other anyway.
+  // In parallel mode threads run in parallel between turns, so they need no slices.
   const bool sliced =
       config.mode == dmt::Mode::kSerial && config.admission == dmt::Admission::kGrant;
   c.slice_ps = sliced ? std::uint64_t{config.slice_us} * 1'000'000 : 0;
@@ -82,9 +82,9 @@ void name_soft_barrier_points(const Config& config, dmt::Layout& layout) {
 
 void name_socket_directories(const Config& config, dmt::Layout& layout) {
   for (const setup::Bind& bind : config.binds) {
-    if (bind.target.size() >= kSocketPathBytes) continue;  // no path of a socket leads there
+    if (bind.target.size() >= kSocketPathBytes) continue;  // too long for a socket's path
     if (dmt::add_socket_directory(layout, bind.target)) continue;
-    spdlog::warn("{}: so many directories are bound that unix sockets in this one are refused",
+    spdlog::warn("{}: too many directories are bound: unix sockets in this one are refused",
                  bind.target);
   }
 }
@@ -154,7 +154,7 @@ bool Segment::back(const void* from, std::size_t bytes) noexcept {
   return file_.back(offset, std::min(bytes, sizeof(dmt::Layout) - offset));
 }
 
-// The next so many bytes behind what is written, on both sides of the ring's end.
+// Allocates the next `bytes` bytes after the write position, also across the ring's end.
 bool Segment::back_ring(const RingLayout& ring, std::size_t bytes) noexcept {
   const std::uint64_t at = ring.write_position.load(std::memory_order_relaxed) % ring.capacity;
   const auto* const data = static_cast<const std::byte*>(region_.get_address()) + ring.data_offset;
@@ -162,7 +162,7 @@ bool Segment::back_ring(const RingLayout& ring, std::size_t bytes) noexcept {
   return back(data + at, first) && back(data, std::min<std::size_t>(bytes - first, at));
 }
 
-// The tables that are small, whole, and heads of the others; before anything is written or read.
+// Allocates small tables as a whole and the heads of the others, before any access.
 Outcome Segment::back_start() {
   const auto* const w = static_cast<const dmt::Layout*>(region_.get_address());
   const auto between = [](const void* from, const void* to) {
@@ -176,7 +176,7 @@ Outcome Segment::back_start() {
   return Error{Code::kFull, ENOSPC, "allocate the segment"};
 }
 
-// The marks are hints: a thread that has the turn may raise them meanwhile.
+// The marks are hints: a thread that has the turn may raise them at the same time.
 bool Segment::look_ahead() noexcept {
   constexpr std::uint64_t kProcesses = kSegmentAhead / (dmt::kFdsMax * sizeof(std::uint32_t));
   const auto read = [](const auto& mark) {
@@ -184,7 +184,7 @@ bool Segment::look_ahead() noexcept {
   };
   const dmt::Layout& w = *layout_;
   const dmt::SchedulerState& s = w.scheduler;
-  // So many bytes of a table, and what is ahead of them.
+  // Allocates the used bytes of a table and kSegmentAhead bytes more.
   const auto table = [this](const auto& records, std::uint64_t used) {
     return back(records, std::min<std::uint64_t>(used + kSegmentAhead, sizeof records));
   };
@@ -208,7 +208,7 @@ bool Segment::make_room(std::size_t entry_bytes) noexcept {
   const std::uint64_t blocks = (empty ? 0 : entry_blocks_) + entry_bytes / dmt::kBlockBytes + 2;
   const std::uint64_t used = __atomic_load_n(&w.scheduler.blocks_used, __ATOMIC_RELAXED);
   const std::uint64_t end = std::min<std::uint64_t>(used + blocks + 1, dmt::kBlocksMax);
-  // A record that does not fit before the ring's end begins behind it.
+  // A record that does not fit before the ring's end starts after the gap.
   if (!back_ring(ring, 2 * entry_bytes + (64U << 10)) || !back(w.blocks, end * dmt::kBlockBytes)) {
     return false;
   }
@@ -216,7 +216,7 @@ bool Segment::make_room(std::size_t entry_bytes) noexcept {
   return true;
 }
 
-// What is the replica's own is set again; the rest is agreed, and as of the checkpoint's entry.
+// Resets this replica's own fields; the other fields are agreed, as of the checkpoint's entry.
 Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   const std::string path = directory_ + "/segment";
   ::unlink(path.c_str());
@@ -224,13 +224,13 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   if (::chmod(path.c_str(), kShared) != 0) return system_error("chmod the segment");
   std::error_code failed;
   if (std::filesystem::file_size(path, failed) != sizeof(dmt::Layout) || failed) {
-    return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another size"};
+    return Error{Code::kWrongVersion, 0, "the checkpoint's segment has another size"};
   }
   if (const Outcome mapped = map(); !mapped.ok()) return mapped;
   if (const Outcome backed = back_start(); !backed.ok()) return backed;
   auto* w = static_cast<dmt::Layout*>(region_.get_address());
   if (w->header.magic != dmt::kSegmentMagic || w->header.version.load() != dmt::kLayoutVersion) {
-    return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another version"};
+    return Error{Code::kWrongVersion, 0, "the checkpoint's segment has another version"};
   }
   layout_ = w;
   w->header.configuration = configuration_of(config);
@@ -244,14 +244,14 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   s.fenced.store(0);
   s.node_timer.store(INT64_MAX);
   s.leader_clock_limit.store(UINT64_MAX);
-  // Orders that were not obeyed yet stand in the log behind the checkpoint.
+  // Preemption requests that were not obeyed yet are in the log after the checkpoint.
   s.preempt_clock.store(UINT64_MAX);
   s.orders_given.store(s.preempt_requests_obeyed.load());
   dmt::announce_restore(*w);
   return Done{};
 }
 
-// The server has it open, and CRIU wants it as long as it was.
+// The server has the file open, and CRIU requires its size at the checkpoint.
 Outcome Segment::adopt_log(const std::string& from) {
   const std::string to = directory_ + "/runtime.log";
   ::unlink(to.c_str());
@@ -287,7 +287,7 @@ Outcome Segment::initialise(const Config& config) {
 Outcome Segment::renew(const Config& config, bool library) {
   const checkpoint::Descriptor fd(::open((directory_ + "/segment").c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return system_error("open the segment");
-  constexpr auto kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;  // reads as zeros from now on
+  constexpr auto kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;  // then reads as zeros
   if (::fallocate(fd.get(), kHole, 0, static_cast<off_t>(sizeof(dmt::Layout))) != 0) {
     return system_error("clear the segment");
   }
@@ -296,7 +296,7 @@ Outcome Segment::renew(const Config& config, bool library) {
   return library ? take_own_library() : Outcome{Done{}};
 }
 
-// Where the server came from a checkpoint that another build took, the next one is this build's.
+// If the server came from a checkpoint of another build, the next server uses this build's library.
 Outcome Segment::take_own_library() {
   const std::string own = directory_ + "/" + kOwnLibrary, used = directory_ + "/" + kSharedLibrary;
   if (::rename(own.c_str(), used.c_str()) == 0) {
@@ -312,7 +312,7 @@ Outcome Segment::open_doorbell() {
   ::unlink(path.c_str());
   if (::mkfifo(path.c_str(), kShared) != 0) return system_error("make the doorbell");
   ::chmod(path.c_str(), kShared);
-  // Open for both, so that it never ends while no server process has it.
+  // Open for reading and writing, so that it never reaches its end without server processes.
   doorbell_ = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (doorbell_ < 0) return system_error("open the doorbell");
   return Done{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The replica's directory of shared things, as the server will see it under /run/crane: the
-// segment, the doorbell, the check-in socket and libcrane.so.
+// The replica's directory of shared files, which the server sees as /run/crane: the segment, the
+// doorbell, the check-in socket and libcrane.so.
 //
 // Threads: one; created before the server starts, removed after it ended.
 
@@ -19,47 +19,48 @@
 namespace crane::node {
 
 inline constexpr const char* kServerDirectory = "/run/crane";
-// What the server maps or has open there, and a checkpoint keeps: it must be found with its size.
-// What changes belongs to the instant at which the server is paused.
+// Files that the server maps or has open in it, and that a checkpoint keeps: a restore must find
+// them with the same size.  Their content belongs to the instant at which the server is paused.
 inline constexpr const char* kSharedState[] = {"segment", "runtime.log"};
 inline constexpr const char* kSharedLibrary = "libcrane.so";
-// This build's, beside a checkpoint's: for the server that is started next.
+// The library of this build, beside that of a checkpoint: for the next server that is started.
 inline constexpr const char* kOwnLibrary = "libcrane.own";
 
-// Of each kind of memory that the server uses up by itself.
+// Memory kept ready for each kind that the server uses without the node.
 inline constexpr std::size_t kSegmentAhead = 512U << 10;
 
 class Segment final : public SchedulerLink::Memory {
  public:
-  // Makes <shm_dir>/r<i> again.  Errors: kFull, kDenied, kSystem; `what` names the step.
+  // Creates <shm_dir>/r<i> from nothing.  Errors: kFull, kDenied, kSystem; `what` names the step.
   static Result<std::unique_ptr<Segment>> create(const Config& config);
-  // The same with the segment and the library of an unpacked checkpoint, for a server that is
-  // restored from it.  Besides: kDamaged, kWrongVersion.
+  // As create(), with the segment and the library of an unpacked checkpoint, for a server that is
+  // restored from it.  More errors: kDamaged, kWrongVersion.
   static Result<std::unique_ptr<Segment>> adopt(const Config& config,
                                                 const std::string& checkpoint);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // As create() left it, at the same place.  REQUIRES: no process of a server maps it.  `library`:
-  // also the library, if it is a checkpoint's; not while it is packed into another checkpoint.
+  // Resets the segment to its state after create(), at the same address.  REQUIRES: no process of a
+  // server maps it.  `library`: also replaces the library if it is a checkpoint's; not allowed
+  // while the library is packed into another checkpoint.
   Outcome renew(const Config& config, bool library);
 
-  // Takes the memory from the machine that node and server will need next, ahead of what they use
-  // (ROOM-1).  False: there is no room for it now, and inputs must wait.
-  //   INVARIANT ROOM-3  What slot 0 pushes, and what its admission makes, fits into memory that is
-  //                 there: make_room(), asked before each entry.  What the server makes by itself
-  //                 (output, descriptors, files) has kSegmentAhead bytes of each kind.
+  // Allocates the memory that node and server will need next, before they use it (ROOM-1).  False:
+  // the machine has no room now, and inputs must wait.
+  //   INVARIANT ROOM-3  Memory is allocated for entries that slot 0 pushes and for what their
+  //                 admission makes: make_room(), called before each entry.  Output, descriptors
+  //                 and files that the server makes have kSegmentAhead bytes of each kind.
   bool look_ahead() noexcept;
   bool make_room(std::size_t entry_bytes) noexcept override;
-  // The last look_ahead() found no room.
+  // Whether the last look_ahead() found no room.
   bool short_of_memory() const noexcept { return short_; }
 
   dmt::Layout& layout() noexcept { return *layout_; }
   const std::string& directory() const noexcept { return directory_; }
   int doorbell_fd() const noexcept { return doorbell_; }  // readable after a ring
   int checkin_fd() const noexcept { return checkin_; }    // a listening SOCK_SEQPACKET socket
-  // Of the libcrane.so that the server loads: this build's, or a checkpoint's.
+  // The digest of the libcrane.so that the server loads: this build's, or a checkpoint's.
   const std::string& library_digest() const noexcept { return library_digest_; }
 
  private:
@@ -82,7 +83,7 @@ class Segment final : public SchedulerLink::Memory {
   boost::interprocess::mapped_region region_;
   consensus::shm::SparseFile file_;
   bool short_ = false;
-  std::uint64_t entry_blocks_ = 0;  // that entries may take which were pushed and not admitted
+  std::uint64_t entry_blocks_ = 0;  // needed by entries pushed and not admitted
   dmt::Layout* layout_ = nullptr;
   int doorbell_ = -1;
   int checkin_ = -1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The end of the server's main process: first at a turn, which every replica sees at the same one,
-// then for the kernel.  An end that the schedule does not know of is this replica's failure
+// The end of the server's main process.  First it ends at a turn, which is the same on every
+// replica; then the kernel reports its end.  An end without that turn is a failure of this replica
 // (server_monitor.h).
 //
 // Threads: the node's one thread.  Pure.
-// INVARIANT END-1  An end is reported only after the schedule knew of it.
+// INVARIANT END-1  An end is reported only after the schedule contains it.
 
 #include <sys/wait.h>
 
@@ -19,13 +19,13 @@ namespace crane::node {
 
 class ServerExit {
  public:
-  // It ended at a turn; `status` as wait(2) gives it, `others`: of its processes go on.
+  // It ended at a turn; `status` as from wait(2), `others`: the number of processes that continue.
   void at_turn(int status, std::uint64_t others) noexcept {
     exited_ = true;
     status_ = status;
     others_ = others;
   }
-  // The kernel has ended it as well.  `refused`: what libcrane.so did not let it execute; or "".
+  // The kernel has ended it, too.  `refused`: the program that libcrane.so did not execute; or "".
   void report(std::string refused = {}) {
     CRANE_ASSERT(exited_);  // END-1
     reported_ = true;
@@ -37,13 +37,13 @@ class ServerExit {
   bool reported() const noexcept { return reported_; }
   bool by_signal() const noexcept { return WIFSIGNALED(status_); }
   bool failed() const noexcept { return status_ != 0; }
-  // It has left its work to processes in the background, as a daemon does that starts.
+  // It has left its work to background processes, as a starting daemon does.
   bool in_background() const noexcept { return status_ == 0 && others_ != 0; }
-  // As crane-run has it in its messages.
+  // The word for it in messages to crane-run.
   const char* reason() const noexcept {
     return by_signal() ? "signal" : in_background() ? "background" : "exited";
   }
-  // As a shell shows it; 0 before it is reported.
+  // The exit status as a shell shows it; 0 before it is reported.
   int code() const noexcept {
     if (!reported_) return 0;
     return by_signal() ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);

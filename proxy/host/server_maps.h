@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a process maps, for the names of the places in its code.
+// Memory maps of a process, for the names of places in its code.
 //
 // Threads: any.
 

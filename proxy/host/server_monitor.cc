@@ -32,12 +32,12 @@ namespace crane::node {
 namespace {
 
 constexpr timeval kCheckinTimeout{10, 0};
-constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come up first
+constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to start first
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kExecFailed = 127;
-constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
+constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and reports why
 
-// Whether `word` names `place` or something in it.
+// Whether `word` contains the path `place` or a path below it.
 bool names(const std::string& word, const std::string& place) {
   for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + 1)) {
     const auto end = at + place.size();
@@ -48,8 +48,8 @@ bool names(const std::string& word, const std::string& place) {
   return false;
 }
 
-// FILES-1.  The server gets a /tmp and a /var/tmp of its own.  It sees the machine's if the command
-// line names something there.
+// FILES-1.  The server gets its own /tmp and /var/tmp, unless its command line names a path there:
+// then it sees the machine's directory.
 std::vector<std::string> own_directories(const Config& config, std::vector<std::string> words) {
   words.insert(words.end(), config.args.begin(), config.args.end());
   words.push_back(config.program);
@@ -65,8 +65,9 @@ std::vector<std::string> own_directories(const Config& config, std::vector<std::
   return own;
 }
 
-// LXC tells what it starts that it is in a container.  The server has the entry that it would have
-// outside, which libcrane.so takes from here (hide_own_variables); it removes an even number.
+// LXC sets the variable "container" for the programs that it starts.  libcrane.so restores the
+// value that the server would have outside, from the variable added here (hide_own_variables); it
+// removes an even number of variables.
 void hide_container(std::vector<std::string>& environment) {
   const auto before = std::find_if(environment.begin(), environment.end(), [](const auto& entry) {
     return entry.starts_with("container=");
@@ -100,7 +101,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
   o.directory = config_.replica_dir();
   o.command = server_as_.command;
   o.environment = config_.env;
-  // Without root the directory cannot be bound to a place that is the same on all replicas.
+  // Without root the directory cannot be bound to one place that is the same on all replicas.
   const bool bound = config_.container || ::geteuid() == 0;
   const std::string place = bound ? kServerDirectory : segment_.directory();
   if (bound) o.binds.push_back({segment_.directory(), kServerDirectory});
@@ -135,7 +136,7 @@ Outcome ServerMonitor::prepare() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
-  // Beside it, for people: the server writes it where it has its segment.
+  // A link beside server.log, for persons: the server writes runtime.log beside its segment.
   const std::string link = config_.replica_dir() + "/" + setup::kRuntimeLog;
   (void)::unlink(link.c_str());
   if (::symlink((segment_.directory() + "/runtime.log").c_str(), link.c_str()) != 0) {
@@ -157,7 +158,7 @@ void ServerMonitor::watch_server() {
 void ServerMonitor::tell_where_to_keep() {
   if (server_ == nullptr || kept_.empty()) return;
   if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
-    spdlog::warn("the container supervisor does not hear where the server's files are kept: {}",
+    spdlog::warn("cannot pass the place for the server's files to its container supervisor: {}",
                  told.error().message());
   }
 }
@@ -175,17 +176,17 @@ Outcome ServerMonitor::end() {
 Outcome ServerMonitor::start(const std::string& upper) {
   upper_ = upper;
   if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
-  // Setting up a container takes long enough for the others to think that this node is dead.
+  // Does not wait: setting up a container takes so long that the others would suspect this node.
   return watch_begun(server_->begin());
 }
 
 Outcome ServerMonitor::restore(const std::string& checkpoint) {
   if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
-  restored_ = checked_in_ = true;  // its processes have checked in where they were dumped
+  restored_ = checked_in_ = true;  // its processes had checked in before the dump
   return watch_begun(server_->begin_restore(checkpoint + "/images", checkpoint + "/upper"));
 }
 
-// What began is watched; what could not begin is gone.
+// Watches a server that began; drops one that could not begin.
 Outcome ServerMonitor::watch_begun(const Outcome& begun) {
   if (!begun.ok()) {
     server_.reset();
@@ -206,7 +207,7 @@ Outcome ServerMonitor::freeze(bool boost) { return server_->freeze(boost); }
 
 void ServerMonitor::thaw(bool well) {
   if (const Outcome asked = server_->thaw(well); !asked.ok()) {
-    spdlog::warn("the container supervisor does not hear that the copies are there: {}",
+    spdlog::warn("cannot report the copied files to the server's container supervisor: {}",
                  asked.error().message());
   }
 }
@@ -280,7 +281,7 @@ void ServerMonitor::stop() {
   event_del(&timeout_event_);
   if (server_ != nullptr) {
     event_del(&server_event_);
-    if (behind_ > 0) (void)checkpoint::Background::set_group(behind_, false);  // as we wait for it
+    if (behind_ > 0) (void)checkpoint::Background::set_group(behind_, false);  // stop() waits
     behind_ = 0;
     server_->kill(SIGKILL);
     if (const Outcome gone = server_->destroy(); !gone.ok()) {
@@ -298,8 +299,9 @@ void ServerMonitor::stop() {
 
 // --- check-ins -----------------------------------------------------------------------------------
 
-// An offline replay that was started as the last of all, as an analysis replica's is: a nice value
-// counts only within a container.  Not earlier: until the server is there, somebody waits.
+// Lowers the container's priority for an offline replay that was started with the lowest priority,
+// as an analysis replica's is, because a nice value counts only within a container.  Not earlier,
+// because users wait until the server is there.
 void ServerMonitor::put_behind(pid_t host_pid) {
   const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
   if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
@@ -310,8 +312,8 @@ void ServerMonitor::checked_in(const dmt::CheckIn& in, pid_t host_pid) {
   if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
     owner_.server_failed(
         ExitStatus::kNeverCheckedIn,
-        fmt::format("the server loaded a libcrane.so of version {}, the node has {}", in.version,
-                    dmt::kLayoutVersion));
+        fmt::format("the server loaded a libcrane.so of version {}, but the node has version {}",
+                    in.version, dmt::kLayoutVersion));
     return;
   }
   if (!checked_in_) {
@@ -325,7 +327,7 @@ void ServerMonitor::checked_in(const dmt::CheckIn& in, pid_t host_pid) {
 
 void ServerMonitor::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {
   auto& entry = watches_[host_pid];
-  if (entry != nullptr) {  // exec: the same process, maybe another record
+  if (entry != nullptr) {  // exec: same process, possibly another record
     entry->process = process;
     entry->pid = pid;
     return;
@@ -336,7 +338,7 @@ void ServerMonitor::watch(std::uint32_t process, std::uint32_t pid, pid_t host_p
   entry->pid = pid;
   entry->host_pid = host_pid;
   entry->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, host_pid, 0));
-  if (entry->pidfd < 0) {  // gone already
+  if (entry->pidfd < 0) {  // already gone
     const Watch gone = *entry;
     watches_.erase(host_pid);
     owner_.drain_server();
@@ -358,7 +360,7 @@ bool ServerMonitor::waits_for_disk() const {
     std::error_code gone;
     const auto threads = fmt::format("/proc/{}/task", host_pid);
     for (const auto& thread : std::filesystem::directory_iterator(threads, gone)) {
-      // As a process' its number works, too, and gives the state of this thread.
+      // The thread's number also works in place of a process's and gives the thread's state.
       const auto stat = read_process_stat(std::atoi(thread.path().filename().c_str()));
       if (stat && stat->state == 'D') return true;
     }
@@ -392,7 +394,7 @@ bool ServerMonitor::gone_by_schedule(const Watch& watch) const noexcept {
   if (end_expected_) return true;
   const dmt::ProcessRecord& record = segment_.layout().processes[watch.process];
   if (record.gone.load(std::memory_order_seq_cst) != 0) return true;
-  // The record is another process' already: its parent has seen the end, so the schedule has.
+  // The record already belongs to another process: the parent has seen the end at a turn.
   return watch.process != dmt::kMainProcess && record.pid != watch.pid;
 }
 
@@ -420,7 +422,7 @@ void ServerMonitor::on_server(int, short, void* argument) {
   monitor.take_dump();
   if (!status.ok() && status.error().code == Code::kBusy) return;
   event_del(&monitor.server_event_);
-  monitor.check_ins_.take_waiting();  // of a server that ended as soon as it had checked in
+  monitor.check_ins_.take_waiting();  // the server may have ended right after it checked in
   monitor.owner_.drain_server();
   if (!monitor.checked_in_) {
     event_del(&monitor.timeout_event_);
@@ -449,9 +451,9 @@ void ServerMonitor::on_checkin_timeout(int, short, void* argument) {
 std::string ServerMonitor::why_no_checkin(int status) const {
   std::string how;
   if (WIFSIGNALED(status)) {
-    how = fmt::format("was ended by signal {}", WTERMSIG(status));
+    how = fmt::format("was killed by signal {}", WTERMSIG(status));
   } else if (WEXITSTATUS(status) == kExecFailed) {
-    how = "could not be executed (missing, not executable, or a library of it is missing)";
+    how = "could not be executed (it is missing or not executable, or it lacks a library)";
   } else if (WEXITSTATUS(status) == kRefusedByLibrary) {
     how = "was refused by libcrane.so";
   } else {
@@ -459,7 +461,7 @@ std::string ServerMonitor::why_no_checkin(int status) const {
                       WEXITSTATUS(status));
   }
   const std::string said = log_tail();
-  // AddressSanitizer's words; it wants to be loaded before libcrane.so.
+  // A message of AddressSanitizer, which must be loaded before libcrane.so.
   const bool wants_first = said.find("ASan runtime does not come first") != std::string::npos;
   return fmt::format("{} {}{}{}", server_as_.command[0], how, said,
                      wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
@@ -490,9 +492,9 @@ std::string ServerMonitor::log_tail() const {
   }
   if (text.size() > kLogTailBytes) text.erase(0, text.size() - kLogTailBytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  // One message is one line: the last that it said, the rest stays in server.log.
+  // The message must be one line: the last line of the log; server.log has the rest.
   if (const auto line = text.rfind('\n'); line != std::string::npos) text.erase(0, line + 1);
-  return text.empty() ? "" : "; it said: " + text;
+  return text.empty() ? "" : "; its last line: " + text;
 }
 
 }  // namespace crane::node

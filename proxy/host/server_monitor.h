@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The guard of one replica's server: starts it in its container (or as a plain process tree), takes
-// the check-ins of its processes, and tells an end that the schedule knows of from one it does not.
+// Guards one replica's server: starts it in its container (or as a plain process tree), takes the
+// check-ins of its processes, and distinguishes ends that the schedule contains from others.
 //
-// A process that ends by an operation of the schedule has its ProcessRecord marked `gone` before
-// the kernel ends it; one that was killed from outside on this replica only has not, and the
-// replica must not go on (DESIGN D18, rule 2).
+// If a process ends by an operation of the schedule, its ProcessRecord is marked `gone` before the
+// kernel ends it.  If a process was killed from outside on this replica only, its record is not
+// marked, and the replica must not continue (DESIGN D18, rule 2).
 //
 // Threads: the node's one thread, inside its event loop.
 
@@ -36,19 +36,20 @@ class ServerMonitor final : private CheckIns::Owner {
  public:
   class Owner : public proxy::Woken {
    public:
-    // The server was started and has loaded libcrane.so; host pid of its first process, -1: it had
-    // ended before anybody saw it.
+    // The server was started and has loaded libcrane.so.  `pid`: of its first process on the host;
+    // -1: it ended before the node saw it.
     virtual void server_started(pid_t pid) = 0;
-    // The whole server is gone; `status` as wait(2) gives it.
+    // The whole server is gone; `status` as from wait(2).
     virtual void server_ended(int status) = 0;
     virtual void server_failed(ExitStatus status, const std::string& why) = 0;
-    // A process is gone although the schedule does not know it, after its output was read.
+    // A process is gone although the schedule does not contain its end; its output was read.
     virtual void process_killed(std::uint32_t process, std::uint32_t pid) = 0;
-    // A checkpoint that was begun: it can be made,
+    // The requested checkpoint can be made now.
     virtual void dump_prepared() = 0;
-    // or why there is none; empty: it is there.  `refusal`: CRIU does not dump such a server.
+    // The dump is there (`why_not` is empty), or has failed.  `refusal`: CRIU's reason if it does
+    // not dump such a server.
     virtual void dump_ended(const std::string& why_not, const std::string& refusal) = 0;
-    // Reads what the server has put out; called before a process' end is judged.
+    // Reads the server's output; called before the end of a process is judged.
     virtual void drain_server() = 0;
 
    protected:
@@ -60,58 +61,58 @@ class ServerMonitor final : private CheckIns::Owner {
   ServerMonitor(const ServerMonitor&) = delete;
   ServerMonitor& operator=(const ServerMonitor&) = delete;
 
-  // What start() runs: as configured, until an upgrade says otherwise.
+  // Sets what start() runs: the configured server, until an upgrade changes it.
   void start_as(replica::Upgrade::Server server) { server_as_ = std::move(server); }
   const replica::Upgrade::Server& started_as() const noexcept { return server_as_; }
-  // Begins to start the server; server_started() or server_failed() follows.  `upper`: what its
-  // overlay begins with, or "".  Again after stop().
+  // Begins to start the server; server_started() or server_failed() follows.  `upper`: the initial
+  // content of its overlay, or "".  May be called again after stop().
   Outcome start(const std::string& upper = "");
-  // The same, but the server recovers from an unpacked checkpoint's images/ and upper/.
+  // As start(), but the server recovers from an unpacked checkpoint's images/ and upper/.
   Outcome restore(const std::string& checkpoint);
   // Prepares to dump the server into images/ and upper/ of `staging`; dump_prepared() or
   // dump_ended() follows.
   Outcome prepare_checkpoint(const std::string& staging);
-  // Begins with it; dump_ended() follows, not before thaw().  REQUIRES: the server is quiescent,
-  // and stays so until then.
+  // Begins the prepared dump; dump_ended() follows, but not before thaw().  REQUIRES: the server is
+  // quiescent, and stays so until then.
   Outcome freeze(bool boost);
-  // What is copied meanwhile is there, or is not to be had.
+  // The files copied during the dump are there; `well` is false if they could not be copied.
   void thaw(bool well);
-  // Of one that was not begun with; nothing follows.
+  // Cancels a checkpoint before freeze(); no call follows.
   void cancel_checkpoint();
-  // Of the last dump, and of the restore.
+  // The times of the last dump, and of the restore.
   const checkpoint::CheckpointTimes& dump_times() const noexcept { return dump_times_; }
   checkpoint::CheckpointTimes restore_times() const {
     return server_ == nullptr ? checkpoint::CheckpointTimes{} : server_->restore_times();
   }
-  // When the server is gone, its files are kept there (container.h); also for one that is only
-  // begun after this.
+  // When the server is gone, its files are kept in `upper` (container.h).  Also applies to a server
+  // that is started later.
   void keep_files(const std::string& upper);
-  // Ends the server; server_ended() follows.  Then: whether its files are kept.
+  // Ends the server; server_ended() follows.  Then kept() is the result of keeping its files.
   Outcome end();
   Error kept() const { return server_ == nullptr ? Error{} : server_->kept(); }
-  // Kills what is left and cleans up; blocks until nothing is left.
+  // Kills the remaining processes and cleans up; blocks until none is left.
   void stop();
   bool running() const noexcept { return server_ != nullptr; }
   // True after the first process checked in.
   bool checked_in() const noexcept { return checked_in_; }
-  // As server_started() had it.
+  // The pid that server_started() reported.
   pid_t pid() const noexcept { return pid_; }
-  // The server's main process has ended at a turn: what still runs is being ended by the kernel.
+  // The main process has ended at a turn, so the kernel is ending the processes that still run.
   void expect_end() noexcept { end_expected_ = true; }
   // The last program that libcrane.so did not let the server execute, and why, or the last fault in
-  // libcrane.so itself; "": there was none.  It is put into server.log, too.
+  // libcrane.so itself; "": none.  Also written to server.log.
   std::string last_refusal() const;
-  // The pid, inside the container, of a process that has ended for the schedule and not yet for the
-  // kernel, whose threads may be anywhere (dmt/quiescence.h); 0: there is none.
+  // The pid, inside the container, of a process that has ended in the schedule but not in the
+  // kernel, and that may have threads at any place (dmt/quiescence.h); 0: none.
   std::uint32_t ending() const noexcept;
   // The server's processes: pid inside the container, and on the host.
   std::map<std::uint32_t, pid_t> processes() const;
-  // Whether one of its threads waits for a disk (proc(5): state D).
+  // Whether one of the server's threads waits for a disk (proc(5): state D).
   bool waits_for_disk() const;
 
-  // Interrupts the process of this record, for the stall rule (runtime/preload/turn/probe.cc).
+  // Interrupts the process with this record, for the stall rule (runtime/preload/turn/probe.cc).
   void probe(std::uint32_t process) const noexcept;
-  // The process of this record on the host; 0: it has not checked in, or has ended.
+  // The host pid of the process with this record; 0: it has not checked in, or has ended.
   pid_t host_pid(std::uint32_t process) const noexcept;
 
  private:
@@ -149,12 +150,12 @@ class ServerMonitor final : private CheckIns::Owner {
   std::unique_ptr<checkpoint::Server> server_;
   pid_t pid_ = -1;
   int log_ = -1;
-  std::string upper_, kept_;  // of start() and keep_files()
+  std::string upper_, kept_;  // arguments of start() and keep_files()
   replica::Upgrade::Server server_as_;
   bool started_ = false;  // server_started() was called
   bool checked_in_ = false;
   bool restored_ = false;
-  pid_t behind_ = 0;  // whose container gets only what others leave of the processors
+  pid_t behind_ = 0;  // its container gets only idle processor time
   enum class Dumping { kNo, kPreparing, kPrepared } dumping_ = Dumping::kNo;
   checkpoint::CheckpointTimes dump_times_;
   bool end_expected_ = false;

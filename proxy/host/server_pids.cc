@@ -21,7 +21,7 @@
 namespace crane::node {
 namespace {
 
-// The last number of NSpid: the pid in the innermost namespace.  0: no such process any more.
+// The last number of NSpid: the pid in the innermost namespace.  0: the process is gone.
 std::uint32_t inner_pid(const std::filesystem::path& process) {
   std::ifstream in(process / "status");
   for (std::string line; std::getline(in, line);) {
@@ -37,7 +37,7 @@ std::uint32_t inner_pid(const std::filesystem::path& process) {
 
 constexpr const char* kLastPid = "/proc/sys/kernel/ns_last_pid";
 
-// The file is about the namespace of who opens it.
+// The file refers to the pid namespace of the process that opens it.
 bool write_last_pid(std::uint32_t last) noexcept {
   char text[16];
   const int size = std::snprintf(text, sizeof text, "%u", last);
@@ -48,11 +48,11 @@ bool write_last_pid(std::uint32_t last) noexcept {
 }
 
 struct Inside {
-  std::uint32_t last;  // to be set; 0: to be told
+  std::uint32_t last;  // to be set; 0: to be read
   bool written;
 };
 
-// A process of the namespace, on memory of ours: nothing but system calls.
+// Runs as a process of the namespace on this process's memory: makes only system calls.
 int inside(void* argument) {
   Inside& in = *static_cast<Inside*>(argument);
   if (in.last == 0) in.last = static_cast<std::uint32_t>(::getpid()) - 1;
@@ -60,22 +60,22 @@ int inside(void* argument) {
   ::_exit(0);
 }
 
-// A child in the namespace of `first`, whose number it gives back: the next one that the server
-// makes gets it.  It shares our memory: a copy would take milliseconds in which the server stands
-// still.
+// Makes a child in the namespace of `first`.  The child's number is set back, so the server's next
+// process gets it.  The child shares this process's memory, because a copy would take milliseconds
+// in which the server is paused.
 bool run_inside(pid_t first, Inside& in) {
   const int own = ::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
   const int theirs =
       ::open(("/proc/" + std::to_string(first) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC);
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler would run on our memory
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler would run on shared memory
   pid_t child = -1;
   if (own >= 0 && theirs >= 0 && ::setns(theirs, CLONE_NEWPID) == 0) {
     alignas(16) char stack[16384];
     child = ::clone(inside, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &in);
     const int back = ::setns(own, CLONE_NEWPID);
-    CRANE_ASSERT(back == 0);  // else every later child would be the server's
+    CRANE_ASSERT(back == 0);  // else later children would be in the server's namespace
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (own >= 0) ::close(own);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The processes of a server as the machine and as its container number them.
+// Maps pids of a server inside its container to pids of the machine.
 //
-// Threads: plain functions; the second ones make a child that shares the memory, with the caller
-// waiting and its signals blocked.
+// Threads: plain functions.  last_pid() and set_last_pid() make a child that shares the memory; the
+// caller waits for it with signals blocked.
 
 #include <sys/types.h>
 
@@ -15,12 +15,12 @@
 
 namespace crane::node {
 
-// Pid inside of the container -> pid of this machine, for those of the segment's processes that
-// live in the pid namespace of `first`.
+// Pid inside the container -> pid on this machine, for the processes in the segment that live in
+// the pid namespace of `first`.
 std::map<std::uint32_t, pid_t> server_pids(const dmt::Layout& w, pid_t first);
 
-// The number that the kernel gave last in the pid namespace of `first`: processes and threads of a
-// server are numbered alike on all replicas (DESIGN D7) as long as this is.
+// The last number that the kernel assigned in the pid namespace of `first`.  While it is equal on
+// all replicas, processes and threads of the server get the same numbers there (DESIGN D7).
 // Errors: kDenied, kSystem.
 Result<std::uint32_t> last_pid(pid_t first);
 Outcome set_last_pid(pid_t first, std::uint32_t last);

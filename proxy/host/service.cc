@@ -70,10 +70,10 @@ void Service::carry_out(const decided::ProposeStart&) {
 }
 
 void Service::carry_out(const decided::Serve&) {
-  // Up to START: what an earlier leader's server has written, this one's has.
+  // Up to START, this server's output equals the output of earlier leaders' servers.
   owner_.drain_server();
   const std::int64_t began_ns = monotonic_ns();
-  // Before the clients' sockets are made, which are at the address.
+  // The address comes before the clients' sockets, which are bound to it.
   const auto reign = static_cast<std::uint32_t>(view_counter(leadership_.view()));
   if (host_ != nullptr) host_->take_address(reign);
   proxy_.lead(true, reign);
@@ -90,8 +90,8 @@ void Service::carry_out(const decided::Refuse& refuse) {
 
 void Service::carry_out(const decided::ReportQuorum& quorum) {
   if (quorum.lost) return spdlog::error("{}", why_not_served());
-  spdlog::info("a majority of the replicas answers and has a leader: clients {}",
-               host_ != nullptr ? "are taken again" : "go on");
+  spdlog::info("a majority of the replicas answers and has a leader: clients are {}",
+               host_ != nullptr ? "accepted again" : "served again");
 }
 
 }  // namespace crane::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shell of replica::service::Service: begins and ends to take clients as that decides.
+// Carries out replica::service::Service: begins and stops to take clients as it decides.
 //
 // Threads: the node's one thread.
 
@@ -21,20 +21,20 @@ namespace crane::node {
 
 class Service {
  public:
-  // The node, which knows the other parts.
+  // The node, which connects this class to its other parts.
   class Owner {
    public:
-    virtual void drain_server() = 0;  // hands on what the own server has put out
+    virtual void drain_server() = 0;  // passes on the own server's output
     virtual void reign_began() = 0;   // START was proposed
     virtual void status_changed() = 0;
-    // A crane-run starts the nodes of lost replicas.
+    // Whether a crane-run starts the nodes of lost replicas.
     virtual bool has_supervisor() const = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // `host`: nullptr when a crane-run has started this node.  All outlive it.
+  // `host`: nullptr if crane-run started this node.  All arguments must outlive it.
   Service(Owner& owner, dmt::Layout& layout, replica::Leadership& leadership, proxy::Proxy& proxy,
           Proposals& proposals, HostRole* host)
       : owner_(owner),
@@ -44,16 +44,16 @@ class Service {
         proposals_(proposals),
         host_(host) {}
 
-  // Carries out what the role has become, at a point where no connection is in use.  `goes_on`:
-  // nothing stops this replica, and its server has not ended; `stopping`: it was asked to stop.
+  // Carries out a change of the role; call while no connection is in use.  `goes_on`: nothing stops
+  // this replica, and its server has not ended; `stopping`: it was requested to stop.
   void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
-  // A replica that can serve nothing says so to its operator, and to its clients if other hosts may
+  // Reports a replica that can serve nothing to its operator, and to its clients if other hosts may
   // serve them.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return std::min(machine_.deadline_ns(), proxy_.due_ns()); }
-  // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
+  // Why clients are not served, and what happens to them; empty: there are a quorum and a leader.
   std::string why_not_served() const;
-  // A program starts the nodes of lost replicas.
+  // Whether a program starts the nodes of lost replicas.
   bool supervised() const { return host_ != nullptr || owner_.has_supervisor(); }
 
  private:

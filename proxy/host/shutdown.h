@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a node comes to its end: asked to stop it waits until what is committed was carried out, so
-// that replicas that are stopped together have the same outputs; a failure ends it at once.
+// How a node ends.  When requested to stop, it waits until the committed entries were carried out,
+// so that replicas that stop together have equal outputs.  A failure ends it at once.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT STOP-1  The first failure is the one whose status the node leaves with.
+// INVARIANT STOP-1  The node's exit status is that of the first failure.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace crane::node {
 
 class Shutdown {
  public:
-  // Takes no more input, and leaves when nothing happens any more, or after a while.
+  // Takes no more input, and leaves when nothing happens for a while, or at the deadline.
   // `server_ended`: there is nothing to wait for.
   void request(std::int64_t now_ns, bool server_ended) noexcept {
     if (stopping_) return;
@@ -25,7 +25,7 @@ class Shutdown {
     active_ns_ = now_ns;
     leave_at_ns_ = std::min(leave_at_ns_, now_ns + (server_ended ? 0 : kStopNs));
   }
-  // Stays until then, so that others learn what it knows.
+  // Leaves at `at_ns`, so that others learn what this node knows.
   void linger_until(std::int64_t at_ns) noexcept { leave_at_ns_ = at_ns; }
   void leave_now() noexcept { done_ = true; }
   // The replica was removed from the group by an operator; a failure follows.
@@ -38,10 +38,10 @@ class Shutdown {
     result_ = status;
     return true;
   }
-  // Goes on for the clients that are passed on, after its end.
+  // Cancels the end, for clients that are still forwarded.
   void resume() noexcept { done_ = stopping_ = false; }
 
-  // The server has put something out, or has come to `applied`.
+  // The server has written output, or has admitted up to `applied`.
   void observe(bool output, Index applied, std::int64_t now_ns) noexcept {
     if (!output && applied == active_applied_) return;
     active_ns_ = now_ns;
@@ -51,7 +51,7 @@ class Shutdown {
     if (stopping_ && now_ns - active_ns_ >= kSettleNs) done_ = true;
     if (now_ns >= leave_at_ns_) done_ = true;
   }
-  // When to look again at the latest.
+  // The latest time of the next step().
   std::int64_t due_ns(std::int64_t now_ns) const noexcept {
     return stopping_ ? std::min(leave_at_ns_, now_ns + kSettleNs / 4) : leave_at_ns_;
   }
@@ -61,7 +61,7 @@ class Shutdown {
   ExitStatus result() const noexcept { return result_; }
   bool in_order() const noexcept { return result_ == ExitStatus::kStopped; }
 
-  // A stop waits until nothing has happened for the first, for at most the second.
+  // A stop waits until nothing has happened for kSettleNs, at most for kStopNs.
   static constexpr std::int64_t kSettleNs = 80'000'000;
   static constexpr std::int64_t kStopNs = 1'500'000'000;
 
@@ -71,7 +71,7 @@ class Shutdown {
   bool removed_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
   std::int64_t leave_at_ns_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t active_ns_ = 0;  // when the server last did something visible
+  std::int64_t active_ns_ = 0;  // time of the server's last visible action
   Index active_applied_{};
 };
 

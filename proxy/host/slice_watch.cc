@@ -22,7 +22,7 @@ namespace slices = replica::slices;
 
 namespace {
 
-// Of a group whose data last; of another one nothing is to be left.
+// Only for a group with lasting data; another group leaves no files.
 std::string path_of(const Config& config) {
   return config.base.empty() ? "" : config.dir + "/tick_points";
 }
@@ -34,7 +34,7 @@ slices::Options options_of(const std::string& path, const Config& config, const 
   std::string damaged;
   options.known = ticks::read_points(path, damaged);
   if (!damaged.empty()) spdlog::warn("{}: not a tick point: {}", path, damaged);
-  // Behind those, whose weights are this machine's.
+  // After those points, whose weights were measured on this machine.
   std::vector<std::string> command = config.args;
   command.push_back(config.program);
   for (const TickPoint& point : ticks::known_points(command)) options.known.push_back(point);
@@ -56,7 +56,7 @@ std::int64_t SliceWatch::step(std::int64_t now_ns, bool leads, bool supervised) 
   now_ns_ = now_ns;
   supervised_ = supervised;
   if (w_.header.configuration.slice_ps == 0) return replica::kNever;
-  // Another leader decides about the proposal; clients see nothing of what a follower puts out.
+  // Another leader decides about the proposal; a follower's output reaches no client.
   if (!leads) server_.scheduler_link().hold(false);
   slices::Look look;
   look.leads = leads;
@@ -81,7 +81,7 @@ void SliceWatch::look_at_server(slices::Look& look) {
                          !server_.scheduler_link().held() && others_wait(*look.thread);
 }
 
-// Another thread could run, now or by an input, or there is a timer, whose signal could end it.
+// Whether another thread can run, now or after an input, or a timer's signal could end this one.
 bool SliceWatch::others_wait(const slices::Computing& thread) const {
   if (__atomic_load_n(&w_.scheduler.timers_armed, __ATOMIC_RELAXED) != 0) return true;
   const std::uint32_t used = __atomic_load_n(&w_.scheduler.slots_used, __ATOMIC_RELAXED);
@@ -91,17 +91,17 @@ bool SliceWatch::others_wait(const slices::Computing& thread) const {
   return false;
 }
 
-// They are written at admissions, in the node's thread or in one that then computes or waits.  The
-// number of changes comes first: what changes in between is copied at the next look.
+// Points are written at admissions, by the node's thread or by a thread that then computes or
+// waits.  The number of changes is read first: changes in between are copied at the next call.
 void SliceWatch::copy_points() {
   const std::uint32_t changes = __atomic_load_n(&w_.tick_points.changes, __ATOMIC_ACQUIRE);
   if (changes == std::exchange(changes_seen_, changes)) return;
   const std::uint32_t used = __atomic_load_n(&w_.tick_points.used, __ATOMIC_ACQUIRE);
   points_.assign(w_.tick_points.points, w_.tick_points.points + used);
   if (path_.empty()) return;
-  // The leader's file is that of all replicas of this host.
+  // All replicas of this host use the leader's file.
   if (const Outcome kept = ticks::write_points(path_, points_); !kept.ok()) {
-    spdlog::warn("tick points are not kept for the group's next start: {}", kept.error().message());
+    spdlog::warn("cannot store tick points for the group's next start: {}", kept.error().message());
   }
 }
 
@@ -132,8 +132,8 @@ void SliceWatch::carry_out(const slices::Propose& proposal) {
   if (!ok) step(slices::NotProposed{proposal.point});
 }
 
-// No client has seen anything that the server put out behind the clock, and none will before it is
-// decided whether that clock is passed another time (SLICE-4).
+// Clients have not seen any output after the clock.  They get none before the entry decides whether
+// that clock is passed another time (SLICE-4).
 void SliceWatch::carry_out(const slices::BeginAgain& begin) {
   server_.scheduler_link().hold(true);
   const bool computes = !dmt::glimpse(const_cast<dmt::Layout&>(w_)).in_operation;

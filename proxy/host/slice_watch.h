@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Time slices as they are carried out: what a node decides of them is a machine's
-// (proxy/replica/check/slices.h), for which this reads the server's segment, follows a thread that
-// computes (proxy/ticks), and keeps the points in the directory of a group whose data last.
+// Carries out time slices.  The decisions are made by a state machine
+// (proxy/replica/check/slices.h).  This class reads the server's segment for it, follows a thread
+// that computes (proxy/ticks), and stores the points in the directory of a group with lasting data.
 //
 // Threads: the node's one thread.
 
@@ -25,11 +25,11 @@ class ReplicaServer;
 
 class SliceWatch final : private ticks::Finder::Owner {
  public:
-  // The references outlive it.
+  // The references must outlive it.
   SliceWatch(event_base* base, const Config& config, ReplicaServer& server, Proposals& proposals);
 
-  // A look at the server; returns when the next is due, kNever: after the next event.
-  // `supervised`: a node that ends is started again.
+  // Checks the server; returns the time of the next call (kNever: after the next event).
+  // `supervised`: the node is started again if it ends.
   std::int64_t step(std::int64_t now_ns, bool leads, bool supervised);
 
   const replica::Unsliced& unsliced() const noexcept { return machine_.unsliced(); }
@@ -53,7 +53,7 @@ class SliceWatch final : private ticks::Finder::Owner {
   replica::Slices machine_;
   replica::ActionLoop<replica::slices::ActionList> loop_;
   std::int64_t now_ns_ = 0;
-  std::vector<TickPoint> points_;  // that were admitted, copied
+  std::vector<TickPoint> points_;  // copy of the admitted points
   std::uint32_t changes_seen_ = 0;
   bool supervised_ = false;
 };

@@ -34,11 +34,11 @@ std::vector<SoftBarrierStatus> soft_barriers_of(const Config& config, const dmt:
 void warn_of_missing_soft_barriers(const Config& config, const dmt::Layout& layout) {
   for (const SoftBarrierStatus& l : soft_barriers_of(config, layout)) {
     if (l.state == "found") continue;
-    // A profile's is for those who have what it names.
+    // A profile also serves programs that lack the function.
     const auto level = l.origin == "--soft-barrier" ? spdlog::level::warn : spdlog::level::info;
     spdlog::log(level, "soft barrier point {} (of {}): {}", l.function, l.origin,
                 l.state == "refused"
-                    ? "it cannot be one; runtime.log says why"
+                    ? "it cannot be one; see runtime.log"
                     : "no program or library that the server loaded exports such a function");
   }
 }

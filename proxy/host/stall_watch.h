@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The stall rule as it is carried out: what a node decides by it is a machine's
-// (proxy/replica/check/stalls.h), for which this reads the server's segment, and writes there what
-// it decided.
+// Carries out the stall rule.  The decisions are made by a state machine
+// (proxy/replica/check/stalls.h).  This class reads the server's segment for it and writes its
+// decisions to the segment.
 //
 // Threads: the node's one thread.
 
@@ -22,15 +22,15 @@ class ReplicaServer;
 
 class StallWatch {
  public:
-  // The references outlive it.
+  // The references must outlive it.
   StallWatch(dmt::Layout& layout, std::uint8_t replicas, ReplicaServer& server,
              Proposals& proposals);
 
-  // A PREEMPT or PASSED of the log, in its order; others are ignored.
+  // A PREEMPT or PASSED entry, in log order; other types are ignored.
   void committed(EntryType type, std::span<const std::byte> body);
-  // All is known: the log tells nothing new.
+  // All stalls are known: the log adds nothing.
   void close() { step(replica::stalls::Closed{}, now_ns_); }
-  // True when a step has something to do at once: an entry came, or an order was obeyed.
+  // Whether a step has work now: an entry came, or a preemption request was obeyed.
   bool has_news() const noexcept {
     return machine_.has_news(dmt::preempt_requests_obeyed(w_),
                              w_.scheduler.arrivals.load(std::memory_order_relaxed));
@@ -41,15 +41,15 @@ class StallWatch {
     bool decides;  // STALL-1
   };
   struct Next {
-    std::int64_t due_ns;             // to look again; kNever: after the next event
-    const char* diverged = nullptr;  // why this replica must not go on
+    std::int64_t due_ns;             // time of the next step; kNever: after the next event
+    const char* diverged = nullptr;  // why this replica must not continue
   };
-  // Does what there is to do.
+  // Carries out what is due.
   Next step(std::int64_t now_ns, Role role);
 
-  // For a checkpoint: as far as the log says up to its entry.
+  // For a checkpoint: the passed clock according to the log up to the checkpoint's entry.
   std::uint64_t passed() const noexcept { return machine_.passed(); }
-  // The server recovered from one, at `clock`; the log behind the entry follows.
+  // The server recovered from a checkpoint, at `clock`; the log after its entry follows.
   void restore(std::uint64_t passed, std::uint64_t clock);
 
   const replica::Standing& standing() const noexcept { return machine_.standing(); }

@@ -21,7 +21,7 @@ namespace crane::node {
 
 namespace {
 
-// What is unknown, or not there, is null: a number in its place would be taken for one.
+// An unknown or absent value is null, because a number in its place would be taken as valid.
 nlohmann::json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::json() : nlohmann::json(text);
 }
@@ -30,7 +30,7 @@ nlohmann::json number_or_null(bool is_known, std::int64_t number) {
   return is_known ? nlohmann::json(number) : nlohmann::json();
 }
 
-// A member that is another one: what this replica knows of it as a leader, and what it has told.
+// Another member: the leader's knowledge of it, and its own reports.
 nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
                          nlohmann::json known) {
   const auto found = s.peers.find(value(m.id));
@@ -46,12 +46,12 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
   const replica::FollowerLag lag = s.lag_of(m.id);
   known.update(
       {{"last", value(m.last)}, {"lag_entries", lag.entries}, {"lag_ms", lag.ns / 1'000'000}});
-  // A voter tells it only where checkpoints need to know.
+  // A voter reports it only if checkpoints need it.
   if (value(m.applied) > seen.applied) known["applied"] = value(m.applied);
   return known;
 }
 
-// Who belongs to the group, and what is known of the others.
+// The members of the group, and the state of the others as known to this replica.
 std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   nlohmann::json members = nlohmann::json::array();
   nlohmann::json peers = nlohmann::json::array();
@@ -67,7 +67,7 @@ std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   return {members, peers};
 }
 
-// What the replica has of its machine; null: nothing was chosen.
+// The replica's resources of its machine; null: no choice was made.
 nlohmann::json machine_json(const NodeStatus& s) {
   const auto or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::json() : nlohmann::json(text);
@@ -83,8 +83,8 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"numa_node", number_or_null(s.numa_node >= 0, s.numa_node)}};
 }
 
-// Calls of the server that the schedule did not see by itself (null: the kernel does not tell), and
-// what it asked for in vain.
+// Calls of the server that bypassed the schedule (null: the kernel does not report them), and
+// features that it tried to use without success.
 nlohmann::json unhooked_json(const NodeStatus& s) {
   nlohmann::json calls = nlohmann::json::array();
   for (const Unhooked& u : s.unhooked) {
@@ -102,8 +102,8 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
             {"sandboxes", s.unsupported.sandboxes}}}};
 }
 
-// The stall rule, the thread that has had the turn for long and takes no operation (null: there is
-// none), and time slices.
+// The stall rule, the thread that holds the turn for long without an operation (null: none), and
+// time slices.
 nlohmann::json stalls_json(const NodeStatus& s) {
   constexpr std::int64_t kShownNs = 1'000'000'000;
   nlohmann::json standing;
@@ -208,7 +208,7 @@ nlohmann::json recovery_json(const NodeStatus& s) {
             {"progress", control::progress_json(s.readiness)}}}};
 }
 
-// null: this replica has seen none yet.
+// null: this replica has seen no election yet.
 nlohmann::json election_json(const NodeStatus& s) {
   const consensus::ElectionStatus& e = s.log.election;
   if (e.at_ns == 0) return {};
@@ -218,7 +218,7 @@ nlohmann::json election_json(const NodeStatus& s) {
           {"age_ms", (s.now_ns - std::min(s.now_ns, e.at_ns)) / 1'000'000}};
 }
 
-// null: there are no heartbeats to detect anything by.
+// null: there are no heartbeats for failure detection.
 nlohmann::json detection_json(const NodeStatus& s) {
   const consensus::DetectionStatus& d = s.log.detection;
   if (d.period_ns == 0) return {};
@@ -227,7 +227,7 @@ nlohmann::json detection_json(const NodeStatus& s) {
       {"full", d.full},   {"misses_needed", d.misses_needed}, {"period_us", d.period_ns / 1000}};
 }
 
-// null: nothing was measured yet.
+// null: nothing measured yet.
 nlohmann::json latency_json(const LatencyHistogram& taken) {
   const std::uint64_t count = taken.total();
   if (count == 0) return {};
@@ -237,7 +237,7 @@ nlohmann::json latency_json(const LatencyHistogram& taken) {
           {"p99_us", taken.quantile_ns(0.99) / 1000}};
 }
 
-// How the replica keeps up, and how long things take.
+// How far the replica lags, and latencies.
 nlohmann::json pace_json(const NodeStatus& s) {
   return {{"leader_changes", s.reigns},
           {"lag_ms", s.lag_ns / 1'000'000},
@@ -267,7 +267,7 @@ nlohmann::json upgrade_json(const NodeStatus& s) {
             {"files", s.server.files}}}};
 }
 
-// How the group is, as this replica knows it.
+// The state of the group as known to this replica.
 nlohmann::json group_json(const NodeStatus& s) {
   const control::Verdict verdict = verdict_of(s);
   return {{"readiness", control::to_json(s.readiness)},

@@ -22,7 +22,7 @@ namespace crane::node {
 namespace {
 
 void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
-  // Clock and hash belong to the thread that has the turn: they are a pair only when none had it.
+  // The thread that has the turn owns clock and hash: they match only if no thread had the turn.
   const auto& holder = w.scheduler.holder;
   const bool idle = holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   s.clock = w.scheduler.clock;
@@ -201,7 +201,7 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
   for (const ReplicaId peer : own_.notes().ask(now_ns)) {
     replica::PeerNote question = own;
     question.asks = 1;
-    (void)send(from_.group, peer, question);  // lost: it counts as silent
+    (void)send(from_.group, peer, question);  // if lost, the peer counts as silent
   }
   for (const consensus::MemberStatus& m : s.log.members) {
     if (value(m.id) == s.replica) continue;

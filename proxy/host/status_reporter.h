@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Gathers a node's status from the parts that know it, and writes status.json and the events that
-// made it what it is.
+// Gathers a node's status from its parts, and writes status.json and the events.
 //
 // Threads: the node's one thread.
 
@@ -35,7 +34,7 @@
 
 namespace crane::node {
 
-// All outlive the reporter; no `host`: a crane-run has started this node.
+// All must outlive the reporter.  `host` is nullptr if crane-run started this node.
 struct StatusSources {
   const Config& config;
   consensus::Consensus& group;
@@ -58,21 +57,21 @@ class StatusReporter {
  public:
   explicit StatusReporter(const StatusSources& sources);
 
-  // Asks peers whose word is old for a new one, which counts from the next status on.
+  // Also requests a new report from peers with an old one; it counts from the next status on.
   NodeStatus status();
-  // What an operator is answered.
+  // The answer to an operator's status request.
   nlohmann::json answer();
-  // Writes status.json, which takes as long as an election.
+  // Writes status.json, which may take as long as an election.
   void report();
   // The node ends with this status.
   void leaves(ExitStatus status);
-  // What it says has changed: it is written soon, behind what clients wait for.
+  // The status has changed: it is written soon, after the work that clients wait for.
   void changed(std::int64_t now_ns) noexcept { own_.changed(now_ns); }
-  // Reports what has changed, also to the peers; looks whether the server takes its clients and can
-  // go on, now and then.
+  // Reports changes, also to the peers.  At intervals checks whether the server accepts its clients
+  // and can continue.
   void step(std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return own_.due_ns(); }
-  // What a peer has told of itself, or what this replica would; nullopt: nothing since it is there.
+  // The last report of a peer, or this replica's own; nullopt: none since the peer connected.
   std::optional<control::Readiness> told(ReplicaId who) const {
     if (value(who) == from_.config.replica) return readiness(glance(), false, monotonic_ns());
     return own_.notes().told(who);

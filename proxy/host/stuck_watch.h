@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether all threads of the server wait for what can never come (dmt/stuck.h), as seen from look
-// to look: two of them at one clock, a second apart, because between them something may have been
-// on its way.
+// Detects that all threads of the server wait for events that cannot come (dmt/stuck.h).  Two looks
+// a second apart must find this at the same clock, because an event may still be on its way.
 //
 // Threads: the node's.
 
@@ -17,14 +16,14 @@ class StuckWatch {
  public:
   static constexpr std::int64_t kBetweenNs = 1'000'000'000;
 
-  // `runs`: the server does.  The look that finds it stuck says so in node.log, thread by thread.
+  // `runs`: the server runs.  A look that finds it stuck logs every thread in node.log.
   void look(const dmt::Layout& w, bool runs, std::int64_t now_ns);
-  // What one of its threads waits for; empty: some can go on.
+  // What one of its threads waits for; empty: some thread can continue.
   const std::string& text() const noexcept { return text_; }
 
  private:
   std::string text_;
-  std::uint64_t clock_ = 0;  // of the first look that found it so; 0: none did
+  std::uint64_t clock_ = 0;  // of the first look that found it stuck; 0: none
   std::int64_t since_ns_ = 0;
 };
 

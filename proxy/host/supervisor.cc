@@ -62,7 +62,7 @@ void Supervisor::send(const nlohmann::json& message, int passed) {
   watch_writing();
 }
 
-// Until what waits has gone, or may be tried again.
+// Calls flush() when the socket is writable or, after a refusal, when it may be tried again.
 void Supervisor::watch_writing() {
   if (!watched_ || writing_ || !channel_.waits()) return;
   static constexpr timeval kAgain{0, control::Outbox::kAgainMs * 1000};
@@ -117,12 +117,12 @@ void Supervisor::carry_out(const std::string& text, int fd) {
   if (said->is("checkpoint")) return owner_->checkpoint_asked();
 }
 
-// The kernel leaves out a descriptor that finds no place.
+// Without a free descriptor the kernel delivers the message without the socket.
 void Supervisor::lost_listener(const Place& place) {
   static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
   spdlog::error(
-      "the listening socket of {} did not come, as no descriptor is free; it is asked "
-      "for again",
+      "the listening socket of {} did not arrive, because no descriptor is free; it is requested "
+      "again",
       place::text(place));
   event_add(&lost_event_, &kAgain);
 }
@@ -145,7 +145,7 @@ Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool uns
   return Offer::kTaken;
 }
 
-// --- what crane-run hears of --------------------------------------------------------------------
+// --- messages to crane-run ----------------------------------------------------------------------
 
 void Supervisor::ready() { send({{"t", "ready"}}); }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The crane-run that supervises this node: what the node tells it, and what it asks of the node.
-// A node outlives its crane-run; the next one connects to the control socket and takes its place.
+// The crane-run that supervises this node: the messages to it, and its requests to the node.  The
+// node outlives its crane-run; the next one connects to the control socket and takes its place.
 //
 // Threads: the node's one thread, inside its event loop.
-// Errors: sending never waits for crane-run, which may be stopped; what it does not take is kept
-// for it (runtime/control/outbox.h), or dropped when it is gone: `gone` follows. INVARIANT
-// SUPERVISE-1  A node has at most one supervisor: a second one is refused while the first
-//                        one's channel is open.
+// Errors: sending never waits for crane-run, which may be stopped.  Messages that it does not take
+// yet are kept (runtime/control/outbox.h), or dropped when it is gone: `gone` follows.
+// INVARIANT SUPERVISE-1  A node has at most one supervisor: a second one is refused while the
+//                        channel of the first one is open.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -28,14 +28,13 @@ namespace crane::node {
 
 class Supervisor {
  public:
-  // What crane-run asks for.
+  // Receives crane-run's requests.
   class Owner : public proxy::Woken {
    public:
-    // A listening socket for this port of the server; the descriptor is the callee's.
+    // A listening socket for this port of the server; the callee owns the descriptor.
     virtual void listener_came(const Place& place, int fd) = 0;
     virtual void listen_failed(const Place& place, int error, const std::string& message) = 0;
-    // A listening socket came when this process had no descriptor free for it: it is to be asked
-    // for again.
+    // A listening socket came while this process had no free descriptor for it: request it again.
     virtual void listener_lost() = 0;
     // Clients are not to reach this port of the server.
     virtual void not_published(const Place& place) = 0;
@@ -56,22 +55,21 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // From here on its messages are read.
-  // `owner` outlives it.
+  // Starts to read its messages.  `owner` must outlive it.
   void watch(event_base* base, Owner& owner);
   bool present() const noexcept { return channel_.fd() >= 0; }
 
   enum class Offer : std::uint8_t { kAnother, kRefused, kTaken };
-  // `request` came on connection `fd` at the control socket.  kAnother: it is no crane-run that
-  // offers to supervise; else the connection is ours, and it was answered.  `unsupported`: this
+  // `request` came on connection `fd` at the control socket.  kAnother: the request is not an offer
+  // to supervise; otherwise this object has taken the connection and answered.  `unsupported`: this
   // node never has a supervisor.
   Offer offer(int fd, const std::string& request, bool unsupported);
 
-  // What crane-run hears of.
+  // Messages to crane-run.
   void ready();
   void role(const char* name, std::uint64_t view, int leader = -1);
   void members(std::span<const consensus::MemberStatus> members);
-  // crane-run starts the nodes of those that come.
+  // crane-run starts the nodes of new members.
   void members(const consensus::Consensus& group) {
     if (present()) members(group.status().members);
   }
@@ -80,14 +78,14 @@ class Supervisor {
   void fatal(ExitStatus status, const std::string& message);
   void removed();
   void drained();
-  // No server can begin here before a checkpoint is there.
+  // No server can begin on this replica before there is a checkpoint.
   void acceptor_only();
   // Why CRIU does not dump this server; empty: it does.
   void refused_dumps(const std::string& reason);
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);
-  // Opens a listening socket.
+  // Requests a listening socket.
   void listen(const Place& place, std::uint64_t backlog);
-  // The same for a bind that waits to know whether the server can have the port.
+  // As listen(), for a bind that waits for the answer whether the server can have the port.
   void listen_for_bind(const Place& place, int backlog);
   void hand_over(const Place& place, int listener);
 

@@ -9,8 +9,8 @@
 namespace crane::node {
 namespace {
 
-// The oldest turn that nobody writes over: what is noted of the turn after `clock` may lie there
-// already, and of one more when the clock is about to be stored.
+// The oldest turn that is not being overwritten: the record of the turn after `clock` may already
+// be in its place, and one more if the clock is about to be stored.
 std::uint64_t oldest_whole(const dmt::Layout& w) noexcept {
   const std::uint64_t next = __atomic_load_n(&w.scheduler.clock, __ATOMIC_ACQUIRE) + 2;
   return next < dmt::kTurnHistory ? 1 : next + 1 - dmt::kTurnHistory;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The last turns of the server, read while it goes on.
+// The last turns of the server, read while it runs.
 //
-// Threads: the node's.  Processes: the turn holder overwrites what is read here.
+// Threads: the node's.  Processes: the turn holder may overwrite the records during the read.
 
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ struct RecentTurns {
   std::uint64_t first = 1;  // number of turns[0]
   std::vector<TurnRecord> turns;
 };
-// Those up to `last` that are remembered, whole; none when the server has left them behind.
+// The remembered complete turns up to `last`; empty if the server has overwritten them all.
 // REQUIRES: turn `last` was over when the node learned of it.
 RecentTurns recent_turns(const dmt::Layout& w, std::uint64_t last);
 

@@ -24,7 +24,7 @@ const char* name(dmt::Outcome outcome) {
   return "?";
 }
 
-// What a server wrote into the segment need not end.
+// The server writes this text into the segment, possibly without a terminating zero.
 template <std::size_t size>
 std::string text_of(const char (&text)[size]) {
   return std::string(text, strnlen(text, size));
@@ -58,8 +58,8 @@ std::string unhooked_reason(const dmt::Layout& layout) {
   const auto* record = stopped == 0 ? nullptr : dmt::unhooked_record(layout, stopped - 1);
   if (record == nullptr) return "";
   const Unhooked u = in_words(*record);
-  return fmt::format("the server's system call {} at {}+0x{:x} did not come through libcrane.so",
-                     u.call, u.object, u.offset);
+  return fmt::format("the server's system call {} at {}+0x{:x} bypassed libcrane.so", u.call,
+                     u.object, u.offset);
 }
 
 }  // namespace crane::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica's server called past libcrane.so, in words (dmt/unhooked.h has the counts), and
-// how often it asked for what Crane does not give.
+// Calls of a replica's server that bypassed libcrane.so, in words (dmt/unhooked.h has the counts),
+// and how often it used features that Crane does not support.
 //
 // Threads: any; plain values.
 
@@ -15,11 +15,11 @@ namespace crane::node {
 
 struct Unhooked {
   std::string call, object, outcome;
-  std::uint64_t offset = 0;  // behind the instruction, in the object
+  std::uint64_t offset = 0;  // after the instruction, in the object
   std::uint64_t count = 0;
 };
 
-// The first few, in the order of their first call.
+// The first few, ordered by their first call.
 std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout);
 
 struct UnsupportedCounts {
@@ -27,7 +27,7 @@ struct UnsupportedCounts {
 };
 UnsupportedCounts unsupported(const dmt::Layout& layout) noexcept;
 
-// The call at which strict mode stopped the replica; empty: it did not.
+// The call at which strict mode stopped the replica; empty: strict mode did not stop it.
 std::string unhooked_reason(const dmt::Layout& layout);
 
 }  // namespace crane::node

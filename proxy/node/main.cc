@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-node: one replica's node.  Started by crane-run with a control channel, or by itself as one
-// of several hosts: crane-node --config group.toml --replica 2.
+// crane-node: one replica's node.  It is started by crane-run with a control channel, or without
+// crane-run as one of several hosts: crane-node --config group.toml --replica 2.
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/pattern_formatter.h>
@@ -52,7 +52,7 @@ using crane::setup::CommandLine;
 using crane::setup::Program;
 using crane::setup::Word;
 
-// As say() writes a line of this level.
+// The prefix of a line, as crane::setup::say() writes it for this level.
 class HeadFlag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -69,8 +69,8 @@ class HeadFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
-// Standard error, of a node by itself.  Its reader may be stopped, which stops no node: what finds
-// no room is in node.log only, and that is said.
+// Standard error of a node without crane-run.  Its reader may be stopped, but the node never waits:
+// lines that find no room are only in node.log, and a later line reports their number.
 class StarterSink final : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -113,7 +113,7 @@ void open_log(const Config& config) {
   std::filesystem::create_directories(config.replica_dir(), ignored);
   try {
     auto log = spdlog::basic_logger_mt("crane-node", config.replica_dir() + "/node.log");
-    // By itself it talks to whoever started it (a terminal, a journal) as well.
+    // Without crane-run it also writes to the standard error of its starter (terminal, journal).
     if (config.host) log->sinks().push_back(std::make_shared<StarterSink>());
     log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z [%l] %v");
     if (config.host) log->sinks().back()->set_formatter(line_for_starter());
@@ -144,7 +144,7 @@ int run_under_launcher(const std::string& path, int control_fd, rlim_t descripto
     return status;
   }
   if (!config.value().analysis.empty()) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody misses it; the next crane-run starts another one
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // the next crane-run starts another one
     return crane::node::code(crane::node::AnalysisNode(config.value(), control_fd).run());
   }
   crane::node::NodeMode member;
@@ -152,17 +152,16 @@ int run_under_launcher(const std::string& path, int control_fd, rlim_t descripto
   return crane::node::code(node.run());
 }
 
-// Until a disk or the shared memory that was full is looked at again; the kernel tells of no room.
+// Interval of checks for room on a full disk or shared memory; the kernel does not report room.
 constexpr int kRoomLookMs = 2'000;
 
-// As if it was started once more, by whoever did.  Comes back only when that fails.
+// Executes this program again with the same arguments.  Returns only on failure.
 void begin_again(const std::string& path, int replica, rlim_t descriptors) {
   const std::string number = std::to_string(replica);
   const char* const words[] = {"crane-node", "--config",     path.c_str(),
                                "--replica",  number.c_str(), nullptr};
   spdlog::info("this replica begins again");
-  for (const int signo : {SIGINT, SIGTERM})
-    ::signal(signo, SIG_DFL);  // ignored since the loop ended
+  for (const int signo : {SIGINT, SIGTERM}) ::signal(signo, SIG_DFL);  // the loop left them ignored
   spdlog::shutdown();
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   crane::limit_descriptors(descriptors);
@@ -171,8 +170,8 @@ void begin_again(const std::string& path, int replica, rlim_t descriptors) {
 }
 
 struct RestartPlan {
-  bool new_group = false;  // forget what there is
-  bool forget = false;     // as a new member, at a checkpoint
+  bool new_group = false;  // forget the old group's state
+  bool forget = false;     // begin as a new member, at a checkpoint
 };
 
 int run_by_itself(const std::string& path, int replica, const RestartPlan& begin,
@@ -184,7 +183,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
   const auto problem = crane::node::host_config(path, replica, directories, config);
   if (!problem) {
     crane::setup::say(problem.error().text);
-    // A person at a terminal is told; a service waits for room.
+    // A person at a terminal gets the message; a service waits for room.
     const bool full = crane::setup::status_of(problem) == crane::setup::Status::kDiskFull;
     if (full && crane::setup::service_manager().manages()) {
       crane::setup::service_manager().status("waits for room: " + problem.error().text);
@@ -195,7 +194,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
   }
   open_log(config);
   crane::checkpoint::remove_directories_of_criu();
-  // What other nodes have not forgotten yet is no checkpoint of the new group.
+  // A new group does not fetch: other hosts may still have checkpoints of the old group.
   if (begin.new_group) {
     crane::node::forget_group(config);
   } else if (!crane::node::fetch_before_start(config)) {
@@ -221,7 +220,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
     ::poll(nullptr, 0, kRoomLookMs);
     begin_again(path, replica, descriptors);
   }
-  // A checkpoint is here, or before where the server was.
+  // There is a newer checkpoint on this host, or one before the server's position.
   const bool again = status == ExitStatus::kTooFarBehind || status == ExitStatus::kBeginsAgain;
   if (again || crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);
@@ -261,7 +260,8 @@ std::vector<Word> words_of(Typed& typed) {
       {"--replica", &typed.replica, "the number of this host's replica", {.needs = {"--config"}}},
       {"--instance",
        &typed.instance,
-       "as --config /etc/crane/NAME.toml, for the replica whose address this host has, or that "
+       "as --config /etc/crane/NAME.toml, for the replica with an address of this host, or the one "
+       "that "
        "NAME:REPLICA names (for units of systemd)",
        {.excludes = {"--config", "--replica"}}},
       {"--control-fd",
@@ -270,7 +270,7 @@ std::vector<Word> words_of(Typed& typed) {
        {.excludes = {"--replica", "--instance"}}},
       {"--force-new-group",
        Word::Flag{&typed.begin.new_group},
-       "forget what this replica holds of the group; only when all hosts start over",
+       "forget this replica's state of the group; only when all hosts start over",
        {.excludes = {"--control-fd"}}},
       {"--forget-log",
        Word::Flag{&typed.begin.forget},

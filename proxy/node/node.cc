@@ -22,17 +22,17 @@
 namespace crane::node {
 namespace {
 
-// Rounds of one iteration before the event loop looks at its sockets again.
+// Rounds of one iteration before the event loop checks its sockets again.
 constexpr int kRoundsMax = 16;
-// While something waits for the server to make room, which rings no bell.
+// Longest sleep while something waits for room, because no doorbell announces room.
 constexpr std::int64_t kPollNs = 1'000'000;
-// How often a replica that recovers looks whether it has caught up.
+// Interval at which a recovering replica checks whether it has caught up.
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;
-// How long output may lie while the server computes without a turn.
+// Longest time that output may wait while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;
-// From here on the log tells how far virtual time is behind.
+// A longer lag of virtual time is logged.
 constexpr std::int64_t kReportBehindNs = 1'000'000'000;
-// A server that is this far behind the log will not catch up before memory ends.
+// A server that is this far behind the log will not catch up before memory is full.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
 
 std::int64_t soonest(std::uint64_t due_ns) noexcept {
@@ -45,7 +45,7 @@ std::int64_t soonest(std::uint64_t due_ns) noexcept {
 Node::Node(const Config& config, int control_fd, NodeMode& mode)
     : config_(config), mode_(mode), agreed_(digests_of(config)), supervisor_(control_fd) {}
 
-// Backwards; consensus last, because the others ask it.
+// In reverse order, but consensus last, because the other parts use it.
 Node::~Node() {
   http_.reset();
   control_socket_.reset();
@@ -109,21 +109,21 @@ replica::Life Node::life() const noexcept {
 
 // --- one iteration ------------------------------------------------------------------------------
 
-// True when another round has something to do.
+// True: another round has something to do.
 bool Node::round() {
   now_ns_ = monotonic_ns();
   leadership_.runs(now_ns_, now_ns_);
   const ServerExit& exit = server_->exit();
   dmt::Layout& layout = server_->layout();
   const auto look_for_stalls = [this] {
-    // Also when the own server has ended: the others' get to their end by what this one has passed.
+    // Also after the own server has ended: the others' servers need its passed clocks to end.
     const bool admitted = leadership_.admitted(server_->applied());
     const StallWatch::Next next = stalls_->step(now_ns_, {leadership_.started(), admitted});
     due_.stalls = next.due_ns;
     if (next.diverged != nullptr) fail(ExitStatus::kFenced, next.diverged);
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
-  // Also when the lead is gone and the proxy has not heard of it.
+  // Also if the lead is lost and the proxy does not know it yet.
   proxy_->hold_output(life().holds_output());
   const bool output = server_->drain() > 0;
   look_for_memory();
@@ -144,7 +144,7 @@ bool Node::round() {
   due_.consensus = soonest(consensus_->poll(static_cast<std::uint64_t>(now_ns_)));
   if (life().watches_quorum()) service_->look_at_quorum(consensus_->quorum(), now_ns_);
   if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
-  if (end_.done()) return false;  // fenced: nothing is admitted any more
+  if (end_.done()) return false;  // fenced: admits no more entries
   server_->scheduler_link().pump();
   server_->scheduler_link().admit();
   proxy_->resume_reading();
@@ -164,7 +164,7 @@ bool Node::round() {
   return work_waiting();
 }
 
-// Of the server; the log's is looked for where it is written.
+// Checks the memory for the server; the log's memory is checked where the log is written.
 void Node::look_for_memory() {
   Segment& segment = server_->segment();
   const bool was_short = segment.short_of_memory();
@@ -173,13 +173,13 @@ void Node::look_for_memory() {
     spdlog::info("{}: shared memory has room for the server again", segment.directory());
   } else {
     spdlog::warn(
-        "{}: shared memory is full: the server's cannot grow, so inputs wait; remove what "
-        "else lies on that file system, or mount -o remount,size= it larger",
+        "{}: shared memory is full: the server's memory cannot grow, so inputs wait; remove other "
+        "files from that file system, or mount -o remount,size= it larger",
         segment.directory());
   }
 }
 
-// Behind an outage what clients have sent meanwhile is proposed before any later stamp.
+// After an outage, inputs that clients have sent meanwhile are proposed before any later stamp.
 void Node::propose_inputs() {
   const bool all = leadership_.waits_for_inputs() && proxy_->leading() &&
                    proxy_->read_all(leadership_.outages());
@@ -187,7 +187,7 @@ void Node::propose_inputs() {
   if (!all || !proxy_->batch().empty()) return;
   const std::int64_t behind_ns = leadership_.resume_time(now_ns_);
   if (behind_ns < kReportBehindNs) return;
-  spdlog::info("virtual time is {} ms behind after an outage, and catches up",
+  spdlog::info("virtual time is {} ms behind after an outage, and is catching up",
                behind_ns / 1'000'000);
 }
 
@@ -205,7 +205,7 @@ void Node::sleep_until_event() {
   if (server_->trials().polls() && loop_.poll_for([this] { return work_waiting(); })) return;
   dmt::SchedulerState& s = server_->layout().scheduler;
   s.node_asleep.store(1, std::memory_order_relaxed);
-  // Dekker with ring_doorbell: either we see what the server did, or it sees that we sleep.
+  // Dekker with ring_doorbell: the node sees the server's work, or the server sees it asleep.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (work_waiting()) {
     server_->node_awake();
@@ -214,7 +214,7 @@ void Node::sleep_until_event() {
   }
   std::int64_t due = std::min({due_.first(), proposals_->due_ns(), service_->due_ns(),
                                recovery_->due_ns(), end_.due_ns(now_ns_), status_->due_ns()});
-  // Output that the server wrote before a long computation leaves without a doorbell.
+  // Output that the server wrote before a long computation is sent without a doorbell.
   const bool computes =
       leadership_.leads() && s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
@@ -230,7 +230,7 @@ void Node::sleep_until_event() {
   server_->node_awake();
 }
 
-// To the leader, which may wait for it; when to do so again.
+// Reports to the leader, which may wait for it; returns when to do so again.
 std::int64_t Node::report_progress() {
   if (!life().reports_progress()) return proxy::kNever;
   const Index applied = server_->applied();
@@ -250,7 +250,7 @@ std::int64_t Node::report_progress() {
   return next.due_ns;
 }
 
-// Another replica's server may be further than the own one while this replica leads.
+// While this replica leads, another replica's server may be ahead of the own one.
 std::int64_t Node::watch_lead() {
   const bool no_server = recovery_->acceptor_only();
   const bool leads = life().may_give_lead_away();
@@ -297,11 +297,11 @@ void Node::shut_down() {
   if (host_ != nullptr) setup::service_manager().stopping();
   const bool opened = server_ != nullptr && server_->opened();
   const bool in_order = end_.in_order();
-  // One that has still to run what it missed has recorded less than the others.
+  // A replica that still has to run missed entries has recorded less than the others.
   const bool whole = in_order && recovery_ != nullptr && !recovery_->catches_up();
   if (consensus_ != nullptr && leadership_.leads() && in_order && !end_.stopping() &&
-      !server_->exit().reported()) {  // the others go on
-    consensus_->abdicate("this node was told to stop");
+      !server_->exit().reported()) {  // the others continue
+    consensus_->abdicate("this node was requested to stop");
     consensus_->poll(static_cast<std::uint64_t>(monotonic_ns()));
     consensus_->flush_doorbells();
   }
@@ -317,16 +317,16 @@ void Node::shut_down() {
   if (opened) server_->stop(in_order, whole);
 }
 
-// The group does not miss a replica that was removed, but clients came through its host: they stay
-// with the leader until they leave, or the operator stops the node.
+// The group does not need a removed replica, but clients came through its host: they stay connected
+// to the leader until they leave, or the operator stops the node.
 void Node::pass_on_the_rest() {
   if (!end_.removed() || host_ == nullptr || host_->connections() == 0) return;
   http_.reset();
   control_socket_.reset();
   loop_.stop_waking();
-  proxy_.reset();      // nothing new comes: the ports are closed
+  proxy_.reset();      // closes the ports: no new clients
   consensus_.reset();  // the members see this replica gone
-  spdlog::info("{} clients are passed on until they leave; SIGTERM ends that",
+  spdlog::info("{} clients are forwarded until they leave; SIGTERM ends that",
                host_->connections());
   end_.resume();
   while (!end_.done() && !end_.stopping() && host_->connections() > 0) loop_.wait();
@@ -336,9 +336,9 @@ void Node::fail(ExitStatus status, const std::string& why) {
   if (!end_.fail(status)) return;
   spdlog::error("{}", why);
   mode_.failed(why);
-  // First nothing goes on here, then another one leads (D18), then it is told.
+  // First this replica stops, then another one leads (D18), then crane-run gets the message.
   if (server_ != nullptr && server_->opened()) server_->fence();
-  // What its clients got may be wrong: no other replica goes on behind that.
+  // Its clients may have got wrong output: no other replica must continue their connections.
   const bool differs =
       status == ExitStatus::kDiverged || (status == ExitStatus::kFenced && !server_->was_refused());
   if (differs && proxy_ != nullptr) proxy_->end();

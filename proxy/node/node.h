@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One replica's node: proxy, consensus, slot 0 of the scheduler and monitor, in one thread around
-// one event loop.  Node puts the parts together, in the order in which they are declared here, and
-// tells one what another has to say; each part owns its state.
+// one event loop.  Node creates the parts in the order of declaration and passes events between
+// them; each part owns its state.
 //
 //   clients -> proxy -> proposals -> consensus | on_committed -> intake -> Paxos sequence
 //           -> (server) -> output ring -> on_output -> proxy -> clients
 //
-// An iteration does all there is to do, then sleeps in the event loop.  Before it sleeps it says so
-// in the segment (node_asleep) and looks once more, so that a server that works and a node that
-// works cost each other no system call; a server thread rings the doorbell only for a sleeping
-// node.
+// An iteration does all pending work, then sleeps in the event loop.  Before it sleeps it sets
+// node_asleep in the segment and checks for work once more.  So a busy server and a busy node make
+// no system calls for each other: a server thread rings the doorbell only for a sleeping node.
 //
 // Threads: one.
 
@@ -66,13 +65,13 @@ class Node final : public EventLoop::Owner,
                    public Service::Owner,
                    public Supervisor::Owner {
  public:
-  // `mode` outlives the node.
+  // `mode` must outlive the node.
   Node(const Config& config, int control_fd, NodeMode& mode);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Runs until the group is told to stop, the server ended, or this replica failed.
+  // Runs until the group is stopped, the server has ended, or this replica has failed.
   ExitStatus run();
   // The server's exit status as a shell shows it, once it has ended at a turn; else 0.
   int server_exit_code() const noexcept { return server_ == nullptr ? 0 : server_->exit().code(); }
@@ -101,7 +100,7 @@ class Node final : public EventLoop::Owner,
   void shut_down();
   void pass_on_the_rest();
 
-  // --- what comes from other replicas (node_events.cc)
+  // --- messages of other replicas, and the log (node_events.cc)
   void on_message(ReplicaId from, std::span<const std::byte> bytes);
   void hear(ReplicaId from, const replica::StandingMessage& message);
   void on_committed(const consensus::EntryView& entry);
@@ -148,7 +147,7 @@ class Node final : public EventLoop::Owner,
   void supervisor_gone() override;
   void signalled(int signo) override;
 
-  // --- what the parts ask of each other (node_events.cc)
+  // --- requests of one part to another (node_events.cc)
   void woke() override { server_->node_awake(); }
   void fail(ExitStatus status, const std::string& why) override;
   bool holds_log() const override { return recovery_->holds_log(); }
@@ -181,7 +180,7 @@ class Node final : public EventLoop::Owner,
   void status_changed() override { status_->changed(now_ns_); }
   bool has_supervisor() const override { return supervisor_.present(); }
 
-  // When a part wants to be called next, CLOCK_MONOTONIC; kNever: after the next event.
+  // When each part must be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {
     std::int64_t consensus = proxy::kNever, requests = proxy::kNever, stalls = proxy::kNever,
                  slices = proxy::kNever, check = proxy::kNever, progress = proxy::kNever,
@@ -194,7 +193,7 @@ class Node final : public EventLoop::Owner,
   const Config config_;
   NodeMode& mode_;
   const Agreed agreed_;
-  EventLoop loop_;  // outlives all that listens to it
+  EventLoop loop_;  // outlives its listeners
   Supervisor supervisor_;
   Shutdown end_;
   replica::Leadership leadership_;
@@ -205,7 +204,7 @@ class Node final : public EventLoop::Owner,
   std::unique_ptr<ReplicaServer> server_;
   std::unique_ptr<ClientsHost> clients_host_;
   std::unique_ptr<proxy::Proxy> proxy_;
-  std::unique_ptr<HostRole> host_;  // none: a crane-run has started this node
+  std::unique_ptr<HostRole> host_;  // nullptr: a crane-run has started this node
   std::unique_ptr<Proposals> proposals_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<Listeners> listeners_;
@@ -216,7 +215,7 @@ class Node final : public EventLoop::Owner,
   std::unique_ptr<StatusReporter> status_;
   std::unique_ptr<OperatorRequests> requests_;
   std::unique_ptr<ControlSocket> control_socket_;
-  std::unique_ptr<HttpService> http_;  // none: it answers no HTTP
+  std::unique_ptr<HttpService> http_;  // nullptr: no HTTP
   std::int64_t now_ns_ = 0;            // CLOCK_MONOTONIC at the start of the round
   Due due_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts tell the node: entries of the log, output of the server, its start and its end.
+// Events of the parts: entries of the log, output of the server, its start and its end.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
@@ -29,8 +29,9 @@ constexpr std::int64_t kLingerNs = 3'000'000'000;
 
 void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
   const auto message = replica::read_message(bytes);
-  if (!message) {  // replicas that say such are of another version of the wire
-    return spdlog::warn("replica {} sent {} bytes that are no message", value(from), bytes.size());
+  if (!message) {  // its wire version differs
+    return spdlog::warn("replica {} sent {} bytes that are not a message", value(from),
+                        bytes.size());
   }
   struct Heard {
     Node& node;
@@ -83,13 +84,13 @@ void Node::on_committed(const consensus::EntryView& entry) {
     intake_->pass_over(entry);
     return recovery_->after_server(entry);
   }
-  if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
+  if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack entries
     return fail(ExitStatus::kMissedEntries,
-                fmt::format("the log begins at entry {} here, entry {} is needed: what this "
-                            "replica missed while it was away is gone",
+                fmt::format("this replica's log begins at entry {}, but entry {} is needed: the "
+                            "entries that it missed while it was away are gone",
                             value(entry.at.index), value(intake_->last()) + 1));
   }
-  // Also while the log is held: what it waits for would not come.
+  // Also while the log is held: otherwise the event that releases the log might never come.
   const bool early = static_cast<EntryType>(entry.type) == EntryType::kEarlyPoint;
   if (early && !has_early_point(entry)) return;
   server_->outputs().committed(entry);
@@ -106,7 +107,7 @@ void Node::entry_held(const consensus::EntryView& entry) {
   stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
 }
 
-// The server gets it.
+// The entry goes to the server.
 void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   const auto type = static_cast<EntryType>(entry.type);
   if (const char* what = recovery_->difference(entry)) {
@@ -122,7 +123,7 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   consensus::EntryView given = entry;
   if (type == EntryType::kHash) {
     live_check_->committed(entry);
-    // The server has no use for the rest.
+    // The server does not use the rest.
     given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
   }
   if (type == EntryType::kRestart) {
@@ -133,20 +134,20 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
   recovery_->after_server(entry);
 }
 
-// False: the server began the computation without it, so this replica begins again (SLICE-4).  What
-// a leader's put out since is held (SliceWatch), and what a follower's did no client has seen.
+// False: the server began the computation without the point, so the replica begins again (SLICE-4).
+// Clients have not seen the output since then: a leader's is held (SliceWatch).
 bool Node::has_early_point(const consensus::EntryView& entry) {
   EarlyPoint early;
-  if (!proxy::read_body(entry.payload, early)) return true;  // of no use to admission, either
+  if (!proxy::read_body(entry.payload, early)) return true;  // admission ignores it, too
   if (dmt::has_early_point(server_->layout(), early)) return true;
   server_->scheduler_link().hold(true);
   if (const Outcome noted = note_early_point(config_, early); !noted.ok()) {
-    fail(ExitStatus::kNoRoom, "a tick point cannot be noted: " + noted.error().message());
+    fail(ExitStatus::kNoRoom, "cannot store a tick point: " + noted.error().message());
     return false;
   }
   fail(ExitStatus::kBeginsAgain,
-       fmt::format("the computation that began at clock {} has no end, or none soon: it begins "
-                   "again, in time slices",
+       fmt::format("the computation that began at clock {} does not end soon: it begins again, "
+                   "in time slices",
                    early.clock));
   return false;
 }
@@ -160,12 +161,12 @@ std::optional<control::Readiness> Node::readiness_of(ReplicaId who) const {
 
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, {}",
-               pid > 0 ? fmt::format("pid {}", pid) : "and has ended already");
+               pid > 0 ? fmt::format("pid {}", pid) : "and has already ended");
   server_->started();
   std::string why;
   const Result<bool> revived = recovery_->server_started(why);
   if (!revived.ok()) fail(ExitStatus::kNoCheckpoint, why);
-  if (revived.ok() && revived.value()) {  // its threads sleep, and go on with the next entry
+  if (revived.ok() && revived.value()) {  // its threads sleep until the next entry
     listeners_->open_all(true);
     listeners_->recover();
     dmt::give_up_turn(server_->layout());

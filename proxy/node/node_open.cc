@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the parts of a node are put together: what one asks of another, as functions.
+// Connects the parts of a node.
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -27,9 +27,9 @@
 namespace crane::node {
 namespace {
 
-// What this node admits by itself cannot be admitted (its standard error says why), and there is no
-// way back from there.  The container supervisor ends the server; that a process ended deposes a
-// leader.
+// An entry that this node must admit cannot be admitted (its standard error has the reason), and
+// the caller cannot return.  The container supervisor ends the server; the others notice that the
+// process has ended and elect another leader.
 void leave_at_once() noexcept {
   spdlog::error("this replica is fenced, by its node");
   ::_exit(code(ExitStatus::kFenced));
@@ -50,8 +50,8 @@ proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& confi
   return options;
 }
 
-// At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
-// beginning.  Where the log does not reach back to there, it votes without a server (VOTES-1).
+// Opens the log at the checkpoint's position, or at its beginning for a new server that runs all
+// inputs.  If the log does not reach back that far, the replica votes without a server (VOTES-1).
 Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, NodeMode& mode,
                                                        Recovery& recovery,
                                                        consensus::Options options,
@@ -67,7 +67,7 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
   return mode.open_log(std::move(options), behind, reader);
 }
 
-// Null: connections end with their leader.  Early: the keeper has a copy of this process.
+// nullptr: connections end with their leader.  Call early, because the keeper copies this process.
 std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool member) {
   if (config.host || config.replicas == 1 || !config.keeps_connections || !member) return nullptr;
   auto sockets = proxy::SharedSockets::open(config.shm_dir + "/" + setup::kConnections);
@@ -83,7 +83,7 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
-  now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
+  now_ns_ = monotonic_ns();  // entries may come while the log is opened
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
@@ -101,7 +101,7 @@ bool Node::open() {
   return open_group();
 }
 
-// What is needed before the server: where this replica begins decides what the segment is.
+// Parts that come before the server: the starting point of this replica decides about the segment.
 void Node::open_log_side() {
   intake_ = std::make_unique<LogIntake>(*this);
   recovery_ = std::make_unique<Recovery>(loop_.base(), config_, leadership_, agreed_,
@@ -166,18 +166,18 @@ void Node::open_checks() {
   if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();
 }
 
-// Requests wait there until the node runs.
+// Requests wait in the socket until the node runs.
 void Node::open_control_socket() {
   control_socket_ = std::make_unique<ControlSocket>(loop_.base(), *this);
   const std::string path = config_.replica_dir() + "/control.sock";
   const Outcome opened = control_socket_->open(path);
   if (opened.ok()) return;
-  spdlog::warn("crane-ctl cannot ask this node: {}: {}", path, opened.error().message());
+  spdlog::warn("crane-ctl cannot reach this node: {}: {}", path, opened.error().message());
 }
 
 bool Node::open_group() {
   consensus::Options options = consensus_options(config_);
-  std::error_code ignored;  // what matters is reported by open_log()
+  std::error_code ignored;  // open_log() reports failures that matter
   std::filesystem::create_directories(options.directory, ignored);
   consensus::Callbacks& callbacks = options.callbacks;
   callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
@@ -227,7 +227,7 @@ bool Node::open_group() {
   open_operators();
   open_http();
   supervisor_.watch(loop_.base(), *this);
-  // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
+  // Ctrl-C reaches the whole group; SIGTERM concerns only this node, so another one should lead.
   loop_.watch_signal(SIGTERM);
   loop_.watch_signal(SIGINT);
   if (recovery_->acceptor_only()) supervisor_.acceptor_only();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server puts out, behind its hashes and recordings: to the part that it is for.
+// Passes the server's output, after hashing and recording, to the part that handles it.
 #include <cstdint>
 
 #include "dmt/scheduler.h"
@@ -15,7 +15,7 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
       listeners_->open(proxy::place_of(header, pieces), header.argument);
       break;
     case OutputType::kUnlisten:
-      if (recovery_->restarts_server()) {  // the next one listens there: clients wait (LISTEN-2)
+      if (recovery_->restarts_server()) {  // the next server listens there: clients wait (LISTEN-2)
         OutputHeader restarted = header;
         restarted.argument = 1;
         return proxy_->put_out(restarted, pieces);
@@ -40,7 +40,7 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
       }
       return;
     case OutputType::kTurns:
-      return;  // no client's
+      return;  // not for clients
     default:
       break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators and crane-run ask of the node.
+// Requests of operators and crane-run to the node.
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
@@ -12,13 +12,13 @@
 namespace crane::node {
 namespace {
 
-// Another crane-run has taken this replica over: it hears all that it would know had it been there
-// from the beginning.
+// Another crane-run has taken over this replica: sends it the state that it would know if it had
+// started the group.
 void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
                const replica::Leadership& leadership, const Recovery& recovery,
                const ReplicaServer& server, const consensus::Consensus& group,
                Listeners& listeners) {
-  spdlog::info("another crane-run has taken this replica over");
+  spdlog::info("another crane-run has taken over this replica");
   proxy.for_each_listener([&](const Place& place, int fd) { supervisor.hand_over(place, fd); });
   supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
                   view_counter(leadership.view()));
@@ -38,8 +38,7 @@ void introduce(Supervisor& supervisor, const proxy::Proxy& proxy,
 
 // --- operators ----------------------------------------------------------------------------------
 
-// Whether the connection's other end has become this node's crane-run; the descriptor is the
-// supervisor's then.
+// Whether the connection's other end is now this node's crane-run; then supervisor_ owns `fd`.
 bool Node::take_over(int fd, const std::string& request) {
   const Supervisor::Offer offer =
       supervisor_.offer(fd, request, host_ != nullptr || !mode_.member());
@@ -53,7 +52,7 @@ nlohmann::json Node::status_json() { return status_->answer(); }
 
 std::string Node::status_text() { return status_->answer().dump(2); }
 
-// For maintenance, or to restart elsewhere in the log: in order, and without being missed.
+// For maintenance, or to restart elsewhere in the log: leaves in order.
 void Node::drain() {
   const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
   if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
@@ -89,16 +88,16 @@ void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
 }
 
 void Node::member_asked(const control::Message& change) {
-  (void)requests_->change_member(change);  // crane-run asks again
+  (void)requests_->change_member(change);  // crane-run sends it again
 }
 
-// The replica goes on: its clients are none of crane-run's business.
+// The replica continues: it serves clients without crane-run.
 void Node::supervisor_gone() {
   listeners_->ask_again();
   status_->changed(now_ns_);
   if (end_.done() || end_.stopping()) return;
   spdlog::warn(
-      "crane-run is gone: this replica goes on; crane-run, started again with the same "
+      "crane-run is gone: this replica continues; crane-run, started again with the same "
       "command, takes it over");
   if (const std::string why = service_->why_not_served(); !why.empty()) spdlog::error("{}", why);
 }

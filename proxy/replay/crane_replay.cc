@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-replay: runs a replica's recorded history again, offline, and compares what its server does
-// with what was recorded.
+// crane-replay: runs a replica's recorded history again, offline, and compares its server's actions
+// with the recording.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -36,7 +36,7 @@ constexpr const char* kFooter =
     "crane-replay bisect ONE OTHER names the first turn at which two recordings differ.\n"
     "Histories are recorded by crane-run --record DIR. The server runs in a container, "
     "directories\n"
-    "and network of its own; nobody of the recorded group is asked, and nothing of it is touched.\n"
+    "and network of its own; the recorded group is neither contacted nor touched.\n"
     "Exit status: 0 equal, 1 different, 2 equal as far as it goes and the recording ends early,\n"
     "3 the recording cannot be used, 4 it cannot be replayed here, 5 the replay failed,\n"
     "100 the command line cannot be understood.";
@@ -57,7 +57,7 @@ void complain(const std::string& text) {
 }
 
 std::string text_of(const std::optional<TurnRecord>& turn, const proxy::TurnNames& names) {
-  return turn ? names.text(*turn) : "had admitted the entry already";
+  return turn ? names.text(*turn) : "had already admitted the entry";
 }
 
 const char* name(ReplayStatus verdict) {
@@ -69,7 +69,7 @@ const char* name(ReplayStatus verdict) {
 void print_text(const ReplayReport& r, const LoadedRecording& loaded, bool in_valgrind) {
   if (r.difference) {
     fmt::print("{} log index {}: {}\n",
-               r.difference->part == proxy::ReplayPart::kOutput ? "first difference behind"
+               r.difference->part == proxy::ReplayPart::kOutput ? "first difference after"
                                                                 : "first difference at",
                r.difference->index, r.difference->text);
   }
@@ -80,7 +80,7 @@ void print_text(const ReplayReport& r, const LoadedRecording& loaded, bool in_va
   }
   if (r.difference && in_valgrind) {
     fmt::print(
-        "valgrind's addresses and clock led the server another way; it got entries up to {}\n",
+        "valgrind's addresses and clock changed the server's behaviour; it got entries up to {}\n",
         r.last);
   }
   if (r.verdict == ReplayStatus::kEndsEarly) {
@@ -210,7 +210,7 @@ std::string version() {
                               {"history", proxy::kHistoryVersion}});
 }
 
-// The status of a program that ends with its command line; nullopt: go on.
+// The exit status of a program that ends after its command line; nullopt: continue.
 std::optional<int> status_after(const setup::Program& program, int argc, char** argv) {
   const auto report = [&program](const std::string& mistake) {
     complain("command line: " + mistake + "; see " + program.command.name + " --help");
@@ -228,10 +228,10 @@ int bisect_main(int argc, char** argv) {
          &named[0],
          "a replica's recording: DIR/replica-0.schedule, or a DIR",
          {.required = true}},
-        {"other", &named[1], "the one to compare it with", {.required = true}},
+        {"other", &named[1], "the recording to compare it with", {.required = true}},
         {"-v,--verbose", Word::Flag{&verbose}, "show the logs of the nodes"}}},
       version(),
-      "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
+      "If the recordings have no turns (crane-run --trace), both histories run again up to the\n"
       "first log index that differs. Exit status: 0 equal, 1 different, 2 nothing to compare,\n"
       "3 a recording cannot be used, 100 the command line cannot be understood."};
   if (const auto status = status_after(program, argc, argv)) return *status;
@@ -246,7 +246,7 @@ std::vector<Word> words_of(Words& w) {
       {"recording", &w.directory, "the DIR of crane-run --record", {.required = true}},
       {"--replica",
        &w.replica,
-       "whose history (default: the first whole one)",
+       "the replica to replay (default: the first with a whole history)",
        {.bounds = {{0, 126}}}},
       {"--from", &w.from, "start, or a checkpoint: its directory or VIEW.INDEX"},
       {"--to", &w.to, "the last entry of the log that the server gets"},
@@ -263,10 +263,10 @@ std::vector<Word> words_of(Words& w) {
        &w.valgrind,
        "run the server in it; memcheck or helgrind",
        {.choices = {"memcheck", "helgrind"}, .excludes = {"--gdb", "--wait"}}},
-      {"--log", &w.log, "with --valgrind: FILE for what it reports"},
+      {"--log", &w.log, "with --valgrind: FILE for its reports"},
       {"--follow",
        Word::Flag{&w.follow},
-       "with --valgrind and --replica: while the history is still being recorded",
+       "with --valgrind and --replica: follow a history that is still being recorded",
        {.needs = {"--valgrind", "--replica"}, .excludes = {"--from", "--to", "--record"}}},
       {"--place-dir", &w.place_dir, ""},
       {"--place-name", &w.place_name, ""},

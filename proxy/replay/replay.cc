@@ -40,7 +40,7 @@ Result<std::unique_ptr<consensus::Consensus>> Replay::open_log(consensus::Option
   return std::unique_ptr<consensus::Consensus>(std::move(opened));
 }
 
-// The server needs the first START to begin; what follows waits for the tool.
+// The server needs the first START to begin; later entries wait for the tool.
 bool Replay::opens() const {
   return reader_->server_has_room() && !(reader_->group_began() && holds());
 }
@@ -76,7 +76,7 @@ std::vector<EarlyPoint> Replay::early_points(const Config& config) const {
   return points;
 }
 
-// Operations wait for what the node has told: none is begun before the tool is there.
+// Operations wait for the leader's clock limit: at 0 none begins before the tool is ready.
 void Replay::before_server(dmt::Layout& layout) {
   if (holds()) dmt::set_leader_clock_limit(layout, 0);
 }
@@ -93,7 +93,7 @@ void Replay::output(const dmt::Layout& layout, const OutputHeader& header,
   if (!known) compare_turns(layout);
 }
 
-// The turns that led to a difference are still remembered, whether they are traced or not.
+// The turns that led to a difference are still in the history of turns, traced or not.
 void Replay::compare_turns(const dmt::Layout& layout) {
   const auto& difference = check_.difference();
   if (!difference || difference->own == 0) return;
@@ -142,13 +142,13 @@ bool Replay::at_rest(const dmt::Layout& layout, const ServerProgress& server) co
   if (server.exited || server.applied < last_for_server()) return false;
   const dmt::SchedulerState& s = layout.scheduler;
   if (s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle) return true;
-  // Where its leader told nobody to go on.
+  // The server's leader has not passed a later clock.
   return __atomic_load_n(&s.clock, __ATOMIC_ACQUIRE) >= dmt::leader_clock_limit(layout);
 }
 
 bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server) {
   report_progress(now_ns, server.applied);
-  // With a stall rule the clock that is told is the watch's alone: no operation may come past it.
+  // With a stall rule only the stall watch sets the limit: no operation may pass it.
   const bool watched = layout.header.configuration.stall_rule != dmt::StallRule::kOff;
   if (lets_go() && !watched) dmt::set_leader_clock_limit(layout, dmt::kNoClock);
   if (holds()) return false;
@@ -161,8 +161,7 @@ bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress
     if (!stops()) reached_end_ = true;
   }
   if (const auto& d = check_.difference(); d && stops()) {
-    dmt::set_leader_clock_limit(layout,
-                                0);  // it stays where it is: the stall watch is not asked any more
+    dmt::set_leader_clock_limit(layout, 0);  // permanent: the stall watch does not run any more
     spdlog::info("differs at entry {}: {}", d->index, d->text);
   }
   return over();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A node that runs a recorded history again, offline: where its entries come from, what its
-// server's doings are compared with, and the tool that looks on.
+// A node that runs a recorded history again, offline.  This mode supplies the entries, compares the
+// server's actions with the recording, and runs the tool that observes the server.
 //
-// The node is the one that serves in a group; it follows the history as it would follow a leader.
+// The node is the same as in a group; it follows the history as it would follow a leader.
 //
 // Threads: one.
 
@@ -26,9 +26,9 @@ namespace crane::node {
 
 class Replay : public NodeMode, private ReplayLog::Gate {
  public:
-  // All outlive it.
+  // All members must outlive it.
   struct Recorded {
-    // One of these: a whole history, or one that is followed while it is written.
+    // Exactly one is set: a whole history, or one that is followed while it is written.
     const proxy::History* history;
     proxy::HistoryFollower* follower;
     const proxy::Recording& outputs;
@@ -41,10 +41,10 @@ class Replay : public NodeMode, private ReplayLog::Gate {
         tool_(std::move(tool)),
         to_(to) {}
 
-  // Also behind a difference: in valgrind addresses are others, and the inputs still are the same.
+  // Continues after a difference: under valgrind addresses differ, but the inputs are the same.
   void go_on() noexcept { goes_on_ = true; }
 
-  // In a replay that follows: called now and then, with the last entry that was admitted.
+  // For a replay that follows: `tell` is called at intervals with the last admitted entry.
   void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
 
   bool opens() const override;
@@ -53,8 +53,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   bool member() const noexcept override { return false; }
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
                                                          const LogReader& reader) override;
-  // A leader that was alone told no replica which turns it had passed: all is known from the
-  // beginning.
+  // A leader without other replicas logs no passed turns, so all stalls are read from the history.
   bool foretells(StallWatch& stalls, unsigned replicas) override;
   std::vector<EarlyPoint> early_points(const Config& config) const override;
   void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;
@@ -64,7 +63,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   void output(const dmt::Layout& layout, const OutputHeader& header,
               std::span<const std::byte> bytes) override;
   void digest(ReplicaId self, const proxy::Digest& own, const proxy::Digests& logged) override;
-  // Not before the tool is there, and not behind a difference.
+  // Not before the tool is ready, and not after a difference.
   bool watches_stalls() const noexcept override { return !holds() && !stops(); }
   bool step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server) override;
   bool takes_interrupt() const override { return tool_ != nullptr && tool_->interactive(); }
@@ -79,29 +78,29 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   Index handed_out() const noexcept { return log_ == nullptr ? Index{0} : log_->handed_out(); }
 
  private:
-  // The server is held before its first operation, until the tool is there.
+  // The server is held before its first operation until the tool is ready.
   bool holds() const noexcept { return tool_ != nullptr && !let_go_; }
   bool stops() const noexcept { return check_.difference().has_value() && !goes_on_; }
   bool follows() const noexcept { return recorded_.follower != nullptr; }
-  // The history is run to the end of what was recorded, which its replica reached in order.
+  // The replay runs to the end of the recording, which its replica reached in order.
   bool whole() const noexcept;
-  // True once: the server may go on.
+  // True once, when the server may start its operations.
   bool lets_go();
   void report_progress(std::int64_t now_ns, Index applied);
-  // The last entry that the server is to admit, at the log's end; consensus' own do not count.
+  // The last entry that the server must admit, at the log's end; entries of consensus do not count.
   Index last_for_server() const noexcept {
     return follows() && log_ != nullptr ? log_->last_for_server() : last_for_server_;
   }
   bool at_rest(const dmt::Layout& layout, const ServerProgress& server) const;
   void compare_turns(const dmt::Layout& layout);
-  // The comparison is done: the tool is told.  True when it does not look at the server any more.
+  // The comparison is done: notifies the tool.  True: the tool no longer observes the server.
   bool over();
 
   const Recorded recorded_;
   proxy::ReplayCheck check_;
   std::unique_ptr<ReplayTool> tool_;
   const Index to_;
-  const ReplayLog* log_ = nullptr;  // the node's
+  const ReplayLog* log_ = nullptr;  // owned by the node
   const LogReader* reader_ = nullptr;
   Index last_for_server_{};
   bool goes_on_ = false, started_ = false, let_go_ = false, over_ = false, reached_end_ = false;

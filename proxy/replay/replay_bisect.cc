@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using proxy::RecordedSchedule;
 
-// DIR/replica-3.schedule, or DIR.
+// Splits DIR/replica-3.schedule, or DIR.
 void split(const std::string& name, std::string& directory, int& replica) {
   std::error_code ignored;
   directory = name;
@@ -30,10 +30,10 @@ void split(const std::string& name, std::string& directory, int& replica) {
 
 struct Side {
   LoadedRecording recording;
-  std::string again;  // directory of what its history did again
+  std::string again;  // directory of the recording of its replay
 };
 
-// The verdict of a replay in a process of its own, which records it with every turn.
+// Replays and records every turn in a separate process; returns the replay's verdict.
 ReplayStatus run_again(const Side& side, std::uint64_t to, bool verbose) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
@@ -58,7 +58,7 @@ ReplayStatus run_again(const Side& side, std::uint64_t to, bool verbose) {
   return static_cast<ReplayStatus>(WEXITSTATUS(status));
 }
 
-// Empty: it did what was recorded, up to that entry.
+// Why there are no turns; empty: the replay matched the recording up to entry `to`.
 std::string why_no_turns(const Side& side, std::uint64_t to, bool verbose) {
   const std::string name = side.recording.history->file().path();
   switch (run_again(side, to, verbose)) {
@@ -67,10 +67,10 @@ std::string why_no_turns(const Side& side, std::uint64_t to, bool verbose) {
       return "";
     case ReplayStatus::kDifferent:
       return name +
-             ": what it did does not come again from its inputs: a data race, or a value of "
-             "the machine's";
+             ": its inputs do not lead to the same actions again: a data race, or a value from the "
+             "machine";
     default:
-      return name + ": cannot be replayed up to there";
+      return name + ": cannot be replayed up to that entry";
   }
 }
 
@@ -103,11 +103,11 @@ void run_both(Side& one, Side& other, bool verbose, BisectReport& report) {
         for (std::size_t i = 0; i < both.size(); ++i) {
           const auto& turn = again.turn->sides[i];
           report.sides.push_back(turn ? both[i].names().text(*turn)
-                                      : "had admitted the entry already");
+                                      : "had already admitted the entry");
         }
       }
     }
-    if (!report.turn) report.why_not = "run again, both took the same turns";
+    if (!report.turn) report.why_not = "when run again, both took the same turns";
   }
   std::error_code ignored;
   fs::remove_all(place, ignored);
@@ -130,8 +130,8 @@ BisectReport bisect(const std::string& one, const std::string& other, bool verbo
   if (!report.problem) return report;
   if (sides[0].recording.about.log_digest != sides[1].recording.about.log_digest) {
     report.problem =
-        replay_error(ReplayStatus::kBadRecording,
-                     other + ": of another group than " + one + "; name two replicas of one");
+        replay_error(ReplayStatus::kBadRecording, other + ": not of the same group as " + one +
+                                                      "; name two replicas of one group");
     return report;
   }
   std::vector<RecordedSchedule> both;
@@ -142,7 +142,7 @@ BisectReport bisect(const std::string& one, const std::string& other, bool verbo
   if (report.turn) {
     for (std::size_t i = 0; i < both.size(); ++i) {
       const auto& turn = report.turn->sides[i];
-      report.sides.push_back(turn ? both[i].names().text(*turn) : "had admitted the entry already");
+      report.sides.push_back(turn ? both[i].names().text(*turn) : "had already admitted the entry");
     }
   }
   sides[0].recording.schedule = std::move(both[0]);

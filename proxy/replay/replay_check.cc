@@ -21,7 +21,7 @@ bool same(const TurnRecord& a, const TurnRecord& b) noexcept {
   return a.slot == b.slot && a.operation == b.operation && a.result == b.result;
 }
 
-// What a recorded connection's end is called (node::Outputs).
+// The word for the end of a connection in recordings (node::Outputs).
 const char* end_of(const OutputHeader& header) noexcept {
   return header.type == OutputType::kRefused ? "refused"
          : header.argument != 0              ? "reset"
@@ -41,7 +41,7 @@ void ReplayCheck::begin_behind(std::uint64_t index, const std::vector<OutputStre
   }
 }
 
-// What a connection had written before the checkpoint.
+// Skips the output of a connection before the checkpoint.
 void ReplayCheck::skip(std::uint64_t conn, std::uint64_t bytes) {
   Place& place = places_[conn];
   const auto found = outputs_.connections().find(conn);
@@ -79,7 +79,7 @@ void ReplayCheck::connected(ConnId conn, std::uint16_t port, const std::string& 
   }
   if (found->second.port == port && found->second.peer == peer) return;
   differs(ReplayPart::kOutput, value(conn),
-          fmt::format("{}: the history says port {}, peer {}", outputs_.name_of(value(conn)), port,
+          fmt::format("{}: the history has port {}, peer {}", outputs_.name_of(value(conn)), port,
                       peer));
 }
 
@@ -133,8 +133,8 @@ void ReplayCheck::admitted(const SchedulePoint& point) {
   }
   if (recorded.index != point.index) {
     return differs(ReplayPart::kSchedule, std::min(point.index, recorded.index),
-                   fmt::format("here entry {} was admitted, in the recording entry {}", point.index,
-                               recorded.index));
+                   fmt::format("here entry {} was admitted, but in the recording entry {}",
+                               point.index, recorded.index));
   }
   differs(ReplayPart::kSchedule, point.index,
           fmt::format("here {}; in the recording {}", text_of(point), text_of(recorded)));
@@ -156,7 +156,7 @@ void ReplayCheck::written(std::uint64_t conn, std::span<const std::byte> bytes) 
         return;
       }
       return differs(ReplayPart::kOutput, last_.index,
-                     fmt::format("{}: its recorded output ends at byte {}, here it goes on",
+                     fmt::format("{}: its recorded output ends at byte {}, but continues here",
                                  outputs_.name_of(conn), place.done));
     }
     const auto& pieces = found->second.pieces;
@@ -220,7 +220,7 @@ void ReplayCheck::at_rest(const SchedulePoint& point, bool whole) {
   SchedulePoint next{};
   if (cursor_.peek(next)) {
     return differs(ReplayPart::kSchedule, next.index,
-                   "here it was not admitted; the recording goes on");
+                   "it was not admitted here; the recording continues");
   }
   const auto& recorded = schedule_.at_rest();
   if (recorded && recorded->index == point.index) {
@@ -235,7 +235,7 @@ void ReplayCheck::at_rest(const SchedulePoint& point, bool whole) {
       return;
     }
   }
-  // A recording without rest may hold what was written before its replica stopped in the middle.
+  // A recording without a rest may hold output from before its replica stopped in the middle.
   if (rest_compared_) check_all_written();
 }
 
@@ -251,7 +251,7 @@ void ReplayCheck::check_all_written() {
   }
 }
 
-// Who admitted the entry before the other took a turn has none to show for it.
+// A side that admitted the entry before the other side's turn has no turn to compare.
 void ReplayCheck::compare_turns(std::uint64_t first, std::span<const TurnRecord> turns) {
   if (turn_ || !schedule_.traced()) return;
   const std::uint64_t after = difference_ ? difference_->after : 0;

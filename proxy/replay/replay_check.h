@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compares what a server does when its history runs again with what was recorded of it, as it
-// comes: the first difference is known before anything follows it.
+// Compares a server's actions, when its history runs again, with the recording of them.  Compares
+// each action when it happens, so the first difference is known before anything follows it.
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
-// INVARIANT LIVE-V6  Everything the server puts out is either compared with the recording, or lies
-// behind
-//               the end of a recording that ends early, and then it is counted as not compared.
+// INVARIANT LIVE-V6  All output of the server is either compared with the recording, or comes after
+//               the end of a recording that ends early; then it is counted as not compared.
 
 #include <cstdint>
 #include <optional>
@@ -30,35 +29,35 @@ enum class ReplayPart : std::uint8_t { kSchedule, kOutput, kDigest };
 
 struct ReplayDifference {
   ReplayPart part{};
-  // kSchedule: the first entry at whose admission they differ; kOutput: the last one admitted
-  // before; kDigest: the cut.
+  // kSchedule: the first entry whose admission differs; kOutput: the last entry admitted before;
+  // kDigest: the cut.
   std::uint64_t index = 0;
   std::string text;  // both sides
-  // kSchedule, when both have a clock: turns up to this one are equal by their hash, and where
-  // either stood at the entry.
+  // kSchedule, if both have a clock: the turns up to `after` have equal hashes; `own` and
+  // `recorded` are the clocks at the entry.
   std::uint64_t after = 0, own = 0, recorded = 0;
 };
 
 class ReplayCheck {
  public:
-  // Both outlive it.
+  // Both arguments must outlive it.
   ReplayCheck(const Recording& outputs, const RecordedSchedule& schedule);
 
-  // Begins behind a checkpoint, with the connections that were open there.
+  // Begins after a checkpoint, with the connections that were open there.
   void begin_behind(std::uint64_t index, const std::vector<OutputStream>& open);
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
-  // The server's own digest at a cut, and what the log says of the same one: this replica's, or the
+  // The server's digest at a cut, and the digest of that cut in the log: this replica's, or the
   // group's.
   void digest(const Digest& own, const Digest& recorded);
-  // No thread has the turn, and nothing follows.  `whole`: the history ran to its end.
+  // No thread has the turn, and no turn follows.  `whole`: the history ran to its end.
   void at_rest(const SchedulePoint& point, bool whole);
 
   const std::optional<ReplayDifference>& difference() const noexcept { return difference_; }
-  // The first turn that differs, among turns that were recorded on both sides.
+  // The first turn that differs, if both sides recorded it.
   const std::optional<TurnDifference>& turn() const noexcept { return turn_; }
-  // Looks for it among these turns of the server, `first`, `first` + 1, ...
+  // Looks for that turn among these turns of the server: `first`, `first` + 1, ...
   void compare_turns(std::uint64_t first, std::span<const TurnRecord> turns);
 
   std::uint64_t points() const noexcept { return points_; }        // compared
@@ -87,7 +86,7 @@ class ReplayCheck {
   RecordedSchedule::Cursor cursor_;
   std::unordered_map<std::uint64_t, Place> places_;
   SchedulePoint last_{};
-  std::uint64_t began_ = 0;  // behind this index
+  std::uint64_t began_ = 0;  // the replay begins after this index
   std::uint64_t points_ = 0, bytes_ = 0, digests_ = 0, equal_cut_ = 0;
   bool rest_compared_ = false, beyond_ = false;
   std::optional<ReplayDifference> difference_;

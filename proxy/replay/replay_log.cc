@@ -12,13 +12,14 @@
 namespace crane::node {
 namespace {
 
-// Between two looks at what the server put out.
+// Entries delivered before the node handles the server's output.
 constexpr int kEntriesAtOnce = 1024;
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
-// When more of a history that is being written is looked for: while it grows, and else.
+// How often a growing history is checked for entries: while it grows, and when it has stopped
+// growing for kBusyNs.
 constexpr std::uint64_t kFollowNs = 20'000'000, kIdleNs = 300'000'000, kBusyNs = 3'000'000'000;
 
-const Error kFollows{Code::kNotLeader, 0, "a replay follows what was recorded"};
+const Error kFollows{Code::kNotLeader, 0, "a replay follows its recording"};
 
 }  // namespace
 
@@ -48,7 +49,7 @@ std::uint64_t ReplayLog::poll(std::uint64_t now_ns) {
       view_ = entry.at.view;
       options_.callbacks.on_role(consensus::Role::kFollower, view_, view_owner(view_));
     }
-    next_ = value(entry.at.index) + 1;  // REPLAY-1: a gap is the node's to notice
+    next_ = value(entry.at.index) + 1;  // REPLAY-1: the node detects gaps
     if (entry.type < proxy::kConsensusTypes) last_for_server_ = entry.at.index;
     options_.callbacks.on_committed(entry);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A recorded history in the place of the group: the node follows it as it would follow a leader,
-// and gets entries as fast as its server takes them.
+// A recorded history in place of the group: the node follows it as it would follow a leader, and
+// gets entries as fast as its server takes them.
 //
 // Threads: one.
-// INVARIANT REPLAY-1  What is handed out are the history's entries behind `behind` and up to `to`,
-//               in order, each once: LOG-K1 of consensus.h.
+// INVARIANT REPLAY-1  The history's entries after `behind` up to `to` are delivered in order, each
+//               once (LOG-K1 of consensus.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -23,18 +23,18 @@ class ReplayLog final : public consensus::Consensus {
  public:
   class Gate {
    public:
-    // May the next entry come?  False: asked again a millisecond later.
+    // Whether the next entry may be delivered.  If false, called again after a millisecond.
     virtual bool opens() const = 0;
 
    protected:
     ~Gate() = default;
   };
   struct Options {
-    // One of these; it outlives the log.
+    // Exactly one is set; it must outlive the log.
     const proxy::History* history = nullptr;
     proxy::HistoryFollower* follower = nullptr;
-    Index behind{};  // begins behind this entry
-    Index to{};      // hands out no more than up to this one
+    Index behind{};  // begins after this entry
+    Index to{};      // the last entry to deliver
     std::uint8_t replicas = 1;
     const Gate* gate = nullptr;
     consensus::Callbacks callbacks;
@@ -47,7 +47,7 @@ class ReplayLog final : public consensus::Consensus {
   bool at_end() const noexcept {
     return options_.follower != nullptr ? options_.follower->ended() : next_ > value(options_.to);
   }
-  // Of those handed out; consensus' own are not for it.
+  // The last delivered entry for the server; entries of consensus do not count.
   Index last_for_server() const noexcept { return last_for_server_; }
   Index handed_out() const noexcept { return Index{next_ - 1}; }
 
@@ -80,8 +80,8 @@ class ReplayLog final : public consensus::Consensus {
   std::uint64_t next_;
   View view_{};
   Index last_for_server_{};
-  std::uint64_t came_ns_ = 0;  // when there was an entry last
-  int event_ = -1;             // never readable: no other replica is there
+  std::uint64_t came_ns_ = 0;  // time of the last entry
+  int event_ = -1;             // never readable: there is no other replica
 };
 
 }  // namespace crane::node

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kPlacesMax = 10;  // replays at the same time, on this machine
+constexpr int kPlacesMax = 10;  // simultaneous replays on this machine
 
 Outcome bad(const std::string& object, const std::string& cause, const std::string& todo) {
   return replay_error(ReplayStatus::kBadRecording, object + ": " + cause + "; " + todo);
@@ -83,7 +83,7 @@ Outcome choose_history(const std::string& directory, int replica, LoadedRecordin
   const std::vector<int> all = replicas_in(directory);
   if (all.empty()) {
     return bad(directory, "holds no history (replica-*.history)",
-               "name the DIR that was given to crane-run --record");
+               "name the DIR of crane-run --record");
   }
   LoadedRecording best;
   Outcome first = Done{};
@@ -105,7 +105,7 @@ Outcome choose_history(const std::string& directory, int replica, LoadedRecordin
   return Done{};
 }
 
-// The machine, its server and its Crane against those of the recording.
+// Compares the machine, its server and its Crane with those of the recording.
 Outcome check_here(const LoadedRecording& loaded, const setup::ProgramPaths& parts) {
   const HistoryAbout& a = loaded.about;
   const std::string recorded = file_of(loaded.directory, loaded.replica, "history");
@@ -115,8 +115,8 @@ Outcome check_here(const LoadedRecording& loaded, const setup::ProgramPaths& par
                     "replay it with the crane-replay of the Crane that recorded it");
   }
   if (a.program_digest != setup::file_digest(a.config.program)) {
-    return not_here(recorded, "the server " + a.config.program + " is another build now, or gone",
-                    "install the one that was recorded");
+    return not_here(recorded, "the server " + a.config.program + " is now another build, or gone",
+                    "install the recorded one");
   }
   const auto machine = setup::check_machine(a.config.container, {});
   if (!machine) return replay_error(ReplayStatus::kNotHere, machine.error().text);
@@ -128,8 +128,8 @@ Outcome check_here(const LoadedRecording& loaded, const setup::ProgramPaths& par
   return Done{};
 }
 
-// As long as the recorded group's: without root the server sees this path, and where its stack
-// begins depends on the length.
+// The name is as long as the recorded group's: without root the server sees this path, and its
+// length determines where the stack begins.
 std::string place_name(const std::string& group, int number) {
   std::string name = "replay";
   name.resize(std::max<std::size_t>(group.size(), 2), '-');
@@ -155,7 +155,7 @@ Outcome make_place(const Config& config, const ReplayRequest& request,
   return replay_error(ReplayStatus::kNotHere, problem.error().text);
 }
 
-// What the recorded server could write there must not change by a replay: it gets an overlay.
+// A replay must not change files that the recorded server could write, so they get an overlay.
 Outcome cover_binds(Config& config) {
   if (config.binds.empty()) return Done{};
   const std::string top = config.replica_dir() + "/binds";
@@ -177,7 +177,7 @@ Outcome cover_binds(Config& config) {
       const std::string data = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,xino=on",
                                            source, place, place);
       if (::mount("crane", (place + "/all").c_str(), "overlay", 0, data.c_str()) != 0) {
-        return not_here(source, std::strerror(errno), "an overlay over it is needed");
+        return not_here(source, std::strerror(errno), "cannot mount an overlay over it");
       }
     }
     source = fs::is_directory(place, failed) ? place + "/all" : place;
@@ -197,7 +197,7 @@ Outcome find_named_checkpoint(const LoadedRecording& loaded, const ReplayRequest
   if (!fs::is_directory(path, ignored) ||
       !checkpoint::parse_name(fs::path(path).filename(), counter, behind)) {
     return bad(
-        request.from, "no checkpoint",
+        request.from, "not a checkpoint",
         "name the directory of one, VIEW.INDEX, or one in " + loaded.directory + "/checkpoints");
   }
   config.restore = true;
@@ -216,7 +216,7 @@ void open_log(const Config& config, bool verbose) {
   spdlog::set_default_logger(std::move(log));
 }
 
-// Of the entries that the server gets, in the group's time.
+// The time of the group between the first and the last of these entries for the server.
 std::int64_t recorded_time(const proxy::History& history, std::uint64_t first, std::uint64_t last) {
   std::uint64_t begin = 0, end = 0;
   for (std::uint64_t i = first; i <= last; ++i) {
@@ -246,7 +246,7 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
   report.equal_to = check.last();
   report.rest_compared = check.rest_compared();
   report.recorded_ns = recorded_time(loaded, report);
-  // Of a history that is followed the digests are all there is.
+  // For a followed history only the digests count.
   const bool early =
       loaded.history && (loaded.history->file().ends_early() || loaded.outputs->ends_early() ||
                          loaded.schedule->file().ends_early());
@@ -265,7 +265,7 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
   }
 }
 
-// Where the history begins for this replay, and ends.
+// Checks the range of the history for this replay.
 Outcome check_range(const LoadedRecording& loaded, std::uint64_t behind, std::uint64_t to) {
   const proxy::History& h = *loaded.history;
   const std::string path = h.file().path();
@@ -281,7 +281,8 @@ Outcome check_range(const LoadedRecording& loaded, std::uint64_t behind, std::ui
                "begin at a checkpoint (--from), or use another replica's");
   }
   if (behind >= to) {
-    return bad(path, fmt::format("nothing to do between entries {} and {}", behind, to),
+    return bad(path,
+               fmt::format("there is nothing to replay between entries {} and {}", behind, to),
                "name a later entry with --to, or an earlier checkpoint");
   }
   return Done{};
@@ -295,19 +296,20 @@ Outcome load_recording(const std::string& directory, int replica, LoadedRecordin
   const std::string path = loaded.history->file().path();
   if (loaded.history->file().replica() != loaded.replica) {
     return bad(path, fmt::format("is replica {}'s", loaded.history->file().replica()),
-               "files of a recording keep their names");
+               "do not rename files of a recording");
   }
   auto about = parse_history_about(loaded.history->about());
   if (!about.ok()) return bad(path, about.error().what, "record it again");
   loaded.about = std::move(about).value();
   const std::string out = file_of(directory, loaded.replica, "out");
   auto outputs = proxy::Recording::open(out);
-  if (!outputs.ok()) return bad(out, cause_of(outputs.error()), "a replay is compared with it");
+  if (!outputs.ok())
+    return bad(out, cause_of(outputs.error()), "a replay needs it for the comparison");
   loaded.outputs = std::move(outputs).value();
   const std::string schedule_path = file_of(directory, loaded.replica, "schedule");
   auto schedule = proxy::RecordedSchedule::open(schedule_path);
   if (!schedule.ok()) {
-    return bad(schedule_path, cause_of(schedule.error()), "a replay is compared with it");
+    return bad(schedule_path, cause_of(schedule.error()), "a replay needs it for the comparison");
   }
   loaded.schedule = std::move(schedule).value();
   return Done{};
@@ -317,7 +319,7 @@ Outcome load_growing(const std::string& directory, int replica, LoadedRecording&
   const std::string path = file_of(directory, replica, "history");
   std::string why;
   auto follower = proxy::HistoryFollower::open(path, why);
-  if (!follower.ok()) return bad(path, why, "name the directory it is recorded in");
+  if (!follower.ok()) return bad(path, why, "name the directory of the recording");
   loaded.follower = std::make_unique<proxy::HistoryFollower>(std::move(follower).value());
   loaded.directory = directory;
   loaded.replica = static_cast<std::uint8_t>(replica);
@@ -325,8 +327,8 @@ Outcome load_growing(const std::string& directory, int replica, LoadedRecording&
   if (!about.ok()) return bad(path, about.error().what, "record it again");
   loaded.about = std::move(about).value();
   if (loaded.about.config.replicas == 1) {
-    return bad(path, "its group has one place only, whose leader tells nobody what it decides",
-               "replay it when it has ended");
+    return bad(path, "its group has only one replica, whose leader does not log its passed turns",
+               "replay it after it has ended");
   }
   loaded.outputs = proxy::Recording::none();
   loaded.schedule = proxy::RecordedSchedule::none();
@@ -335,12 +337,12 @@ Outcome load_growing(const std::string& directory, int replica, LoadedRecording&
 
 namespace {
 
-// What the node is started with.  The directories end with it.
+// The node's configuration, and the directories that are removed at its end.
 struct Prepared {
   Config config;
   setup::GroupDirectories directories;
-  std::uint64_t behind = 0;  // the first entry of the replay follows this one,
-  std::uint64_t to = 0;      // and this is the last
+  std::uint64_t behind = 0;  // the replay begins after this entry
+  std::uint64_t to = 0;      // its last entry
 };
 
 Outcome prepare(const LoadedRecording& loaded, const ReplayRequest& request, Prepared& prepared) {
@@ -414,7 +416,7 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
     status = node.run();
   }
   report.took_ns = monotonic_ns() - begin_ns;
-  if (request.on_progress) tell();  // what the tool said last
+  if (request.on_progress) tell();  // the final state
   if (!request.valgrind.empty() && loaded.history) report.valgrind = valgrind_reports(config);
   if (!replay.failure().empty()) replay.failed(replay.failure() + last_words(config));
   fill_report(replay, loaded, request.to == 0, status, report);

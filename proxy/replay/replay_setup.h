@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-replay does around a node: reads a recording, makes a place of its own for the server,
-// runs the history, and says how it went.
+// The work of crane-replay around a node: reads a recording, makes separate directories for the
+// server, runs the history, and reports the result.
 //
-// Nothing of the recorded group is touched: the server gets directories and a container of its own,
-// and what was bound into it is seen through an overlay.
+// Nothing of the recorded group is touched.  The server gets separate directories and a separate
+// container, and sees bound directories through an overlay.
 //
-// Threads: one; run_replay() at most once per process (it enters mounts of its own).
+// Threads: one; call run_replay() at most once per process, because it enters a mount namespace.
 
 #include <cstdint>
 #include <functional>
@@ -25,18 +25,18 @@
 
 namespace crane::node {
 
-// How crane-replay ends.
+// The exit status of crane-replay.
 enum class ReplayStatus : int {
   kEqual = 0,
   kDifferent = 1,
-  kEndsEarly = 2,     // equal as far as it goes, and the recording ends before its replica did
+  kEndsEarly = 2,     // equal as far as it goes; the recording ends before its replica
   kBadRecording = 3,  // missing, damaged, of another version, or not one replica's
   kNotHere = 4,       // another build of libcrane.so or of the server, no privilege, no tool
   kFailed = 5,        // the server could not be started or was killed, or the replay interrupted
   kUsage = 100,
 };
 
-// Why nothing can be replayed: an Error whose exit status is `status`; its text is
+// Why a replay is impossible: an Error with exit status `status` and a text of the form
 // "<object>: <cause>; <advice>".
 inline Error replay_error(ReplayStatus status, std::string text) {
   return {Code::kBadArgument, 0, "replay", std::move(text), static_cast<int>(status)};
@@ -49,7 +49,7 @@ inline ReplayStatus status_of(const Outcome& outcome) {
 struct LoadedRecording {
   std::string directory;
   std::uint8_t replica = 0;
-  // One of these: load_recording() gives the first, load_growing() the second.
+  // Exactly one is set: load_recording() sets `history`, load_growing() `follower`.
   std::optional<proxy::History> history;
   std::unique_ptr<proxy::HistoryFollower> follower;
   std::optional<proxy::Recording> outputs;
@@ -57,39 +57,39 @@ struct LoadedRecording {
   HistoryAbout about;
 };
 
-// `replica` negative: the first whose history is whole, else the one whose history is longest.
+// `replica` negative: the first replica with a whole history, or else the one with the longest.
 Outcome load_recording(const std::string& directory, int replica, LoadedRecording& loaded);
 
-// A history that is still being written, of this replica.  Its server is compared with the digests
-// in the log only.
+// For a history of this replica that is still being written.  Its server is compared only with the
+// digests in the log.
 Outcome load_growing(const std::string& directory, int replica, LoadedRecording& loaded);
 
-// Where a replay that follows stands.
+// The progress of a replay that follows.
 struct ReplayProgress {
   std::uint64_t entry = 0;      // the last one that the server admitted
-  std::uint64_t position = 0;   // in the history's file: what is before was read
+  std::uint64_t position = 0;   // in the history's file: read up to here
   std::uint64_t digests = 0;    // compared and equal
-  std::uint64_t equal_cut = 0;  // the last one that was equal
+  std::uint64_t equal_cut = 0;  // the last equal one
   std::optional<proxy::ReplayDifference> difference;
-  const Config* config = nullptr;  // of the node that runs it
+  const Config* config = nullptr;  // the node's
 };
 
 struct ReplayRequest {
   std::string from;      // a checkpoint's directory, or its name in <recording>/checkpoints; or ""
   std::uint64_t to = 0;  // 0: the history's end
   std::string record;    // directory for recordings of the replay; empty: none
-  bool trace = false;    // with `record`: every turn, though the recording holds none
+  bool trace = false;    // with `record`: record every turn
   bool verbose = false;
-  std::string valgrind;  // its tool; empty: without
+  std::string valgrind;  // valgrind's tool; empty: no valgrind
   std::unique_ptr<ReplayTool> tool;
-  // Of a growing history: where the server's directories are made, and the name of them; empty: as
-  // for any replay.
+  // For a growing history: the parent of the server's directories, and their name; empty: as for
+  // any replay.
   std::string place_dir, place_name;
   std::function<void(const ReplayProgress&)> on_progress;
 };
 
 struct ReplayReport {
-  Outcome problem = Done{};  // before or instead of a verdict
+  Outcome problem = Done{};  // without it there is a verdict
   ReplayStatus verdict = ReplayStatus::kFailed;
   std::optional<proxy::ReplayDifference> difference;
   std::optional<proxy::TurnDifference> turn;
@@ -97,7 +97,7 @@ struct ReplayReport {
   std::uint64_t points = 0, bytes = 0, digests = 0;
   std::uint64_t equal_to = 0;  // log index
   bool rest_compared = false;
-  std::int64_t recorded_ns = 0, took_ns = 0;  // between these entries; now
+  std::int64_t recorded_ns = 0, took_ns = 0;  // time between these entries; time of the replay
   ValgrindReports valgrind;
 };
 

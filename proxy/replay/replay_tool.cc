@@ -18,9 +18,9 @@
 namespace crane::node {
 namespace {
 
-constexpr int kNotThere = 127;  // as a shell says it
+constexpr int kNotThere = 127;  // as in a shell
 
-// Who traces the process; 0: nobody.
+// The process that traces this one; 0: none.
 pid_t tracer_of(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -29,7 +29,7 @@ pid_t tracer_of(pid_t pid) {
   return 0;
 }
 
-// A child that runs a program of this machine, with our standard descriptors.
+// A child that runs a program of this machine with this process's standard descriptors.
 class Child {
  public:
   ~Child() { stop(SIGKILL); }
@@ -82,7 +82,7 @@ class Debugger : public ReplayTool {
  public:
   bool ready() override { return tracer_of(server_) != 0; }
   bool looks() override { return tracer_of(server_) != 0; }
-  // A debugger stops at it and does not pass it on.
+  // A debugger stops at the signal and does not pass it on.
   void at_end() override {
     if (looks()) ::kill(server_, SIGINT);
   }
@@ -110,7 +110,7 @@ class Gdb final : public Debugger {
 
   Outcome start(pid_t server, std::string& why) override {
     server_ = server;
-    // Both are Crane's own: calls that bypass libc, and probes of the stall rule.
+    // Crane uses both signals: for calls that bypass libc, and for probes of the stall rule.
     std::vector<std::string> words{"gdb", "-q",
                                    "-p",  std::to_string(server),
                                    "-ex", "handle SIGSYS SIGURG nostop noprint pass"};
@@ -119,7 +119,7 @@ class Gdb final : public Debugger {
     if (!gdb_.start(words, why)) return Error{Code::kNotFound, 0, "gdb"};
     return Done{};
   }
-  // Without gdb, if it ended before it attached.
+  // If gdb ended before it attached, the replay runs without it.
   bool ready() override { return Debugger::ready() || !gdb_.runs(); }
   bool looks() override { return gdb_.runs(); }
   bool interactive() const override { return true; }
@@ -154,7 +154,7 @@ class Perf final : public ReplayTool {
     (void)!::write(control_[1], "enable\n", 7);
     return Done{};
   }
-  // When it has answered; without it, if it has ended.
+  // Ready when perf has answered; if perf has ended, the replay runs without it.
   bool ready() override {
     pollfd answer{answer_[0], POLLIN, 0};
     return ::poll(&answer, 1, 0) > 0 || !perf_.runs();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A program that looks at the server of a replay: a debugger or a profiler.  The server is held
-// before its first operation until the tool is there.
+// A program that observes the server of a replay: a debugger or a profiler.  The server is held
+// before its first operation until the tool is ready.
 //
-// Threads: one.  The tool's process is a child of ours and ends at the latest with this object.
+// Threads: one.  The tool's process is a child of this process and does not outlive this object.
 
 #include <sys/types.h>
 
@@ -18,22 +18,22 @@ namespace crane::node {
 class ReplayTool {
  public:
   virtual ~ReplayTool() = default;
-  // The server's first process; an error: `why` says what to do.
+  // `server`: its first process.  On an error, `why` contains the advice.
   virtual Outcome start(pid_t server, std::string& why) = 0;
-  // It is there: the server may go on.
+  // The tool is ready: the server may continue.
   virtual bool ready() = 0;
-  // The replay is at its end, or differs: whoever waits in a debugger is told.
+  // The replay has ended or differs: notifies the user of a debugger.
   virtual void at_end() {}
-  // It still looks at the server, which has to stay as it is.
+  // The tool still observes the server, which must stay as it is.
   virtual bool looks() { return false; }
-  // Ctrl-C is meant for the tool.
+  // Ctrl-C is for the tool.
   virtual bool interactive() const { return false; }
   virtual void stop() {}
 };
 
-// gdb, attached; `commands`: files for its -x, in their order.
+// gdb, attached; `commands`: files for its -x, in order.
 std::unique_ptr<ReplayTool> make_gdb(std::vector<std::string> commands);
-// Any debugger: its command is printed, and waited for.
+// Any debugger: prints a command for it and waits until it attaches.
 std::unique_ptr<ReplayTool> make_waiting_for_debugger();
 // perf record into `file`.
 std::unique_ptr<ReplayTool> make_perf(std::string file);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kFile = "/valgrind.supp";
 
-// Crane's own memory is the turn holder's.
+// Only the turn holder uses Crane's memory, so races in it are not reported.
 constexpr const char* kSuppressions = R"({
    in libcrane.so
    Helgrind:Race
@@ -58,7 +58,7 @@ bool begins_report(std::string_view said) {
                      [said](const char* head) { return said.starts_with(head); });
 }
 
-// The tool itself is started, not its launcher: libcrane.so would be loaded into that.
+// Starts the tool itself and not valgrind's launcher, which would load libcrane.so.
 Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& why) {
   setup::Valgrind found;
   if (!setup::find_valgrind(tool, found)) {
@@ -72,7 +72,7 @@ Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& wh
   }
   const bool bound = config.container || ::geteuid() == 0;
   const std::string there = bound ? std::string(kServerDirectory) + kFile : beside;
-  // An allocator of the server's own takes turns (jemalloc's mutexes): it stays.
+  // An allocator that the server brings takes turns (jemalloc's mutexes), so it is not replaced.
   config.args.insert(config.args.begin(),
                      {"--tool=" + tool, "--suppressions=" + there,
                       "--soname-synonyms=somalloc=nouserintercepts", config.program});

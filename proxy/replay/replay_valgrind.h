@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replayed server inside valgrind: memcheck, helgrind.  libcrane.so takes the turn for every
-// operation as ever, and what it takes from libc then (mutexes, threads) is what the tool watches;
-// the turns themselves it does not see, so that threads which only take turns after each other
-// still count as unordered.
+// Runs a replayed server in valgrind (memcheck, helgrind).  libcrane.so takes the turn for every
+// operation as usual.  The tool observes the libc primitives (mutexes, threads) that libcrane.so
+// uses meanwhile, but not the turns.  So threads that are ordered only by turns count as unordered.
 //
 // Threads: plain functions.
 
@@ -15,14 +14,14 @@
 
 namespace crane::node {
 
-// Makes the server of `config` one of valgrind's.  kNotFound: `why` says what is not installed.
+// Makes valgrind run the server of `config`.  kNotFound: `why` names the missing program.
 Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& why);
 
-// The first line of a report, without the process it begins with; helgrind's other sections say who
-// the threads are.
+// Whether `said`, a line without the prefix of its process, begins a report; helgrind's other
+// sections describe threads.
 bool begins_report(std::string_view said);
 
-// What the tool said of the server, which wrote it to its log, and how many reports are in it.
+// The tool's reports, which the server wrote to its log, and their number.
 struct ValgrindReports {
   std::string text;
   int count = 0;

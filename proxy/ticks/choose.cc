@@ -13,25 +13,25 @@
 namespace crane::ticks {
 namespace {
 
-constexpr std::size_t kEntryBytes = 5;       // of the jump or call that replaces the first ones
-constexpr std::size_t kInstructionsMax = 5;  // of a point
-// A processor needs about so long for an instruction; the leader corrects the weight afterwards.
+constexpr std::size_t kEntryBytes = 5;       // size of the jump or call to the stub
+constexpr std::size_t kInstructionsMax = 5;  // in a point
+// Approximate time per instruction; the leader corrects the weight later.
 constexpr std::uint64_t kPsPerStep = 350;
 constexpr std::uint32_t kWeightMax = 1'000'000'000;
 
-// Of one instruction.
+// The executions of one instruction.
 struct Execution {
   std::size_t count = 0;
   std::size_t last = 0;
-  std::size_t gap = 0;                    // the most steps without it
-  std::optional<std::uint64_t> from_all;  // the only one before it in all its executions
+  std::size_t gap = 0;                    // longest run of steps without it
+  std::optional<std::uint64_t> from_all;  // the instruction before it, if always the same
   bool from_others = false;
-  bool is_called = false;  // each time by a call
+  bool is_called = false;  // always reached by a call
 };
 
 struct Instruction {
-  std::size_t length = 0;                               // 0: it is not known
-  bool is_call = false, is_jump = false, ends = false;  // ends: nothing may follow in a point
+  std::size_t length = 0;                               // 0: unknown
+  bool is_call = false, is_jump = false, ends = false;  // ends: the last one of a point
 };
 
 const unsigned char* bytes_at(const Code& code, std::uint64_t address, std::size_t count) {
@@ -56,7 +56,7 @@ Instruction decode(const Code& code, std::uint64_t address) {
   return {length, false, false, length != 0 && leaves};
 }
 
-// add, or, and, sub, xor, cmp or test: whatever the flags were is overwritten.
+// add, or, and, sub, xor, cmp or test: overwrites all flags.
 bool overwrites_flags(const unsigned char* c) {
   while (*c == 0x66) ++c;
   if ((*c & 0xf0) == 0x40) ++c;
@@ -87,8 +87,8 @@ std::unordered_map<std::uint64_t, Execution> count_all(std::span<const std::uint
   return all;
 }
 
-// CHOOSE-1, of code: whether a direct jump or call anywhere leads to `target`.  At every byte, as
-// if an instruction began there.
+// CHOOSE-1, for code: whether a direct jump or call leads to `target`.  Treats every byte as a
+// possible start of an instruction.
 bool is_jumped_to(const Code& code, std::uint64_t target) {
   const auto leads = [target](std::uint64_t behind, std::int64_t distance) {
     return behind + static_cast<std::uint64_t>(distance) == target;
@@ -108,7 +108,7 @@ bool is_jumped_to(const Code& code, std::uint64_t target) {
   return false;
 }
 
-// How compilers jump through a table: add %r1, %r2; jmp *%r2, or jmp *table(,%r,8).
+// Jumps through a table in compiled code: add %r1, %r2; jmp *%r2, or jmp *table(,%r,8).
 constexpr std::size_t kTableJump = 5;
 bool is_table_jump(const unsigned char* c) {
   if (c[0] == 0xff && c[1] == 0x24) return (c[2] & 0xc7) == 0xc5;
@@ -116,8 +116,8 @@ bool is_table_jump(const unsigned char* c) {
   return c[0] == 0x01 && c[2 + prefix] == 0xff && (c[3 + prefix] & 0xf8) == 0xe0;
 }
 
-// Whether a jump through a register or memory, as of a table, was executed near `address`, or
-// stands very near: where it leads cannot be seen.
+// Whether an indirect jump, such as one through a table, was executed near `address`, or is in the
+// code very near it: its targets are unknown.
 bool is_near_table(const Code& code, std::uint64_t address, std::span<const std::uint64_t> jumps) {
   constexpr std::uint64_t kNear = 64 * 1024, kVeryNear = 1024;
   const auto is_near = [address](std::uint64_t jump) { return jump - address + kNear < 2 * kNear; };
@@ -155,12 +155,12 @@ struct Candidate {
   std::size_t bytes = 0;
   bool dead_flags = false;
   std::size_t cost = 0;
-  std::vector<std::uint64_t> inner;  // the instructions but the first
+  std::vector<std::uint64_t> inner;  // the instructions after the first
 };
 
 using Counts = std::unordered_map<std::uint64_t, Execution>;
 
-// The point that begins at `address`, as far as the executed steps tell.
+// The point that begins at `address`, according to the executed steps.
 std::optional<Candidate> candidate_at(const Code& code, std::uint64_t address,
                                       const Execution& seen, const Counts& all) {
   Candidate c;

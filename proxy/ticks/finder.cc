@@ -17,7 +17,7 @@
 namespace crane::ticks {
 namespace {
 
-// A thousand instructions of an interpreter are some rounds of its loop.
+// A few thousand instructions of an interpreter are some rounds of its loop.
 constexpr std::size_t kStepsMost = 4000;
 constexpr std::int64_t kStepsNs = 400'000'000;
 constexpr std::size_t kStepsLeast = 200;
@@ -27,12 +27,13 @@ Choice look(pid_t process, std::uint32_t thread, std::span<const TickPoint> know
   if (host_thread == 0) return {{}, "the thread has ended"};
   const Stepping stepping = step_through(host_thread, kStepsMost, kStepsNs);
   if (!stepping.why.empty()) return {{}, stepping.why};
-  if (stepping.steps.size() < kStepsLeast) return {{}, "it ended before it could be followed"};
+  if (stepping.steps.size() < kStepsLeast)
+    return {{}, "the computation ended before it could be followed"};
   ProcessCode code(process);
   return choose(stepping.steps, known, [&code](std::uint64_t address) { return code.at(address); });
 }
 
-// The answer: a byte that says whether there is a point, the point, and the text.
+// Sends the answer: a byte for whether there is a point, the point, and the text.
 [[noreturn]] void run(int out, pid_t parent, pid_t process, std::uint32_t thread,
                       std::span<const TickPoint> known) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -97,7 +98,8 @@ void Finder::read() {
   child_ = -1;
   Choice choice;
   TickPoint point;
-  if (answer_.size() < 1 + sizeof point) return owner_.found({{}, "the look at it was killed"});
+  if (answer_.size() < 1 + sizeof point)
+    return owner_.found({{}, "the process that followed it was killed"});
   std::memcpy(&point, answer_.data() + 1, sizeof point);
   if (answer_[0] != 0) choice.point = point;
   choice.where = answer_.substr(1 + sizeof point);

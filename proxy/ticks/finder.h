@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Looks for a tick point of a thread, in a process of its own: following the thread blocks, and
-// what reads another process' memory must not be able to end the node.
+// Looks for a tick point of a thread in a separate process, because following the thread blocks,
+// and because reading another process's memory must not be able to end the node.
 //
 // Threads: the node's one thread.
 
@@ -26,15 +26,14 @@ class Finder {
     ~Owner() = default;
   };
 
-  // Both outlive it.
+  // Both arguments must outlive it.
   Finder(event_base* base, Owner& owner) noexcept : base_(base), owner_(owner) {}
   ~Finder();
   Finder(const Finder&) = delete;
   Finder& operator=(const Finder&) = delete;
 
-  // found() follows, maybe before this returns.  REQUIRES that no other look is under way.
-  // `thread`: its number inside the process' pid namespace.
-  // `known` as choose() has it.
+  // found() follows, possibly before this returns.  REQUIRES that no other search is under way.
+  // `thread`: its number inside the process's pid namespace.  `known`: as for choose().
   void find(pid_t process, std::uint32_t thread, std::span<const TickPoint> known);
 
  private:

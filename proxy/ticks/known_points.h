@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tick points of programs as Debian 12 has them, so that the first long computation is sliced
-// already; of any other build the group finds its own (known_points.def says how these were found).
+// Tick points of programs of Debian 12, so that already the first long computation is sliced.  For
+// other builds the group finds points (known_points.def describes how these were found).
 //
 // Threads: plain functions.
 
@@ -13,7 +13,7 @@
 
 namespace crane::ticks {
 
-// Of the programs that a command line names.
+// The points of the programs that a command line names.
 std::vector<TickPoint> known_points(std::span<const std::string> command);
 
 }  // namespace crane::ticks

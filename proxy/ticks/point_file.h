@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tick points of a group (dmt/slices.h) in its directory, so that its next start begins with
-// them: one line each, "<build id> <offset> <bytes> <flags are dead: 0 or 1> <weight in ps>", the
-// first two hexadecimal.
+// The file of a group's tick points (dmt/slices.h) in its directory, so that its next start begins
+// with them.  A line is "<build id> <offset> <bytes> <flags are dead: 0 or 1> <weight in ps>", with
+// the first two in hexadecimal.
 //
 // Threads: plain functions.
 
@@ -15,10 +15,10 @@
 
 namespace crane::ticks {
 
-// Empty where there is no file.  A line that cannot be read is left out, and `damaged` names it.
+// Empty if there is no file.  An unreadable line is left out, and `damaged` is set to it.
 std::vector<TickPoint> read_points(const std::string& path, std::string& damaged);
 
-// The file is the old one or the new one, whatever happens.
+// Replaces the file atomically.
 Outcome write_points(const std::string& path, std::span<const TickPoint> points);
 
 }  // namespace crane::ticks

@@ -17,7 +17,7 @@
 namespace crane::ticks {
 namespace {
 
-// A lock of theirs may be held wherever one of their threads stands.
+// A thread may stop anywhere in these objects while it holds one of their locks.
 bool may_have_points(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   for (const std::string_view beginning : {"libc.so", "libc-", "ld-", "ld.so", "libcrane", "["}) {

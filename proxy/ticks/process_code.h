@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The code of a process that runs, read from its memory: it may be in another container, where its
-// files are not ours.
+// The code of a running process, read from its memory, because its files may be in another
+// container and not visible to the node.
 //
 // Threads: one object, one thread.
 
@@ -18,7 +18,7 @@ namespace crane::ticks {
 
 class ProcessCode {
  public:
-  // Objects as they are mapped now.  What cannot be read is missing.
+  // Uses the objects that are mapped now; unreadable ones are missing.
   explicit ProcessCode(pid_t pid);
   ~ProcessCode();
   ProcessCode(const ProcessCode&) = delete;
@@ -28,7 +28,7 @@ class ProcessCode {
 
  private:
   struct Part {                                    // executable memory of a file
-    std::uint64_t begin = 0, end = 0, object = 0;  // object: where its file's first byte is
+    std::uint64_t begin = 0, end = 0, object = 0;  // object: address of its file's first byte
     std::string name;
     bool is_read = false;
     std::vector<unsigned char> bytes;

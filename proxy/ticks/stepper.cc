@@ -18,7 +18,7 @@
 namespace crane::ticks {
 namespace {
 
-// True when it stopped, with `status`.
+// Waits for the thread; true: it has stopped, with `status`.
 bool await_stop(pid_t thread, int& status) {
   while (::waitpid(thread, &status, __WALL) < 0) {
     if (errno != EINTR) return false;
@@ -26,7 +26,7 @@ bool await_stop(pid_t thread, int& status) {
   return WIFSTOPPED(status);
 }
 
-// The trap of a single step, and no other signal.
+// Whether the stop is the trap of a single step, and not another signal.
 bool is_step(pid_t thread, int status) {
   siginfo_t info{};
   return WSTOPSIG(status) == SIGTRAP && (status >> 16) == 0 &&
@@ -34,7 +34,7 @@ bool is_step(pid_t thread, int status) {
          info.si_code > 0;
 }
 
-// The next instruction is a system call.
+// Whether the next instruction is a system call.
 bool is_at_call(pid_t thread, std::uint64_t address) {
   errno = 0;
   const long word = ::ptrace(PTRACE_PEEKTEXT, thread, address, nullptr);

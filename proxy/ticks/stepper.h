@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Follows a thread for a short while, instruction by instruction (ptrace).  That changes nothing
-// for the thread but its speed.
+// Follows a thread for a short while, instruction by instruction (ptrace).  This only slows the
+// thread down.
 //
-// Threads: plain functions, which block; for a process of their own.
+// Threads: plain functions, which block; call them in a separate process.
 
 #include <sys/types.h>
 
@@ -16,14 +16,14 @@ namespace crane::ticks {
 
 struct Stepping {
   std::vector<std::uint64_t> steps;
-  std::string why;  // it could not begin: what the kernel said; else ""
+  std::string why;  // the kernel's error if it could not begin; else ""
 };
 
-// At most `most` instructions and `limit_ns` of time; fewer when the thread makes a system call or
-// gets a signal, which it then handles as it would have.
+// Follows at most `most` instructions for at most `limit_ns`.  Stops earlier if the thread makes a
+// system call or gets a signal, which the thread then handles as usual.
 Stepping step_through(pid_t thread, std::size_t most, std::int64_t limit_ns);
 
-// The thread of the process that has this number in the process' own pid namespace; 0: none.
+// The thread of the process with this number in the process's pid namespace; 0: none.
 pid_t thread_by_inner_number(pid_t process, std::uint32_t number);
 
 }  // namespace crane::ticks

@@ -271,7 +271,7 @@ def fill_spool(group, client, pieces=350):
         if i % 8 == 7:   # 3.2 MB of logs of 16 MB
             end = group.status(group.leader())["last"]
             h.wait_until(lambda end=end: analysis(group)["got"] >= end
-                         or "is not analysed: " in log(group), 60, "it has what was written")
+                         or "are not analysed: " in log(group), 60, "it has what was written")
 
 
 def redis(scenario):
@@ -295,8 +295,9 @@ def redis(scenario):
         # More than it may keep: it says so and the group goes on.
         with h.stopped(engine(group)):   # one that reads as fast as clients write never fills it
             fill_spool(group, client)
-            h.wait_until(lambda: "is not analysed: " in log(group), 60, "the spool's limit is said")
-        scenario.check(re.search(r"what follows entry \d+ is not analysed: .* 64 MB .*"
+            h.wait_until(lambda: "are not analysed: " in log(group), 60,
+                         "the spool's limit is said")
+        scenario.check(re.search(r"entries after \d+ are not analysed: .* 64 MB .*"
                                  r"--analysis-spool-mb", log(group)),
                        "with the limit and its option",
                        log(group)[-800:])
@@ -309,7 +310,7 @@ def redis(scenario):
         scenario.check(status == 0, "an operator lets it go", f"{status}: {text}")
         h.wait_until(lambda: group.replica(PLACE)["node_pid"] is None, 30, "its node has ended")
         status, text = control(group, "member", "add", "3", group.name)
-        h.wait_until(lambda: "can begin at no checkpoint" in log(group), 60, "too late, and why")
+        h.wait_until(lambda: "cannot begin at a checkpoint" in log(group), 60, "too late, and why")
         h.wait_until(lambda: not is_member(group), 30, "it is no member")
         scenario.check(re.search(r"analysis replica 3 is gone: .*the others' log begins ",
                                  log(group)), "let in too late, it is refused with the reason",

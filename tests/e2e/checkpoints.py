@@ -248,7 +248,7 @@ def drill(scenario, younger):
 def found_within_a_period(scenario, flipped, log):
     """The cut that found it is the first one behind the wrong bit: the last cut at which all were
     equal was before."""
-    wrong = re.search(r"^(\S+) .* behind entry (\d+) is wrong", log, re.M)
+    wrong = re.search(r"^(\S+) .* after entry (\d+) is wrong", log, re.M)
     alarm = re.search(rf"^(\S+) .*replica {flipped} diverged from the majority between "
                       r"log index (\d+) and (\d+)", log, re.M)
     if not wrong or not alarm:

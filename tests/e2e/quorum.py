@@ -139,7 +139,7 @@ def hosts_are_cut_off(scenario):
             network.mend()
             h.wait_until(lambda: served(network.clients[leader], port), 40,
                          f"{what}: its host takes clients again")
-            scenario.check("clients are taken again" in group.said(leader),
+            scenario.check("clients are accepted again" in group.said(leader),
                            "node.log says that, too")
 
 

@@ -100,7 +100,8 @@ def check_refusals(scenario, record):
     for options, wanted, words in (
             (("--replica", "7"), BAD, "No such file"),
             (("--to", str(last + 1)), ENDS_EARLY, "ends at"),
-            (("--from", "nowhere"), BAD, "no checkpoint"), (("--to", "x"), USAGE, "command line")):
+            (("--from", "nowhere"), BAD, "not a checkpoint"),
+            (("--to", "x"), USAGE, "command line")):
         status, _, text = replay(scenario, record, *options)
         scenario.check(status == wanted and words in text,
                        f"{' '.join(options)} is refused with {wanted}", f"{status}: {text}")

@@ -191,7 +191,7 @@ def interrupted(scenario, group, clients, receiver_dies):
             break
     else:
         raise h.Failure(f"{what}: the transfer was never broken off")
-    scenario.check(" MB were here already" in group.news(lost),
+    scenario.check(" MB were already here" in group.news(lost),
                    f"{what}: it goes on where it stopped",
                    group.news(lost)[-2000:])
     scenario.check(not parts(group, lost), f"{what}: nothing is left of it")
@@ -229,7 +229,7 @@ def nobody_has_any(scenario, group, clients):
     scenario.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
                        for i in group.live()), "nobody has any: who leads had one taken",
                    repr({i: group.said(i)[-800:] for i in group.live()}))
-    scenario.check("as one that lost its memory" in group.said(lost),
+    scenario.check("as a replica that lost its memory" in group.said(lost),
                    "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
     served(clients)
 

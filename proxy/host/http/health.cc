@@ -12,10 +12,10 @@
 namespace crane::node {
 namespace {
 
-// A longer time than that is none that a person means, and would not fit in nanoseconds.
+// A longer time is surely a mistake, and would not fit in nanoseconds.
 constexpr std::int64_t kLagMostSeconds = 1'000'000;
 
-// The verdict, and what it has no room for.
+// The verdict, with the details that it leaves out.
 std::string reason_of(const control::Verdict& verdict, const NodeStatus& s) {
   const std::string& more = !s.no_quorum.empty()     ? s.no_quorum
                             : !s.log.no_room.empty() ? s.log.no_room
@@ -23,7 +23,7 @@ std::string reason_of(const control::Verdict& verdict, const NodeStatus& s) {
   return more.empty() ? verdict.text : verdict.text + ": " + more;
 }
 
-// A load balancer that takes any lag says so, or names its own limit.
+// True: the replica would be ready if its lag were 0.  The caller applies the limit of the request.
 bool late_only(const NodeStatus& s) {
   control::Readiness near = s.readiness;
   near.lag_ms = 0;

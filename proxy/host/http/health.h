@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a load balancer or an orchestrator asks of a node: whether this replica leads, follows near
-// enough, is ready, lives.  Paths and meanings are those of Patroni's and etcd's.
+// Answers of a node to a load balancer or an orchestrator: whether this replica leads, follows
+// closely enough, is ready, lives.  Paths and meanings are those of Patroni and etcd.
 //
 // Pure.  Threads: plain functions.
 
@@ -13,23 +13,23 @@
 
 namespace crane::node {
 
-// 200 or 503, and why, in plain words.
+// 200 or 503, with the reason in plain words.
 struct HealthAnswer {
   int status = 200;
   std::string reason;  // empty: yes
 };
 
-// The group serves, as far as this replica knows: there are a leader and a quorum, and its own
-// server goes on.
+// Whether the group serves, as known to this replica: there are a leader and a quorum, and its own
+// server continues.
 HealthAnswer health(const NodeStatus& status);
-// It leads, and takes clients.
+// Whether it leads and takes clients.
 HealthAnswer leads(const NodeStatus& status);
-// It follows a leader, and its server is at most this far behind.
+// Whether it follows a leader, and its server is at most `lag_ns` behind.
 HealthAnswer follows(const NodeStatus& status, std::optional<std::int64_t> lag_ns);
-// It leads, or follows near enough to take over at once.
+// Whether it leads, or follows closely enough to take over at once.
 HealthAnswer ready(const NodeStatus& status, std::optional<std::int64_t> lag_ns);
 
-// "100ms", "2s", "500us" as nanoseconds; nullopt: it is no such time.
+// "100ms", "2s", "500us" as nanoseconds; nullopt: not such a time.
 std::optional<std::int64_t> parse_lag(const std::string& text);
 
 }  // namespace crane::node

@@ -21,7 +21,7 @@ class History {
   // `unix_ms`: the wall clock's time.
   void add(const NodeStatus& status, std::int64_t unix_ms);
 
-  // Columns of equal length: what was since the sample before, by second, and what was then.
+  // Columns of equal length: rates per second since the previous sample, and values at its time.
   nlohmann::json columns() const;
 
  private:
@@ -33,7 +33,7 @@ class History {
     std::int64_t lag_ms = 0;
     bool leads = false;
   };
-  // What a sample is the difference to.
+  // The totals at the previous sample.
   struct Before {
     std::uint64_t at_ns = 0;
     std::uint64_t inputs = 0, received = 0, sent = 0;

@@ -29,10 +29,10 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMetrics = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kPaths =
-    "there is no such page; there are: / /metrics /health /leader /replica /readiness /liveness "
+    "no such page; the pages are: / /metrics /health /leader /replica /readiness /liveness "
     "/status /history\n";
 
-// The value of one word of "a=1&b=2"; nullopt: it is not there.
+// The value of one parameter of "a=1&b=2"; nullopt: it is absent.
 std::optional<std::string> word_of(const std::string& query, const char* name) {
   evkeyvalq words{};
   std::optional<std::string> value;
@@ -43,7 +43,7 @@ std::optional<std::string> word_of(const std::string& query, const char* name) {
   return value;
 }
 
-HttpService* service_of_process = nullptr;  // there is one, in the node's one thread
+HttpService* service_of_process = nullptr;  // the only one, in the node's one thread
 
 std::string host_of(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
@@ -79,7 +79,7 @@ void HttpService::listen() {
   evhttp_set_timeout(http.get(), kTimeoutSeconds);
   evhttp_set_max_headers_size(http.get(), kHeadersMax);
   evhttp_set_max_body_size(http.get(), kBodyMax);
-  // HAProxy asks with OPTIONS unless it is told otherwise.
+  // HAProxy sends OPTIONS by default.
   evhttp_set_allowed_methods(http.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_OPTIONS);
   evhttp_set_gencb(
       http.get(),
@@ -91,8 +91,8 @@ void HttpService::listen() {
   if (socket == nullptr) {
     if (!complained_) {
       spdlog::warn(
-          "HTTP is not answered yet: {}: {}; this is tried again every {} s: free the address, or "
-          "name another one",
+          "HTTP is not answered yet: {}: {}; the node tries again every {} s: free the address, or "
+          "configure another one",
           config_.http_listen, std::strerror(errno), History::kPeriodNs / 1'000'000'000);
     }
     complained_ = true;
@@ -105,7 +105,7 @@ void HttpService::listen() {
   evconnlistener_set_error_cb(listener_, on_accept_error);
 }
 
-// The argument is evhttp's own.
+// Uses service_of_process, because libevent passes evhttp's own argument.
 void HttpService::on_accept_error(evconnlistener*, void*) {
   HttpService& self = *service_of_process;
   // The failure concerned one client only: the next call accepts another one.
@@ -187,7 +187,7 @@ void HttpService::answer(evhttp_request* request) {
   evhttp_add_header(headers, "Content-Type", reply.type);
   evhttp_add_header(headers, "Cache-Control", "no-store");
   evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-  // The page brings all that it needs.
+  // The page needs no other resource.
   evhttp_add_header(headers, "Content-Security-Policy",
                     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                     "connect-src 'self'; img-src data:");

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node answers by HTTP: metrics, health, its status and a page.  Read only; whoever reaches
-// the address may ask, so it is the loopback address unless a person names another one.
+// A node's answers to HTTP requests: metrics, health, its status and a page.  Read only.  Every
+// program that reaches the address may send requests, so the default is the loopback address.
 //
 //   /metrics    Prometheus' text format
-//   /health     200: the group serves, as far as this replica knows
+//   /health     200: the group serves, as known to this replica
 //   /leader     200: this replica leads and takes clients
 //   /replica    200: it follows, and is at most ?lag=100ms behind
 //   /readiness  200: either of these
 //   /liveness   200: the node's loop turns
-//   /status     as crane-ctl status -o json tells of this replica
+//   /status     this replica's status, as crane-ctl status -o json shows it
 //   /history    the last minutes, for the page
 //   /           the page
 //
-// An address that is taken is said once, and tried again: a replica does not end for that.
+// If the address is taken, the node logs this once and tries again; the replica does not end.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT HTTP-1  Nothing that a request holds changes the node's state.
+// INVARIANT HTTP-1  No request changes the node's state.
 
 #include <event2/event.h>
 #include <event2/http.h>
@@ -48,13 +48,13 @@ class HttpService final : private proxy::AcceptPause::Owner {
     ~Owner() = default;
   };
 
-  // Both outlive it.  REQUIRES: `config` says where to listen.
+  // Both must outlive it.  REQUIRES: `config` contains the address to listen at.
   HttpService(event_base* base, const Config& config, Owner& owner);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
 
-  // Takes a sample for the page, and tries to listen, when the time for that has come.
+  // Takes a sample for the page, and tries to listen, when due.
   void step(std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
@@ -76,8 +76,8 @@ class HttpService final : private proxy::AcceptPause::Owner {
   event_base* const base_;
   const Config& config_;
   Owner& owner_;
-  std::unique_ptr<evhttp, FreeHttp> http_;  // none: it does not listen yet
-  evconnlistener* listener_ = nullptr;      // its own
+  std::unique_ptr<evhttp, FreeHttp> http_;  // nullptr: it does not listen yet
+  evconnlistener* listener_ = nullptr;      // owned by http_
   proxy::AcceptPause pause_;
   bool complained_ = false;
   std::int64_t due_ns_ = 0;

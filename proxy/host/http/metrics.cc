@@ -19,7 +19,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// Collects families; all of their values carry the group and the replica.
+// Collects metric families; every value has the labels group and replica.
 class Families {
  public:
   explicit Families(const NodeStatus& s)
@@ -81,31 +81,32 @@ void add_group(Families& f, const NodeStatus& s) {
   f.gauge("crane_takes_clients", "Whether this replica leads and takes clients.",
           s.readiness.takes_clients);
   f.gauge("crane_has_quorum", "Whether a majority answers this replica.", s.no_quorum.empty());
-  f.gauge("crane_serving", "Whether the server of this replica goes on.", s.not_serving.empty());
-  f.counter("crane_leader_changes_total", "Reigns of which this replica knew the leader.",
-            s.reigns);
+  f.gauge("crane_serving", "Whether the server of this replica runs.", s.not_serving.empty());
+  f.counter("crane_leader_changes_total", "Reigns whose leader this replica knew.", s.reigns);
   f.gauge("crane_voters", "Voters of the group.", static_cast<double>(voters));
   f.gauge("crane_peers_connected", "Other replicas whose process is there.",
           std::uint64_t{s.connected});
   const control::Verdict verdict = verdict_of(s);
   f.gauge("crane_group_serving",
-          "Whether a client that connects now is answered, as far as this replica knows.",
+          "Whether a client that connects now is answered, as known to this replica.",
           verdict.serving);
-  f.gauge("crane_group_well", "Whether crane-ctl status would say well, as this replica knows it.",
+  f.gauge("crane_group_well",
+          "Whether crane-ctl status would report the group as well, as known to this replica.",
           verdict.health == control::Health::kWell);
   if (verdict.may_lose) {
     f.gauge("crane_losses_tolerated",
-            "Replicas that may be lost now, and one of the others leads and serves at once.",
+            "Replicas that may be lost now so that another one still leads and serves at once.",
             static_cast<double>(*verdict.may_lose));
   }
   if (s.readiness.recovers) {
     const control::Progress& p = s.readiness.progress;
-    f.gauge("crane_recovery_entries_done", "Of what this replica missed: entries run.", p.done);
-    f.gauge("crane_recovery_entries_left", "Of what this replica missed: entries to be run.",
+    f.gauge("crane_recovery_entries_done", "Missed entries that this replica has run.", p.done);
+    f.gauge("crane_recovery_entries_left", "Missed entries that this replica has still to run.",
             p.of - std::min(p.of, p.done));
-    f.gauge("crane_recovery_entries_per_second", "How fast it runs them.", p.per_s);
+    f.gauge("crane_recovery_entries_per_second", "Missed entries that it runs per second.",
+            p.per_s);
     if (p.left_ms >= 0) {
-      f.gauge("crane_recovery_seconds_left", "Until it has run them all.",
+      f.gauge("crane_recovery_seconds_left", "Time until it has run all missed entries.",
               static_cast<double>(p.left_ms) / 1e3);
     }
   }
@@ -118,9 +119,10 @@ void add_log(Families& f, const NodeStatus& s) {
             s.committed);
   f.counter("crane_proposals_applied_total", "Log index of the last entry that its server took.",
             s.applied);
-  f.gauge("crane_has_room",
-          "Whether its log and its server's files can grow: no disk is full, nor shared memory.",
-          s.log.no_room.empty());
+  f.gauge(
+      "crane_has_room",
+      "Whether its log and its server's files can grow: neither a disk nor shared memory is full.",
+      s.log.no_room.empty());
   const std::uint64_t pending = s.role == "leader" ? s.last - std::min(s.last, s.committed) : 0;
   f.gauge("crane_proposals_pending", "Entries proposed by this leader and not committed yet.",
           pending);
@@ -128,8 +130,8 @@ void add_log(Families& f, const NodeStatus& s) {
               "From proposing an entry to its commit, on the leader.", s.commit_times);
   if (s.durability == "disk") {
     f.histogram("crane_store_sync_duration_seconds",
-                "How long the own store took to have entries on disk.", s.log.synced);
-    f.gauge("crane_durable_index", "Log index up to which its disk holds the log.",
+                "Time that the own store took to write entries to disk.", s.log.synced);
+    f.gauge("crane_durable_index", "Log index up to which the log is on its disk.",
             value(s.log.durable));
   }
   f.gauge("crane_lag_entries", "Committed entries that its server has not taken.",
@@ -153,31 +155,32 @@ void add_log(Families& f, const NodeStatus& s) {
   for (std::size_t type = 1; type < s.entries.size(); ++type) {
     const char* const name = proxy::name(static_cast<EntryType>(type));
     if (std::strcmp(name, "unknown") == 0) continue;
-    f.counter("crane_entries_total", "Committed entries by type; BUBBLE grants time alone.",
+    f.counter("crane_entries_total", "Committed entries by type; BUBBLE grants only turns.",
               s.entries[type], {{"type", name}});
   }
-  f.gauge("crane_spool_bytes", "Committed, and not in the server's memory yet.", s.spooled_bytes);
+  f.gauge("crane_spool_bytes", "Bytes committed but not yet in the server's memory.",
+          s.spooled_bytes);
 }
 
 void add_clients(Families& f, const NodeStatus& s) {
-  f.gauge("crane_connections", "Clients now.", s.connections);
+  f.gauge("crane_connections", "Current clients.", s.connections);
   f.counter("crane_connections_accepted_total", "Clients taken since the node began.", s.accepted);
   f.counter("crane_connections_refused_total", "Clients that the server did not take.", s.refused);
   f.counter("crane_connections_adopted_total",
-            "Connections that this replica went on with as a new leader.", s.adopted);
+            "Connections that this replica kept when it became the leader.", s.adopted);
   const char* const reset = "Connections that were reset, by cause.";
   f.counter("crane_connections_reset_total", reset, s.reset_leader, {{"cause", "leader_lost"}});
   f.counter("crane_connections_reset_total", reset, s.reset_slow, {{"cause", "slow_client"}});
-  f.gauge("crane_connections_forwarded", "Clients passed on to the leader's host.", s.forwarded);
+  f.gauge("crane_connections_forwarded", "Clients forwarded to the leader's host.", s.forwarded);
   f.counter("crane_client_received_bytes_total", "Bytes from clients.", s.bytes_in);
   f.counter("crane_client_sent_bytes_total", "Bytes to clients.", s.bytes_out);
-  f.counter("crane_clients_waited_seconds_total", "Clients waited for slow followers.",
+  f.counter("crane_clients_waited_seconds_total", "Time that clients waited for slow followers.",
             static_cast<double>(s.waited_ns) / 1e9);
 }
 
 void add_schedule(Families& f, const NodeStatus& s) {
   f.counter("crane_turns_total", "Turns that the server's threads took.", s.clock);
-  f.counter("crane_preemptions_total", "How often a thread that spun gave way.", s.preempted);
+  f.counter("crane_preemptions_total", "How often a spinning thread was preempted.", s.preempted);
   f.counter("crane_slices_total", "Time slices of computations that ended.", s.slices);
   f.counter("crane_wakeups_total", "How often the node slept.", s.wakeups);
   if (s.watched) {
@@ -198,15 +201,19 @@ void add_checkpoints(Families& f, const NodeStatus& s, const NewestCheckpoint& n
   f.gauge("crane_checkpoints_wanted", "Whether checkpoints are taken at all.",
           s.no_checkpoints.empty());
   if (newest.index != 0) {
-    f.gauge("crane_checkpoint_timestamp_seconds", "When the newest one on this machine was made.",
+    f.gauge("crane_checkpoint_timestamp_seconds", "Time of the newest checkpoint on this machine.",
             static_cast<double>(newest.unix_seconds));
-    f.gauge("crane_checkpoint_bytes", "Size of the newest one on this machine.", newest.bytes);
-    f.gauge("crane_checkpoint_index", "Log index of the newest one on this machine.", newest.index);
+    f.gauge("crane_checkpoint_bytes", "Size of the newest checkpoint on this machine.",
+            newest.bytes);
+    f.gauge("crane_checkpoint_index", "Log index of the newest checkpoint on this machine.",
+            newest.index);
   }
   if (s.checkpoint.taken == 0) return;
-  f.gauge("crane_checkpoint_hold_seconds", "How long this replica's last one held its server.",
+  f.gauge("crane_checkpoint_hold_seconds",
+          "How long this replica's last checkpoint held its server.",
           static_cast<double>(s.checkpoint.held_ns) / 1e9);
-  f.gauge("crane_checkpoint_duration_seconds", "How long this replica's last one took in all.",
+  f.gauge("crane_checkpoint_duration_seconds",
+          "How long this replica's last checkpoint took in total.",
           static_cast<double>(s.checkpoint.prepare_ns + s.checkpoint.rest_ns +
                               s.checkpoint.held_ns + s.checkpoint.pack_ns) /
               1e9);
@@ -215,12 +222,14 @@ void add_checkpoints(Families& f, const NodeStatus& s, const NewestCheckpoint& n
 void add_machine(Families& f, const Surroundings& around) {
   for (const FileSystem& one : around.file_systems) {
     const Labels labels{{"holds", one.holds}, {"path", one.path}};
-    f.gauge("crane_filesystem_size_bytes", "Of the file systems that hold the group.", one.bytes,
+    f.gauge("crane_filesystem_size_bytes", "Size of the file systems that hold the group.",
+            one.bytes, labels);
+    f.gauge("crane_filesystem_free_bytes", "Free bytes of these file systems.", one.free_bytes,
             labels);
-    f.gauge("crane_filesystem_free_bytes", "Of that, free.", one.free_bytes, labels);
   }
   f.counter("process_cpu_seconds_total", "Processor time of the node.", around.process.cpu_seconds);
-  f.gauge("process_resident_memory_bytes", "Memory of the node, with the shared memory it uses.",
+  f.gauge("process_resident_memory_bytes",
+          "Memory of the node, including the shared memory it uses.",
           around.process.resident_bytes);
   f.gauge("process_open_fds", "Open descriptors of the node.", around.process.open_descriptors);
   f.gauge("process_start_time_seconds", "When the node started.",
@@ -231,7 +240,7 @@ void add_machine(Families& f, const Surroundings& around) {
 
 std::string metrics_text(const NodeStatus& status, const Surroundings& around) {
   Families families(status);
-  families.gauge("crane_build_info", "Always 1; what was built.", 1.0,
+  families.gauge("crane_build_info", "Always 1; the labels describe the build.", 1.0,
                  {{"version", setup::version_text()}});
   add_group(families, status);
   add_log(families, status);

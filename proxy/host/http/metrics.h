@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A node's metrics in Prometheus' text format.  Names follow its conventions: crane_ in front, base
-// units (seconds, bytes), _total behind counters.
+// A node's metrics in Prometheus' text format.  Names follow its conventions: prefix crane_, base
+// units (seconds, bytes), suffix _total for counters.
 //
 // Pure.  Threads: plain function.
 

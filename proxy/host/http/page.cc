@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/http/page.h"
 
-// The assembler takes the file as it is; make rebuilds this one when it changes.
+// The assembler includes the file unchanged; make rebuilds this file when page.html changes.
 asm(".section .rodata\n"
     ".global crane_page_begin\n"
     "crane_page_begin:\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The page that a node shows at /: page.html of this folder, whole, without any other resource.
+// The page that a node shows at /: page.html of this folder, which needs no other resource.
 //
 // Threads: plain function.
 

@@ -13,7 +13,7 @@
 namespace crane::node {
 namespace {
 
-// What the kernel counts from its start.
+// The time that the kernel's counters start from.
 double boot_unix_seconds() {
   return static_cast<double>(realtime_ns() - clock_ns(CLOCK_BOOTTIME)) / 1e9;
 }

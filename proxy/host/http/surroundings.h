@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What metrics tell beside the node's status: its process, its file systems, and the newest
+// Facts for the metrics besides the node's status: its process, its file systems, and the newest
 // checkpoint on this machine.
 //
 // Threads: plain values and functions; they read /proc and directories.
@@ -25,12 +25,12 @@ ProcessFacts own_process();
 struct FileSystem {
   const char* holds = "";  // "state" or "memory"
   std::string path;
-  std::uint64_t bytes = 0, free_bytes = 0;  // free: for who is not root
+  std::uint64_t bytes = 0, free_bytes = 0;  // free: without root's reserve
 };
-// Of the group's directory and its shared memory.
+// The file systems of the group's directory and its shared memory.
 std::vector<FileSystem> file_systems_of(const Config& config);
 
-// index 0: there is none.
+// index 0: there is no checkpoint.
 struct NewestCheckpoint {
   std::uint64_t index = 0;
   std::int64_t unix_seconds = 0;  // when it was made

@@ -93,34 +93,35 @@ checkpoint::Manifest CheckpointPacker::manifest_of(const CheckpointContents& con
   return m;
 }
 
-// In the packing process.  The name of the checkpoint, which was read once more.
+// Runs in the packing process.  Returns the checkpoint's name after it was verified.
 Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents) {
-  // The server was paused long enough without it.
+  // Not copied earlier, to keep the pause of the server short.
   if (contents.tier == checkpoint::Tier::kCriu) {
     if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) return copied.error();
   }
-  // What a process before this one left, and a shipment that is older than what is packed now.
+  // Removes what earlier processes left, and shipments older than this checkpoint.
   (void)checkpoints_.clean(checkpoint::Leftovers::kAll).ok();
   auto name = checkpoints_.publish(*staging_, manifest_of(contents));
   const Outcome well = name.ok() ? checkpoints_.verify(name.value()) : Outcome{name.error()};
   if (!well.ok()) return well.error();
   if (!config_.record.empty()) keep_with_recording(name.value());
-  // What cannot be removed now is looked at the next time.
+  // A checkpoint that cannot be removed now is tried again the next time.
   (void)checkpoints_.keep(kCheckpointsKept, relied_).ok();
   return name;
 }
 
-// Recordings outlive the group: a replay can begin there.
+// Copies the checkpoint to the recording, which outlives the group: a replay can begin at it.
 void CheckpointPacker::keep_with_recording(const std::string& name) {
   const std::string there = config_.record + "/checkpoints";
   const Outcome kept = checkpoints_.ship(name, there);
-  if (!kept.ok()) spdlog::warn("not kept with the recording: {}", kept.error().message());
+  if (!kept.ok())
+    spdlog::warn("the checkpoint was not copied to the recording: {}", kept.error().message());
   (void)checkpoint::Checkpoints({there, 1, {}}).keep(kCheckpointsKept).ok();
 }
 
 void CheckpointPacker::advance() {
   owner_.woke();
-  // It watches the descriptor until the worker has closed it.
+  // The event would watch a descriptor that the worker closes.
   event_del(&event_);
   if (!worker_.advance()) {
     event_add(&event_, nullptr);
@@ -128,7 +129,7 @@ void CheckpointPacker::advance() {
   }
   const bool well = worker_.result().ok();
   if (well) {
-    staging_.reset();  // its directory is the checkpoint's now
+    staging_.reset();  // its directory is now the checkpoint's
     if (config_.on_disk()) own_.push_back(at_);
   } else {
     abandon();
@@ -148,7 +149,7 @@ void CheckpointPacker::stop() {
   abandon();
 }
 
-// --- which ones the log may be cut below --------------------------------------------------------
+// --- checkpoints before which the log may be truncated ------------------------------------------
 
 void CheckpointPacker::find_own() {
   const auto all = checkpoints_.list();
@@ -161,8 +162,7 @@ void CheckpointPacker::find_own() {
   std::sort(own_.begin(), own_.end());
 }
 
-// Not while one is packed, because the packing process keeps the one that was relied on when it
-// began.
+// Not during packing, because the packing process keeps the checkpoint relied on at its begin.
 std::optional<Index> CheckpointPacker::take_relied(Index trusted) {
   if (own_.empty() || !worker_.idle()) return std::nullopt;
   const auto behind = std::upper_bound(own_.begin(), own_.end(), trusted);  // PACK-2

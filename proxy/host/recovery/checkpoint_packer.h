@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The checkpoints that this replica makes: the staging directory of the one under way, the process
-// that packs and verifies it, and which of those on disk the log may be cut below.
+// The checkpoints that this replica makes: the staging directory of the current one, the process
+// that packs and verifies it, and the checkpoints on disk before which the log may be truncated.
 //
 //   begin(at) -> staging directory is filled -> pack(contents) -> packed()
 //
-// Threads: the node's one thread, inside its event loop; packing in a process of its own.
+// Threads: the node's one thread, inside its event loop; packing runs in another process.
 // INVARIANT PACK-1  Only one checkpoint is made at a time, from begin() until packed() or
 //                   abandon().
-// INVARIANT PACK-2  Consensus hears only of checkpoints that are verified and behind which this
-//                   replica was compared with the others: of one that it might have to distrust
-//                   later the log is not cut (IMAGE-5).
+// INVARIANT PACK-2  A checkpoint is reported to consensus only when it is verified and this replica
+//                   was compared with the others after it.  A checkpoint that might be distrusted
+//                   later must not lead to a truncation of the log (IMAGE-5).
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -36,20 +36,20 @@
 
 namespace crane::node {
 
-// What stands in a checkpoint beside the files.
+// The content of a checkpoint besides the files.
 struct CheckpointContents {
   NodeState state;
   nlohmann::json files;       // of file_names()
-  std::string output_digest;  // of the outputs until then
+  std::string output_digest;  // of the outputs up to it
   checkpoint::Tier tier = checkpoint::Tier::kCriu;
-  nlohmann::json carried;  // of tier kRestart: what goes on with a new server
+  nlohmann::json carried;  // for tier kRestart: state for the new server
 };
 
 class CheckpointPacker {
  public:
   class Owner : public proxy::Woken {
    public:
-    // What pack() began has ended; `why_not` is empty when the checkpoint is published and
+    // The packing begun by pack() has ended; `why_not` is empty if the checkpoint is published and
     // verified.
     virtual void packed(checkpoint::Tier tier, Index at, const std::string& why_not) = 0;
 
@@ -57,41 +57,41 @@ class CheckpointPacker {
     ~Owner() = default;
   };
 
-  // The references outlive it.
+  // The references must outlive it.
   CheckpointPacker(event_base* base, const Config& config, const Agreed& agreed, Owner& owner);
   ~CheckpointPacker();
   CheckpointPacker(const CheckpointPacker&) = delete;
   CheckpointPacker& operator=(const CheckpointPacker&) = delete;
 
   // --- making one
-  // No checkpoint is under way (PACK-1).
+  // Whether no checkpoint is being made (PACK-1).
   bool idle() const noexcept { return !staging_ && worker_.idle(); }
   Outcome begin(Index at);
-  // REQUIRES: begun.
+  // REQUIRES: begin() was called.
   const std::string& staging_path() const noexcept { return staging_->path; }
   std::string staging_upper() const { return staging_->upper(); }
-  // Copies a file that the server maps there; `left_out` of it is not copied.
+  // Copies a shared file of the server to the staging directory, without the ranges `left_out`.
   Outcome copy_shared(const std::string& name,
                       std::span<const checkpoint::FileRange> left_out = {});
   Outcome pack(CheckpointContents contents);
-  // A replica waits for the one that is packed, or the log for its end.
+  // A replica waits for the checkpoint, or the log needs it: packs faster.
   void hurry() noexcept { worker_.hurry(); }
   bool packs() const noexcept { return !worker_.idle(); }
-  // Where the entry of the one that was packed last ends in the log, bytes.
+  // The end of the last packed checkpoint's entry in the log, bytes.
   std::uint64_t end() const noexcept { return end_; }
   checkpoint::Tier tier() const noexcept { return tier_; }
-  // What was begun is removed, if anything was.
+  // Removes the staging directory, if there is one.
   void abandon();
-  // The same, and the packing process ends.
+  // As abandon(), and ends the packing process.
   void stop();
 
-  // --- which ones the log may be cut below
-  // Those that a former run of this node left, of the group with this log.
+  // --- checkpoints before which the log may be truncated
+  // Finds the checkpoints of this group and log that an earlier process of this node left.
   void find_own();
-  // The newest one behind which all is equal up to `trusted`, once; nullopt: nothing new.
+  // The newest checkpoint verified by an equal cut up to `trusted`, once; nullopt: no new one.
   std::optional<Index> take_relied(Index trusted);
-  // This replica differed from the others somewhere behind entry `verified`: what it kept since
-  // then may differ as well (FALCON 6.2).
+  // This replica differed from the others somewhere after entry `verified`: removes its checkpoints
+  // after that entry, which may differ as well (FALCON 6.2).
   void distrust(std::uint64_t verified);
 
  private:
@@ -105,14 +105,14 @@ class CheckpointPacker {
   const Agreed& agreed_;
   Owner& owner_;
   checkpoint::Checkpoints checkpoints_;
-  std::optional<checkpoint::Staging> staging_;  // of the one under way
+  std::optional<checkpoint::Staging> staging_;  // of the current checkpoint
   checkpoint::Worker worker_;
   event event_{};
-  checkpoint::Tier tier_ = checkpoint::Tier::kCriu;  // of what is packed,
-  Index at_{};                                       // and its entry,
-  std::uint64_t end_ = 0;                            // which ends there
+  checkpoint::Tier tier_ = checkpoint::Tier::kCriu;  // tier of the packed checkpoint
+  Index at_{};                                       // its entry
+  std::uint64_t end_ = 0;                            // the end of that entry, bytes
   std::vector<Index> own_;  // verified on disk and not relied on yet, ascending
-  Index relied_{};          // what consensus knows of
+  Index relied_{};          // as reported to consensus
 };
 
 }  // namespace crane::node

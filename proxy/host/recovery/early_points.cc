@@ -39,7 +39,7 @@ std::vector<EarlyPoint> noted_early_points(const Config& config) {
     if (json.at("log").get<std::string>() != log_of(config)) return points;
     for (const auto& one : json.at("points")) points.push_back(early_point(one));
   } catch (const nlohmann::json::exception& e) {
-    // The log has them as well: the node begins once more.
+    // The log contains the points, too: the node begins once more.
     spdlog::warn("{}: {}", path_of(config), e.what());
     points.clear();
   }

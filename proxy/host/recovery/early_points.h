@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The early points (dmt/slices.h) of a replica, from one life of its node to the next: in the
-// directory of the replica, with the group's log that they belong to.
+// The early points (dmt/slices.h) of a replica, which outlive its node process.  They are stored in
+// the directory of the replica, with the digest of the group's log.
 //
-//   EARLY_POINT is committed ── a node whose server began without it notes it and ends
-//                            ── its next life begins at a checkpoint before its clock, or with all
-//                               inputs, and the point counts from that clock on
+//   EARLY_POINT is committed ── a node whose server began without it stores it and ends
+//                            ── the next process begins at a checkpoint before its clock, or with
+//                               all inputs, and the point counts from that clock on
 //
 // Threads: plain functions, the node's one thread.
 
@@ -20,15 +20,15 @@
 
 namespace crane::node {
 
-// Of this group's log; what cannot be read is said and left out.
+// The points of this group's log; unreadable ones are logged and left out.
 std::vector<EarlyPoint> noted_early_points(const Config& config);
-// Beside those; after it the next life knows it, whatever happens.
+// Adds a point to the stored ones; on success every later process of this node reads it.
 Outcome note_early_point(const Config& config, const EarlyPoint& point);
 
-// SLICE-4: of those `noted`, the first that a server at this state lacked at its clock; nullptr:
-// it can go on there.
+// SLICE-4: the first of the points `noted` that a server at this state lacked at its clock.
+// nullptr: the server can continue from this state.
 const EarlyPoint* lacked_by(const NodeState& state, std::span<const EarlyPoint> noted) noexcept;
-// Before the server starts; `state`: where it begins.
+// Call before the server starts; `state`: where it begins.
 void put_early_points(dmt::Layout& layout, const NodeState& state,
                       std::span<const EarlyPoint> noted) noexcept;
 

@@ -22,13 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTryAgainMs = 1'000;
-// How long one that is there is tried to be had while nothing more of it comes, or waited for while
-// it is taken.
+// How long to try to get a checkpoint while no more of it arrives, or to wait while it is taken.
 constexpr std::int64_t kFetchTimeoutNs = 90'000'000'000;
-// How long others may be out of reach, where a replica cannot begin without them.
+// How long other replicas may be unreachable if this replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
 
-// `begins`: as far as is known the group does.
+// `begins`: the group may be starting for the first time.
 Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begins,
                                        std::string& why) {
   if (c.test_only_faults) checkpoint::die_where_told(c.replica_dir() + "/faults");
@@ -39,7 +38,7 @@ Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begin
     spdlog::info("{}", sentence_of(got.value()));
   } else if (const std::string reason = got.error().message();
              std::exchange(why, reason) != reason) {
-    // That nobody has any, or is there yet, is nothing to worry about where a group begins.
+    // When a group begins, it is normal that no replica has a checkpoint or answers yet.
     const Code code = got.error().code;
     if (code == Code::kPeerFailed && begins) {
       spdlog::info("no other replica answers yet");
@@ -59,7 +58,7 @@ bool holds_something(const Config& c) {
          (c.on_disk() && fs::exists(c.store_dir() + "/r" + number, ignored));
 }
 
-// The group knows this replica, whose host does not: it is none that may vote at once (C5, U2).
+// The group knows this replica, but its host does not: it must not vote at once (C5, U2).
 bool recover_as_lost(const Config& c) {
   const Outcome marked = consensus::mark_member(c.dir, ReplicaId{c.replica}, c.log_id);
   if (!marked.ok()) {
@@ -67,12 +66,12 @@ bool recover_as_lost(const Config& c) {
     return false;
   }
   spdlog::warn(
-      "this host holds nothing of the group, which knows this replica from before: it comes "
-      "back as one that lost its memory");
+      "this host holds nothing of the group, which knows this replica from before: it returns as "
+      "a replica that lost its memory");
   return true;
 }
 
-// The newest here that is what it seems; what is not loses its mark.
+// The newest usable checkpoint on this host; a damaged one loses its mark as verified.
 Index newest_usable(const Config& c) {
   const checkpoint::Expected expected = expected_of(c);
   for (const auto& [replica, one] : checkpoint::find_kept(c.dir).checkpoints) {
@@ -98,7 +97,7 @@ bool FetchDeadline::again(std::int64_t now_ns, Code failure, std::uint64_t arriv
 }
 
 bool fetch_before_start(const Config& c) {
-  // A recording holds the whole history.
+  // A recording needs the whole history.
   if (!ships(c) || !c.record.empty() || holds_something(c)) return true;
   if (value(newest_usable(c)) != 0) return true;
   std::string why;
@@ -109,14 +108,14 @@ bool fetch_before_start(const Config& c) {
     if (code == Code::kOk || code == Code::kExists) return true;
     if (code == Code::kGone) return recover_as_lost(c);
     const auto begun = arriving(c);
-    // A new one, then; but not when a part of one has come before.
+    // No replica has a checkpoint: begin as a new one, unless part of a checkpoint has arrived.
     const bool none = code == Code::kNotFound || code == Code::kPeerFailed;
     if (none && begun.name.empty()) return true;
     if (!deadline.again(monotonic_ns(), code, begun.bytes)) break;
   }
   spdlog::error(
-      "this host holds nothing of the group, and the checkpoint that another replica has "
-      "cannot be had; mend that, and start this replica again");
+      "this host holds nothing of the group, and the checkpoint of another replica cannot be "
+      "fetched; correct that, and start this replica again");
   return false;
 }
 
@@ -124,8 +123,7 @@ bool fetch_after(const Config& c, ExitStatus status) {
   const bool lacks = status == ExitStatus::kMissedEntries || status == ExitStatus::kNoCheckpoint;
   if (!ships(c) || !lacks) return false;
   const Index behind = newest_usable(c);
-  spdlog::info("this replica needs a checkpoint behind entry {}: it asks the others",
-               value(behind));
+  spdlog::info("this replica needs a checkpoint after entry {}: it requests one", value(behind));
   std::string why;
   FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {

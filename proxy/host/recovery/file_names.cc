@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Name = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
-// File systems of the container's own, whose content CRIU makes again.  /etc/hostname stands for
-// what is in no layer but the machine's.
+// File systems of the container whose content CRIU restores; and places that stand for the other
+// layers.  /etc/passwd stands for files that are only in the machine's layer.
 constexpr const char* kOwnPlaces[] = {"/run", "/dev"};
 constexpr const char* kOtherPlaces[] = {"/",    "/etc",  "/etc/passwd", "/usr",
                                         "/opt", "/proc", "/sys"};
@@ -44,12 +44,12 @@ void note(Json& names, const std::string& key, const std::string& path, bool fol
   if (name_of(path, follow, name)) names[key] = {name.first, name.second};
 }
 
-// Everything below `top`, which is `root` + `inside` to the server; not into other file systems.
+// Notes all files below `top`, which the server sees at `root` + `inside`; not other file systems.
 void note_tree(Json& names, const std::string& top, const std::string& root,
                const std::string& inside) {
   std::error_code failed;
   const auto options = fs::directory_options::skip_permission_denied;
-  // With its slash: "/proc/PID/root" alone is a link of procfs, with a number of its own.
+  // With the slash: "/proc/PID/root" alone is a link of procfs with another inode.
   note(names, inside.empty() ? "/" : inside, root + (inside.empty() ? "/" : inside), false);
   for (auto it = fs::recursive_directory_iterator(top, options, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
@@ -78,7 +78,7 @@ Pairs pairs_of(const Json& before, const Json& now,
       if (found == now.at(kind).end()) continue;
       const Name was{old.at(0), old.at(1)}, is{found->at(0), found->at(1)};
       pairs[was.first][was.second] = is;
-      // A file that is in the same layer of both keeps its inode: so do the others of its device.
+      // A file in the same layer keeps its inode, as do the other files of its device.
       if (was.second == is.second) devices.emplace(was.first, is.first);
     }
   }
@@ -88,11 +88,11 @@ Pairs pairs_of(const Json& before, const Json& now,
 struct Renaming {
   Pairs pairs;
   std::map<std::uint64_t, std::uint64_t> devices;
-  const Json* listed = nullptr;  // the paths of before
+  const Json* listed = nullptr;  // the paths at the checkpoint
   int root = -1;
 };
 
-// What lies at `path` of the server, where no part of it is a link by now.
+// Finds the file at `path` in the server's root, if no part of the path is a symbolic link.
 bool find_below(int root, const std::string& path, Name& name) {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -115,14 +115,14 @@ bool rename(const Renaming& r, const std::string& path, std::uint64_t& device,
     found = file != files->second.end();
     if (found) name = file->second;
   }
-  // What is listed at its path was another file by then.
+  // A path in the list belonged to another file by then.
   found = found || (!path.empty() && !r.listed->contains(path) && find_below(r.root, path, name));
   if (found) {
     device = name.first;
     inode = name.second;
     return true;
   }
-  // Of the machine's layer, where nothing goes away; or the server's own, and gone.
+  // Either in the machine's layer, which keeps its inodes, or a removed file of the server's layer.
   if (const auto other = r.devices.find(device); other != r.devices.end()) device = other->second;
   return false;
 }

@@ -21,7 +21,7 @@ void LastingFiles::server_started(Index applied, std::uint64_t clock) {
   if (!used_) return;
   const Outcome opened = position_.open(config_.replica_dir());
   if (!opened.ok()) {
-    spdlog::error("{}: {}; this replica's data will not be looked at when the group starts again",
+    spdlog::error("{}: {}; this replica's data will be ignored when the group starts again",
                   config_.replica_dir(), opened.error().message());
   }
   move(applied, clock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Directories of the server that outlive the group (checkpoint/base.h, runtime/launcher/lasting.h):
-// where the files of a server that ends are kept, and which position of the history they belong to.
+// The server's directories that outlive the group (checkpoint/base.h, runtime/launcher/lasting.h):
+// where the files of an ended server are kept, and the position in the history that they match.
 //
 // Threads: the node's one thread.
 // INVARIANT LAST-3  The position is written before anything that follows it leaves this replica.
@@ -16,16 +16,16 @@ namespace crane::node {
 
 class LastingFiles {
  public:
-  // `used`: this node's files are kept at all.
+  // `used`: this node keeps files.
   LastingFiles(const Config& config, bool used) noexcept : config_(config), used_(used) {}
 
-  // Removes what this replica's life before left: it begins elsewhere, and the others have come
-  // further.  Where the files of a server that ends go; "": they are not kept.
+  // Removes the files of this replica's previous process: it begins at another position, and the
+  // other replicas are further.  Returns the place for the files of an ended server; "": not kept.
   std::string begin();
-  // The server runs: its files are whole, all that it begins with is there.
+  // The server runs: its initial files are complete.
   void server_started(Index applied, std::uint64_t clock);
   void move(Index applied, std::uint64_t clock) { position_.move(value(applied), clock); }
-  // In order; `ended`: the server has ended by itself.
+  // The node ends in order; `ended`: the server has ended without being stopped.
   void end(Index applied, std::uint64_t clock, bool ended);
 
  private:

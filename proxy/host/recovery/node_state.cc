@@ -50,7 +50,7 @@ NodeState parse(const Json& json) {
   s.verified = json.at("verified");
   s.restarted_from = json.at("anew_from");
   s.log_bytes = json.at("log_bytes");
-  // One of an earlier version knows fewer types.
+  // The state of an earlier version has fewer types.
   const Json& entries = json.at("entries");
   for (std::size_t type = 0; type < std::min(entries.size(), s.entries.size()); ++type) {
     s.entries[type] = entries.at(type);
@@ -58,7 +58,7 @@ NodeState parse(const Json& json) {
   if (json.contains("command")) json.at("command").get_to(s.server.command);
   s.server.files = json.value("machine_files", 0U);
   s.handed_over = json.value("handed_over", false);
-  if (json.contains("early")) {  // one of an earlier version knows none
+  if (json.contains("early")) {  // absent in an earlier version
     for (const Json& one : json.at("early")) s.early.push_back(early_point(one));
   }
   const Json& outputs = json.at("outputs");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node knows of its replica's history that neither the segment nor the log tells: part of a
+// The part of a replica's history that neither the segment nor the log contains: stored in a
 // checkpoint, as of its entry.
 //
 // Threads: plain values and pure functions.
@@ -22,22 +22,22 @@
 namespace crane::node {
 
 struct NodeState {
-  Viewstamp at;                  // of the CHECKPOINT entry
-  std::uint64_t position = 0;    // in the log, behind it (consensus/core/log.h)
-  std::vector<std::byte> facts;  // consensus' own (Consensus::group_facts)
-  std::uint64_t stamp_ns = 0;    // of that entry: where virtual time stands
-  std::uint64_t clock = 0;       // turns taken
-  std::uint64_t hash = 0;        // of the schedule, at `clock`
-  std::uint32_t last_pid = 0;    // in the server's pid namespace
-  Index first_start{};           // the group's first START
-  std::uint64_t passed = 0;      // the clock that the log says the leader has passed (dmt/stall.h)
-  std::uint64_t verified = 0;    // live checking: the last log index at which all were equal
-  std::uint64_t restarted_from = 0;  // since where, if it differed before (proxy/record/alarms.h)
-  std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
+  Viewstamp at;                      // of the CHECKPOINT entry
+  std::uint64_t position = 0;        // in the log, after that entry (consensus/core/log.h)
+  std::vector<std::byte> facts;      // state of consensus (Consensus::group_facts)
+  std::uint64_t stamp_ns = 0;        // of that entry: the virtual time
+  std::uint64_t clock = 0;           // turns taken
+  std::uint64_t hash = 0;            // of the schedule, at `clock`
+  std::uint32_t last_pid = 0;        // in the server's pid namespace
+  Index first_start{};               // the group's first START
+  std::uint64_t passed = 0;          // clock that the leader has passed, by the log (dmt/stall.h)
+  std::uint64_t verified = 0;        // live checking: the last log index at which all were equal
+  std::uint64_t restarted_from = 0;  // where comparison restarted, or 0 (proxy/record/alarms.h)
+  std::uint64_t log_bytes = 0;       // length of server.log
   EntryCounts entries{};             // committed
-  replica::Upgrade::Server server;   // without a command line: as configured
-  bool handed_over = false;          // any build of Crane may go on from here (start_check.h)
-  std::vector<EarlyPoint> early;     // that its server has, or had at their clocks (dmt/slices.h)
+  replica::Upgrade::Server server;   // no command line: as configured
+  bool handed_over = false;          // any build of Crane may continue from here (start_check.h)
+  std::vector<EarlyPoint> early;     // points that its server has, or had at their clocks
   Outputs::State outputs;
 };
 
@@ -46,7 +46,7 @@ nlohmann::json to_json(const EarlyPoint& point);
 EarlyPoint early_point(const nlohmann::json& json);
 
 nlohmann::json to_json(const NodeState& state);
-// kDamaged: not what to_json() makes.
+// kDamaged: not the output of to_json().
 Result<NodeState> node_state(const nlohmann::json& json);
 
 }  // namespace crane::node

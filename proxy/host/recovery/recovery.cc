@@ -21,17 +21,17 @@
 namespace crane::node {
 namespace {
 
-// What is known of the group is looked at again after so long; at once where something happened.
+// Maximum age of the view of the group in a round without an event.
 constexpr std::int64_t kLookNs = 10'000'000;
 
 replica::CheckpointSchedule::Limits limits_of(const Config& config) {
   replica::CheckpointSchedule::Limits limits;
   limits.every_ns = config.checkpoint_every_s * 1'000'000'000LL;
   limits.log_bytes = std::uint64_t{config.checkpoint_log_mb} << 20;
-  if (config.replicas == 1) return limits;  // it would pause its clients for a loss to come
+  if (config.replicas == 1) return limits;  // a checkpoint would pause its clients
   if (config.checkpoint_log_mb != 0) limits.replay_ns = replica::CheckpointSchedule::kReplayNs;
   if (!config.on_disk())
-    limits.ring_bytes = member_options(config).ring_bytes;  // else the store has the rest
+    limits.ring_bytes = member_options(config).ring_bytes;  // on disk the store has the rest
   return limits;
 }
 
@@ -94,7 +94,7 @@ void Recovery::open(ServerParts parts) {
   if (ships(config_)) shipping_ = std::make_unique<Shipping>(base_, config_, *this);
 }
 
-// Its first life, and one that was invited only, may begin as a new replica.
+// A replica in its first process, or one that was only invited, may begin as a new replica.
 bool Recovery::knows(ReplicaId who) const {
   constexpr std::uint32_t kFirstLife = 1;
   const auto members = group_->members();
@@ -115,7 +115,7 @@ void Recovery::opened(consensus::Consensus& group) {
   event.begins = {start_.state().at, start_.state().position};
   event.at_checkpoint = start_.at_checkpoint();
   event.restores = config_.restore;
-  events_.push_front(event);  // before what the log held
+  events_.push_front(event);  // before the events of the log's entries
   give_all();
   if (config_.on_disk() && !acceptor_only_) packer_->find_own();
 }
@@ -157,7 +157,7 @@ Result<bool> Recovery::server_started(std::string& why) {
   return start_.revives();
 }
 
-// The server was given nothing since: what was delivered last is the place.
+// The server got no entry since: the place is the last delivered entry.
 void Recovery::dump_prepared() { feed(replica::Prepared{dump_->begin_place()}); }
 
 void Recovery::dump_ended(const std::string& why_not, const std::string& refusal) {
@@ -198,14 +198,14 @@ void Recovery::step_restart(const Inputs& seen, std::int64_t now_ns) {
 
 void Recovery::step_catch_up(std::int64_t behind_ns) { feed(replica::ServerBehind{behind_ns}); }
 
-// All is equal up to here, as far as this replica knows.
+// The last entry up to which all replicas are known to be equal.
 Index Recovery::trusted() const {
   const std::uint64_t equal = parts_->live_check.alarms().unbroken();
   return Index{config_.replicas > 1 ? equal : std::numeric_limits<std::uint64_t>::max()};
 }
 
-// A checkpoint that this replica might have to distrust later is none to rely on: consensus hears
-// of it once the replica was compared with the others behind it.
+// A checkpoint that this replica might have to distrust later is not relied on: it is reported to
+// consensus once the replica was compared with the others after it.
 void Recovery::rely_on_checkpoints() {
   const auto relied = packer_->take_relied(trusted());
   if (!relied) return;
@@ -222,14 +222,14 @@ bool Recovery::has_server(ReplicaId who) const {
 
 std::string Recovery::why_no_server() const {
   if (start_.unusable().empty()) return "";
-  return fmt::format("the checkpoint at entry {} cannot be used, as node.log says",
+  return fmt::format("the checkpoint at entry {} cannot be used; see node.log",
                      value(start_.unusable().front()));
 }
 
 // --- the machine --------------------------------------------------------------------------------
 
-// What comes while actions are carried out waits for the last of them (REPLICA-S1); what comes
-// before the log is open, for that.
+// Events that come while actions are carried out wait for the last action (REPLICA-S1).  Events
+// that come before the log is open wait until it is.
 void Recovery::feed(replica::Event event) {
   events_.push_back(std::move(event));
   if (carrying_out_ || group_ == nullptr) return;
@@ -246,7 +246,7 @@ void Recovery::give_all() {
   carrying_out_ = false;
 }
 
-// In each round: it allocates nothing where nothing is to be done.
+// Runs in each round; allocates nothing if there is nothing to do.
 void Recovery::tick(std::int64_t now_ns) {
   if (carrying_out_ || group_ == nullptr) return;
   carrying_out_ = true;
@@ -278,7 +278,7 @@ void Recovery::look_at_group(std::int64_t now_ns) {
   for (const consensus::MemberStatus& m : group.members) {
     replica::MemberView seen{m.id, m.role, m.connected, m.streaming, m.needs_checkpoint, 0, {}};
     if (leadership_.leads()) seen.lag_ns = owner_.lag_ns(m.id);
-    // What this replica says of itself costs more to find out, and counts only then.
+    // This replica's own report costs more, and is needed only if the log is full.
     const bool looks = value(m.id) != config_.replica || machine_.log_is_full();
     if (const auto told = looks ? owner_.readiness_of(m.id) : std::nullopt) {
       seen.report = report_of(*told);
@@ -351,7 +351,7 @@ void Recovery::carry_out(const replica::FindCheckpoints& action) {
     const checkpoint::Manifest& m = one.manifest;
     found.checkpoints.push_back({{m.at, m.cursor}, replica == config_.replica, one.distrusted});
   };
-  if (action.purpose == replica::Purpose::kKeep) {  // the directories are read where they changed
+  if (action.purpose == replica::Purpose::kKeep) {  // reads only directories that have changed
     if (const auto* one = newest_.look(config_.dir, digest)) add(*one, -1);
     return feed(std::move(found));
   }
@@ -405,7 +405,7 @@ std::string Recovery::ask(const control::Message& request) {
   return std::exchange(answer_, "");
 }
 
-// Whether entries 1, 2, .. can still be had.
+// Whether the log still has the entries from the first one on.
 bool Recovery::reaches_beginning() const {
   if (config_.on_disk()) return value(group_->status().first) <= 1;
   return parts_->intake.end() <= member_options(config_).ring_bytes;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shell around what lets a replica recover (proxy/replica/recovery/recovery.h): it gathers the
-// facts, gives the machine each event, and carries out the actions.
+// Connects the recovery machine (proxy/replica/recovery/recovery.h) to the node: gathers facts,
+// passes it each event, and carries out its actions.
 //
 //   begin() -> open(parts) -> opened(group) -> entries, step() .. -> stop()
 //
-// The parts below know nothing of each other; what one must know of another goes through here.
+// The parts below do not know each other; they communicate through this class.
 //
 // Threads: the node's one thread, inside its event loop.
 
@@ -45,66 +45,66 @@ namespace crane::node {
 
 class Recovery final : public EventSink, public CheckpointPacker::Owner, public Shipping::Owner {
  public:
-  // `member`: a replay takes no checkpoints.  The references outlive it.
+  // `member`: false for a replay, which takes no checkpoints.  The references must outlive it.
   Recovery(event_base* base, const Config& config, const replica::Leadership& leadership,
            const Agreed& agreed, bool member, RecoveryOwner& owner);
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
   // --- setting up, in this order
-  // Where the replica begins; a failure ends the node.
+  // Chooses the replica's starting point; a failure ends the node.
   Outcome begin();
   const StartingPoint& start() const noexcept { return start_; }
   void open(ServerParts parts);
-  // Before opened(): no server can begin where the log does (VOTES-1).
+  // Call before opened() if no server can begin at the start of the log (VOTES-1).
   void be_acceptor_only() noexcept { acceptor_only_ = true; }
-  // The log is open; `group` outlives this.
+  // The log is open; `group` must outlive this object.
   void opened(consensus::Consensus& group);
 
   // --- the log
   bool holds_log() const noexcept { return machine_.holds_log() || restart_->holds_log(); }
-  // What of it this replica cannot go on with (StartCheck); nullptr: nothing.
+  // The item in this entry that prevents this replica from continuing (StartCheck); nullptr: none.
   const char* difference(const consensus::EntryView& entry) {
     return member_ ? start_check_.look(entry) : nullptr;
   }
-  // An entry, before the server gets it, and after it did.
+  // An entry: call before and after it goes to the server.
   void before_server(const consensus::EntryView& entry);
   void after_server(const consensus::EntryView& entry);
   void admitted(Index at) { restart_->admitted(at); }
-  // The server put this out while it is on trial (UPGRADE-1): let_in() follows, or nothing.
+  // Whether to hold back this output of a server on trial (UPGRADE-1); let_in() may follow.
   bool keeps_back(const OutputHeader& header, const ListenPlace& place) {
     return restart_->keeps_back(header, place);
   }
-  // The replica votes without a server, so no server gets any entry.
+  // The replica votes without a server; its entries go to no server.
   bool acceptor_only() const noexcept { return acceptor_only_; }
-  // Why, if a checkpoint is there that it cannot begin at; "": there is none.
+  // Why, if there is a checkpoint at which it cannot begin; "": there is no such checkpoint.
   std::string why_no_server() const;
-  // False: the replica only votes, as it has told, or as this one knows of itself.
+  // Whether `who` has a server, by its own report; false: it only votes.
   bool has_server(ReplicaId who) const;
-  // Up to here it held the log when it began.
+  // The end of its log when it began.
   Index held() const noexcept { return machine_.held(); }
-  // What other replicas tell.
+  // Messages of other replicas.
   void heard(ReplicaId from, const replica::CommittedMessage& message) {
     feed(replica::PeerCommitted{from, message});
   }
   void heard(const replica::CheckpointNote& note) { feed(replica::PeerCheckpoint{note}); }
   void heard(const replica::RefusalMessage& note) { feed(replica::PeerRefusal{note}); }
-  // A replica came for a checkpoint.
+  // A replica has connected to fetch a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
   // --- the server
-  // Begins to start it, or brings it back.
+  // Begins to start or to restore it.
   Outcome start_server();
-  // It runs; true: its processes recovered, and its ports are to be opened.
+  // It runs; true: its processes were restored, and its ports are to be opened.
   Result<bool> server_started(std::string& why);
-  // Its main process ended at a turn, or for the kernel; false: that was not asked for.
+  // Its main process ended, at a turn or in the kernel; false: the end was not requested.
   bool ended_at_turn() { return restart_->ended_at_turn(); }
   bool ended() { return restart_->ended(); }
-  // It has ended for another build of Crane: no server begins here (HANDOVER-1).
+  // It has ended for another build of Crane: no other server begins in this process (HANDOVER-1).
   bool handed_over() const noexcept { return restart_->handed_over(); }
-  // It is told to end, and another one takes its place.
+  // It is being ended, and another one takes its place.
   bool restarts_server() const noexcept { return restart_->under_way(); }
-  // It did not start, or took no turn; false: no upgrade is on trial.
+  // It did not start, or took no turn; false: it is not on trial for an upgrade.
   bool server_failed(const std::string& why) { return restart_->failed_to_start(why); }
   void dump_prepared();
   void dump_ended(const std::string& why_not, const std::string& refusal);
@@ -116,21 +116,21 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
     bool stopping = false, done = false;
   };
   void step(const Inputs& seen, std::int64_t now_ns);
-  // Whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry that its
-  // server has not run.
+  // Checks whether the replica has caught up with the log.  `behind_ns`: age of the oldest entry
+  // that its server has not run.
   void step_catch_up(std::int64_t behind_ns);
   bool catches_up() const noexcept { return machine_.catches_up(); }
-  // How far the replica is with what it missed.
+  // The progress of the replica with the entries that it missed.
   const replica::RunMeter& meter() const noexcept { return machine_.meter(); }
   std::int64_t due_ns() const noexcept { return std::min(restart_due_ns_, machine_.due_ns()); }
-  // Inputs wait for a checkpoint, because the log since the newest one fills the ring.
+  // Whether inputs wait for a checkpoint, because the log since the newest one fills the ring.
   bool log_is_full() const noexcept { return machine_.log_is_full(); }
 
   // --- operators
   std::string ask(const control::Message& request);
   std::string upgrade(const control::Message& request);
   void ask_if_wanted() { feed(replica::CheckpointHelps{}); }
-  // Published ones and those that were given up.
+  // The number of checkpoints published or given up.
   std::uint64_t checkpoints_tried() const noexcept {
     return machine_.checkpoint().taken + machine_.checkpoint().failed;
   }
@@ -138,7 +138,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   const std::string& refusal() const noexcept { return machine_.refusal(); }
   void describe(NodeStatus& status);
 
-  // This replica diverged somewhere behind entry `verified`, which was found at entry `at`.
+  // At entry `at` this replica was found to have diverged somewhere after entry `verified`.
   void distrust(std::uint64_t verified, Index at);
   void stop();
 
@@ -156,7 +156,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   void feed(replica::Event event) override;
   void tick(std::int64_t now_ns);
   void give_all();
-  // What is known of the group is `look_ns` old at most.
+  // The view of the group used for the event is at most `look_ns` old.
   void give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns);
   void look_at_group(std::int64_t now_ns);
   replica::Facts facts(std::int64_t now_ns) const;
@@ -197,21 +197,21 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   std::unique_ptr<CheckpointPacker> packer_;
   std::unique_ptr<ServerDump> dump_;
   std::unique_ptr<ServerRestart> restart_;
-  std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
-  checkpoint::Newest newest_;           // of this machine
+  std::unique_ptr<Shipping> shipping_;  // nullptr: all replicas are on this machine
+  checkpoint::Newest newest_;           // the newest checkpoint on this machine
   ServerRunTime run_time_;
   bool acceptor_only_ = false;
   Inputs seen_;  // as of the last step
   std::int64_t restart_due_ns_;
 
   replica::Recovery machine_;
-  std::deque<replica::Event> events_;  // that the machine has still to be given
+  std::deque<replica::Event> events_;  // not yet passed to the machine
   bool carrying_out_ = false;
   std::vector<replica::MemberView> members_;  // as of the last look
   Index committed_{};
   bool needs_checkpoint_ = false;
   std::int64_t looked_ns_ = 0, given_ns_ = 0;
-  std::string answer_;  // to the operator's request that is carried out
+  std::string answer_;  // to the current request of an operator
 };
 
 }  // namespace crane::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node's status says of its recovery.
+// The part of a node's status about recovery.
 //
 // Threads: plain values.
 
@@ -11,26 +11,26 @@
 
 namespace crane::node {
 
-// Where the time of the last published checkpoint went, and of recovering from one; in us.
+// The phases of the last published checkpoint, and of a return from one; in us.
 struct DumpTimes {
-  std::int64_t noting = 0;   // quiescent, before anything was stopped
-  std::int64_t segment = 0;  // copying it, beside CRIU
+  std::int64_t noting = 0;   // while quiescent, before processes are stopped
+  std::int64_t segment = 0;  // copying the segment, in parallel with CRIU
   checkpoint::CheckpointTimes supervisor;
 };
 struct ReturnTimes {
-  std::int64_t unpacking = 0;  // from this node's start on: until the files were there,
-  std::int64_t running = 0;    // and until the server could go on
+  std::int64_t unpacking = 0;  // from the node's start until the files were unpacked
+  std::int64_t running = 0;    // from then until the server could continue
   checkpoint::CheckpointTimes supervisor;
 };
 
-// What a replica that is lost now would recover by, and what this one recovered by.
+// How this replica would recover if it were lost now, and how it has recovered.
 struct RecoveryStatus {
   const char* tier = "none";      // "criu", "restart", "replay" (all inputs again), or "none"
-  std::uint64_t entry = 0;        // of the checkpoint; 0: of none
+  std::uint64_t entry = 0;        // of the checkpoint; 0: no checkpoint
   std::string why;                // why it is not "criu"
-  std::string refused;            // what CRIU has against this server, as far as it is known here
-  const char* came_back_by = "";  // as `tier`; "": it began with the group
-  bool catches_up = false;        // with what the others did meanwhile
+  std::string refused;            // why CRIU refuses this server, if known to this replica
+  const char* came_back_by = "";  // like `tier`; "": it began with the group
+  bool catches_up = false;        // it is still behind the other replicas
 };
 
 }  // namespace crane::node

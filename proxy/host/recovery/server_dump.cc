@@ -23,7 +23,7 @@ namespace {
 
 double ms(std::int64_t us) { return static_cast<double>(us) / 1000; }
 
-// Whether the servers of two replicas of this machine run on one processor, for all that is known.
+// Whether the servers of two replicas of this machine may run on one processor.
 bool share_processor(const std::vector<int>& cpus, unsigned a, unsigned b) {
   return a >= cpus.size() || b >= cpus.size() || cpus[a] < 0 || cpus[b] < 0 || cpus[a] == cpus[b];
 }
@@ -76,7 +76,7 @@ Index ServerDump::slide() {
 void ServerDump::note_entry(const consensus::EntryView& entry) {
   NodeState& state = contents_.state;
   note_place(state, entry, parts_.owner.group_facts());
-  // The stall watch has heard of what is held already.
+  // The stall watch has already seen the held entries, so its value is too high.
   const auto type = static_cast<EntryType>(entry.type);
   if (PassedBody b; type == EntryType::kPassed && proxy::read_body(entry.payload, b)) {
     state.passed = std::max(state.passed, b.clock);
@@ -86,10 +86,10 @@ void ServerDump::note_entry(const consensus::EntryView& entry) {
   }
 }
 
-// When it is quiescent this node has the turn, until release_log().
+// Returns "" if the server is quiescent; then this node has the turn until release_log().
 std::string ServerDump::blocker() {
   if (!parts_.runs()) return "no server runs";
-  if (parts_.monitor.ending() != 0) return "a process of it is being ended by the kernel";
+  if (parts_.monitor.ending() != 0) return "the kernel is still ending one of its processes";
   if (!dmt::take_unowned_turn(parts_.layout)) return "a thread has the turn";
   parts_.owner.drain_server();
   const dmt::Blocker blocker = dmt::find_blocker(parts_.layout);
@@ -115,7 +115,7 @@ Outcome ServerDump::dump() {
   const auto pid = last_pid(first);
   if (!pid.ok()) return pid.error();
   state.last_pid = pid.value();
-  // Before CRIU has descriptors of its own in the processes.
+  // Before CRIU opens its own descriptors in the processes.
   contents_.files =
       file_names(parts_.monitor.processes(), first, parts_.config.replica_dir() + "/upper");
   times_ = {};
@@ -128,7 +128,7 @@ Outcome ServerDump::dump() {
   return Done{};
 }
 
-// Only this replica pays for the boost; that of a group of one is what its clients wait for.
+// A boost costs this replica's server; in a group of one the clients wait for the dump.
 bool ServerDump::boosts() const {
   const Config& config = parts_.config;
   const unsigned leader = value(parts_.leadership.leader());
@@ -136,7 +136,8 @@ bool ServerDump::boosts() const {
   return alone || !share_processor(config.server_cpus, config.replica, leader);
 }
 
-// What the server maps, while CRIU dumps its processes: we have the turn, so nothing writes to it.
+// Copies the files that the server maps while CRIU dumps its processes.  The node has the turn, so
+// no thread writes to them.
 Outcome ServerDump::copy_shared_state() {
   const std::int64_t begin_ns = monotonic_ns();
   const std::string shared = parts_.config.replica_shm_dir();
@@ -167,7 +168,7 @@ std::string ServerDump::dumped(const std::string& why_not) {
   return why_not.empty() ? no_copies_ : why_not;
 }
 
-// One of what was held may be the next CHECKPOINT.
+// One of the held entries may be the next CHECKPOINT.
 void ServerDump::release_log() {
   if (dmt::has_turn(parts_.layout, dmt::kNodeSlot)) dmt::give_up_turn(parts_.layout);
   parts_.intake.release();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A checkpoint of this replica's server (checkpointer.h), as it is carried out: the container is
-// prepared, the log held, CRIU dumps the processes while the segment is copied, and the packer gets
-// all of it.
+// Carries out a checkpoint of this replica's server (checkpointer.h): the container is prepared and
+// the log held; CRIU dumps the processes while the segment is copied; the packer gets the result.
 //
 // Threads: the node's one thread.
-// INVARIANT DUMP-1  What is noted, copied and dumped is as of one entry: the last one that the
-//                   server was given before the log was held, or that it slid to.
+// INVARIANT DUMP-1  All noted, copied and dumped state is as of one entry: the last entry that the
+//                   server got before the log was held, or to which it slid.
 
 #include <cstdint>
 #include <string>
@@ -22,29 +21,29 @@ namespace crane::node {
 
 class ServerDump {
  public:
-  // The references outlive it.
+  // The references must outlive it.
   ServerDump(ServerParts& parts, CheckpointPacker& packer) : parts_(parts), packer_(packer) {}
   ServerDump(const ServerDump&) = delete;
   ServerDump& operator=(const ServerDump&) = delete;
 
   // --- the actions of checkpointer.h
-  // A process of CRIU gets ready; the monitor tells when it has.
+  // Starts a CRIU process; the monitor reports when it is ready.
   Outcome prepare(Index at);
-  // The log is held from here on: the last entry that was delivered is the place.
+  // From now on the log is held: the place is the last delivered entry.
   Index begin_place();
   replica::Looked look(Index at);
-  // The server gets one more entry of what is held; 0: none is.
+  // Delivers one more held entry to the server; 0: none is held.
   Index slide();
-  // REQUIRES: quiescent (TAKE-2).  The monitor tells when it has ended.
+  // REQUIRES: quiescent (TAKE-2).  The monitor reports the end.
   Outcome dump();
-  // The log goes on: what was held is delivered in its order.
+  // Releases the log: held entries are delivered in order.
   void release_log();
-  // The packer tells when it has ended.
+  // The packer reports the end.
   Outcome pack();
-  // Nothing of it goes on.
+  // Cancels the dump and removes its files.
   void discard();
 
-  // What the monitor told: why there is no dump; empty: it is there, with all that was copied.
+  // The monitor's result: why there is no dump; returns "" if the dump and all copies are there.
   std::string dumped(const std::string& why_not);
   void packed(const std::string& why_not) {
     if (why_not.empty()) last_times_ = times_;
@@ -61,9 +60,9 @@ class ServerDump {
   ServerParts& parts_;
   CheckpointPacker& packer_;
   CheckpointContents contents_;
-  DumpTimes times_;        // of the one under way
+  DumpTimes times_;        // of the current dump
   DumpTimes last_times_;   // of the last published one
-  std::string no_copies_;  // why the copies of what the server maps are not there
+  std::string no_copies_;  // why the shared files were not copied
 };
 
 }  // namespace crane::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the node knows of its server, and a checkpoint keeps: references to the parts that own it.
+// The parts of the node whose state goes into a checkpoint: references to their owners.
 //
 // Threads: the node's one thread.
 
@@ -29,7 +29,7 @@
 
 namespace crane::node {
 
-// Takes what happened to the server's checkpoints, for the machine that decides (recovery.h).
+// Takes events about the server's checkpoints for the recovery machine (recovery.h).
 class EventSink {
  public:
   virtual void feed(replica::Event event) = 0;
@@ -38,7 +38,7 @@ class EventSink {
   ~EventSink() = default;
 };
 
-// The node, which knows the other parts.
+// The node, which connects recovery to its other parts.
 class RecoveryOwner : public proxy::Woken {
  public:
   virtual Result<Index> propose(EntryType type, GrantTurns grant,
@@ -46,21 +46,21 @@ class RecoveryOwner : public proxy::Woken {
   virtual GrantTurns input_grant() const = 0;
   // While this replica leads: how far a follower's server is behind its own.
   virtual std::int64_t lag_ns(ReplicaId who) const = 0;
-  // What a replica says of itself, this one as well; nullopt: nothing is known.
+  // The last report of a replica, including this one; nullopt: unknown.
   virtual std::optional<control::Readiness> readiness_of(ReplicaId who) const = 0;
-  // As if the server had put it out.
+  // Handles this record as if the server had written it.
   virtual void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) = 0;
-  // What keeps_back() kept back, one after the other; `last`: the server is up.
+  // The records that keeps_back() held back, one call each; `last`: the server is up.
   virtual void let_in(const OutputHeader& header, const ListenPlace& place, bool last) = 0;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   virtual void refusal_changed(const std::string& reason) = 0;
-  // The replica has run what it missed.
+  // The replica has run the entries that it missed.
   virtual void caught_up() = 0;
-  // Hands on what the server has put out.
+  // Passes on the server's output.
   virtual void drain_server() = 0;
-  // What consensus wants to have in a checkpoint (Consensus::group_facts).
+  // The state that consensus needs in a checkpoint (Consensus::group_facts).
   virtual std::vector<std::byte> group_facts() const = 0;
-  // The replica cannot go on.
+  // The replica cannot continue.
   virtual void fail(ExitStatus status, const std::string& why) = 0;
 
  protected:
@@ -87,13 +87,13 @@ struct ServerParts {
   }
 };
 
-// Where in the log a state is of.
+// Sets the log position of a state.
 void note_place(NodeState& state, const consensus::EntryView& entry, std::vector<std::byte> facts);
-// What the parts know at this moment of the schedule: all but the place and the server's log.
-// `clock`, `hash`: of the schedule.
+// Sets the state of the parts as of now: all but the position and the server's log.  `clock`,
+// `hash`: of the schedule.
 void note_parts(NodeState& state, const ServerParts& parts, std::uint64_t clock,
                 std::uint64_t hash);
-// How long the server's log is.
+// The length of the server's log.
 std::uint64_t server_log_bytes(const Config& config);
 
 }  // namespace crane::node

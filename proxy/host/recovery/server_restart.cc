@@ -29,11 +29,11 @@ namespace change = replica::change;
 
 namespace {
 
-// Of the directory that a server's files are moved to; the entry's index follows.
+// Prefix of the directories for a server's files; the entry's index follows.
 constexpr const char* kKept = "kept-";
 
-// What a node left that was killed in the middle of a restart: the next one has its files from a
-// checkpoint.
+// Removes the directories of a node that was killed during a restart: the next node has the files
+// from a checkpoint.
 void remove_kept(const std::string& replica_dir) {
   std::error_code ignored;
   for (const auto& one : std::filesystem::directory_iterator(replica_dir, ignored)) {
@@ -52,17 +52,17 @@ change::Options options_of(const Config& config) {
   return options;
 }
 
-// What is wrong with a command line; "": nothing.
+// The error in a command line; "": none.
 std::string check_command(const nlohmann::json& words) {
   const bool good = words.is_array() && !words.empty() &&
                     std::all_of(words.begin(), words.end(),
                                 [](const nlohmann::json& word) { return word.is_string(); });
-  if (!good) return "the command line is no list of words";
+  if (!good) return "the command line is not a list of words";
   const Outcome well = setup::check_program(words[0].get<std::string>());
   return well.ok() ? "" : well.error().text;
 }
 
-// What stands in a kEnd entry behind its body.
+// Parses the part of a kEnd entry after its body.
 change::Next next_of(std::span<const std::byte> rest, const replica::Upgrade::Server& before) {
   const auto* text = reinterpret_cast<const char*>(rest.data());
   const auto json = nlohmann::json::parse(text, text + rest.size(), nullptr, false);
@@ -193,7 +193,7 @@ void ServerRestart::packed(Index at, const std::string& why_not) {
   step(change::Packed{at, why_not});
 }
 
-// --- what is proposed, answered and said --------------------------------------------------------
+// --- proposals, answers and messages ------------------------------------------------------------
 
 void ServerRestart::carry_out(const change::Answer& answer) {
   answer_ = answer.refusal != nullptr ? refused(answer.refusal, answer.text)
@@ -274,13 +274,13 @@ bool ServerRestart::is_over() {
   return false;
 }
 
-// What clients had with it is over; nothing that the next one does depends on when.
+// Closes the old server's connections and listeners; the next server does not depend on when.
 void ServerRestart::close_all() {
   const dmt::Layout& w = parts_.layout;
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     const dmt::FileRecord& f = w.files[i];
     if (f.kind == dmt::FileKind::kConnection) {
-      if (f.connection.loopback) continue;  // it ends with the server
+      if (f.connection.loopback) continue;  // ends with the server
       parts_.owner.put_out_for_server(
           {OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock}, {});
     } else if (f.kind == dmt::FileKind::kListener) {
@@ -311,8 +311,8 @@ void ServerRestart::carry_out(const change::NoteServer& note) {
   checkpoint::fault_point("restart.noted");
 }
 
-// It took no turn and was given nothing that it admitted: what it would have carried on stands
-// still, and what was for it is for no other.
+// The server took no turn and admitted no entry: its carried state stays as it was, and its pending
+// entries are dropped.
 void ServerRestart::note_dead_server() {
   carried_.admitted = contents_.state.at;
   carried_.view = contents_.state.at.view;
@@ -326,7 +326,7 @@ void ServerRestart::carry_out(const change::EndServer&) {
 
 // --- the server that begins ---------------------------------------------------------------------
 
-// The files of the old server do not change any more.
+// After this the files of the old server no longer change.
 void ServerRestart::stop_server() {
   checkpoint::fault_point("restart.kept");
   contents_.state.log_bytes = server_log_bytes(parts_.config);
@@ -360,7 +360,7 @@ void ServerRestart::carry_out(const change::HandOver&) {
   checkpoint::fault_point("hand_over.kept");
 }
 
-// The segment is as new, but for what goes on.
+// Resets the segment, except for the carried state.
 Outcome ServerRestart::renew_segment() {
   dmt::Layout& w = parts_.layout;
   const auto turns = std::make_unique<std::array<TurnRecord, dmt::kTurnHistory>>();
@@ -377,13 +377,13 @@ Outcome ServerRestart::renew_segment() {
   return Done{};
 }
 
-// The files that the next server begins with are those of the one that is gone.
+// The next server begins with the files of the old one.
 void ServerRestart::take_files() {
   forget_files();
   upper_ = kept_;
 }
 
-// What the server that is gone began with, or what was to be published.
+// Removes the old server's initial files, or files that were to be published.
 void ServerRestart::forget_files() {
   if (upper_.empty()) return;
   std::error_code ignored;
@@ -392,7 +392,7 @@ void ServerRestart::forget_files() {
 
 // --- its checkpoint -----------------------------------------------------------------------------
 
-// The new server runs: its container began as a copy of the files (RESTART-2).
+// The new server runs: its container began with a copy of the files (RESTART-2).
 void ServerRestart::carry_out(const change::Publish& publish) {
   checkpoint::fault_point("restart.running");
   const Outcome begun = this->publish(publish.at);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server is ended and another one started on its files, as it is carried out: what to do and
-// when is decided by a machine (server_change.h), for which this knows the files, the segment, the
-// server's guard and what requests and entries look like.
+// Carries out a restart: ends the server and starts another one on its files.  The decisions are
+// made by a state machine (server_change.h).  This class handles the files, the segment, the
+// server's monitor, and the form of requests and entries.
 //
 // Threads: the node's one thread.
 
@@ -23,18 +23,19 @@ namespace crane::node {
 
 class ServerRestart {
  public:
-  // `upper`: what the first server's files begin as, "" the machine's.  The references outlive it.
+  // The references must outlive it.  `upper`: the initial files of the first server; "": the
+  // machine's files.
   ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump, EventSink& events,
                 std::string upper, const dmt::Carried& carried);
   ServerRestart(const ServerRestart&) = delete;
   ServerRestart& operator=(const ServerRestart&) = delete;
 
   // --- the leader's
-  // An operator asks for it; the answer (control).
+  // An operator requests a restart; returns the answer (control).
   std::string ask();
-  // An operator wants another command line for the server (control); the answer.
+  // An operator requests another command line for the server; returns the answer (control).
   std::string ask_upgrade(const control::Message& request);
-  // .. or another build of Crane to go on.
+  // An operator requests that another build of Crane continues; returns the answer (control).
   std::string ask_hand_over(const control::Message& request);
 
   // --- every replica's
@@ -43,17 +44,17 @@ class ServerRestart {
   void admitted(Index at) {
     if (machine_.awaits(at)) step(replica::change::Admitted{at});
   }
-  // The server's main process ended at a turn; false: by itself.
+  // The server's main process ended at a turn; false: the end was not requested.
   bool ended_at_turn();
   // It could not be started, or took no turn; false: it is not on trial.
   bool failed_to_start(const std::string& why);
-  // Whether clients must not know of this yet (UPGRADE-1).
+  // Whether clients must not get this output yet (UPGRADE-1).
   bool keeps_back(const OutputHeader& header, const ListenPlace& place);
-  // For the kernel; false: that was not asked for.
+  // The kernel has ended the server; false: the end was not requested.
   bool ended();
-  // The packer is done with what it was given.
+  // The packer has finished.
   void packed(Index at, const std::string& why_not);
-  // Does what there is to do; when to look again at the latest.  What the parts know is filled in.
+  // Carries out what is due; returns the latest time of the next call.  Completes `tick`.
   std::int64_t step(replica::change::Tick tick, std::int64_t now_ns);
 
   bool holds_log() const noexcept { return machine_.holds_log(); }
@@ -61,7 +62,7 @@ class ServerRestart {
   bool handed_over() const noexcept { return machine_.handed_over(); }
   bool busy() const noexcept { return machine_.busy(); }
   const replica::Upgrade& upgrade() const noexcept { return machine_.upgrade(); }
-  // What the next server's files begin as; "": the machine's.
+  // The initial files of the next server; "": the machine's.
   const std::string& upper() const noexcept { return upper_; }
 
  private:
@@ -106,8 +107,8 @@ class ServerRestart {
   replica::ActionLoop<replica::change::ActionList> loop_;
   std::string answer_;
   std::string upper_;
-  std::string kept_;             // where the files of the server go that ends, or has ended
-  CheckpointContents contents_;  // as of the place where it ended
+  std::string kept_;             // place for the files of the ending or ended server
+  CheckpointContents contents_;  // as of the entry at which it ended
   dmt::Carried carried_;         // likewise
 };
 

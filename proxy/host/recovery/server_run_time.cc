@@ -13,7 +13,7 @@
 namespace crane::node {
 
 std::optional<std::uint64_t> ticks_of(std::string_view stat) noexcept {
-  // The name in parentheses may hold anything; what counts are the fields 14 to 17.
+  // The name in parentheses may contain any character; fields 14 to 17 are the times.
   const auto name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
   const char* at = stat.data() + name_end + 1;
@@ -41,7 +41,7 @@ std::int64_t ServerRunTime::look(const std::map<std::uint32_t, pid_t>& processes
     if (size <= 0) continue;  // it has ended
     now += ticks_of({text, static_cast<std::size_t>(size)}).value_or(0);
   }
-  // Where a process ends, its parent gets its ticks, unless it does not wait.
+  // When a process ends, its parent gets its ticks if the parent waits for it.
   const std::uint64_t more = now > before_ ? now - before_ : 0;
   before_ = now;
   run_ns_ += static_cast<std::int64_t>(more) * (1'000'000'000 / ::sysconf(_SC_CLK_TCK));

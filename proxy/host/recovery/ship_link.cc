@@ -13,14 +13,14 @@ namespace {
 
 using consensus::SecureLink;
 
-// Whoever does not take the connection, shake hands (its node may be busy), or say anything on it
-// for so long is given up.
+// The dial fails if the other side takes this long to accept the connection, to shake hands (its
+// node may be busy), or to send data.
 constexpr int kConnectMs = 2'000;
 constexpr int kHandshakeMs = 10'000;
 constexpr int kSilenceMs = 15'000;
 constexpr std::size_t kFillBytes = 64U << 10;
 
-// The context must outlive the link, and so is made first.
+// The context must outlive the link, so it is made first.
 struct Dialled final : checkpoint::Wire {
   std::unique_ptr<consensus::LinkContext> context;
   std::unique_ptr<ShipLink> link;
@@ -87,7 +87,7 @@ Error ShipLink::lost() const {
   return {Code::kPeerFailed, 0, "it is silent"};
 }
 
-// The fabric's links are given up much sooner: than the other's disk may take, for one.
+// Waits longer than the fabric's links do, for example because the other host's disk may be slow.
 ShipLink::ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms)
     : link_(std::move(link)), silence_ms_(silence_ms) {
   link_->set_user_timeout(static_cast<unsigned>(silence_ms));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The connection over which checkpoints travel between hosts: a secure link of its own kind
-// (kVisitPlane) to the port of the other replica's fabric, with the group's secret as its only
-// credential (LINK-S1, LINK-S2 of consensus/fabric/secure_link.h).
+// The connection for checkpoints between hosts: a secure link of a separate kind (kVisitPlane) to
+// the port of the other replica's fabric.  The group's secret is its only credential (LINK-S1,
+// LINK-S2 of consensus/fabric/secure_link.h).
 //
-// Threads: one; put() and get() block, for as long as the other side may be silent.
+// Threads: one; put() and get() block while the other side is silent, up to a limit.
 
 #include <array>
 #include <memory>
@@ -18,10 +18,10 @@ namespace crane::node {
 
 class ShipLink final : public checkpoint::Wire {
  public:
-  // `link` is open, or about to be.
+  // `link` is open or being opened.
   ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms);
 
-  // Until the link is open.
+  // Blocks until the link is open.
   Outcome open();
   Outcome put(std::span<const std::byte> bytes) override;
   Result<std::size_t> get(std::span<std::byte> to) override;
@@ -34,13 +34,13 @@ class ShipLink final : public checkpoint::Wire {
   const int silence_ms_;
 };
 
-// The replica that dials, and where the others are.
+// The dialling replica, and the addresses of all replicas.
 struct ShipParty {
   ReplicaId self{};
   std::vector<consensus::Endpoint> endpoints;  // one per replica
   consensus::GroupSecret secret{};
 };
-// All but itself; `why` of a failed dial is a sentence.  What it gives keeps `party` in copy.
+// All replicas except `party.self`; `why` of a failed dial is a sentence.  Copies `party`.
 checkpoint::Others others_of(const ShipParty& party);
 
 }  // namespace crane::node

@@ -15,15 +15,15 @@
 namespace crane::node {
 namespace {
 
-constexpr std::size_t kServingMax = 2;  // at a time
+constexpr std::size_t kServingMax = 2;  // at the same time
 constexpr std::size_t kWaitingMax = 8;
 constexpr std::int64_t kTryAgainNs = 1'000'000'000;
-// One that checks what arrived says nothing for long.
+// A receiver that verifies what has arrived sends nothing for long.
 constexpr int kReceiverSilenceMs = 60'000;
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// In the worker's process.
+// Runs in the worker's process.
 Result<std::string> give(std::unique_ptr<consensus::SecureLink> link, const std::string& from,
                          bool known) {
   ShipLink wire(std::move(link), kReceiverSilenceMs);
@@ -67,7 +67,7 @@ std::string sentence_of(const checkpoint::Fetched& f) {
   return fmt::format(
       "fetched the checkpoint at entry {} from replica {}: {:.1f} MB in {} ms{}", value(f.index),
       f.from, megabytes(f.bytes), f.ms,
-      f.had > 0 ? fmt::format(", {:.1f} MB were here already", megabytes(f.had)) : "");
+      f.had > 0 ? fmt::format(", {:.1f} MB were already here", megabytes(f.had)) : "");
 }
 
 bool Shipping::watch(Job& job) {
@@ -84,7 +84,7 @@ bool Shipping::watch(Job& job) {
 
 void Shipping::advance(Job& job) {
   owner_.woke();
-  // It watches the descriptor until the worker has closed it.
+  // The event would watch a descriptor that the worker closes.
   event_del(&job.event_);
   if (!job.worker.advance()) {
     event_add(&job.event_, nullptr);
@@ -122,7 +122,7 @@ void Shipping::begin_serving(Visitor visitor) {
       },
       {}, visitor.link->fd());
   if (!begun.ok()) {
-    spdlog::warn("replica {} comes for a checkpoint, and gets none: {}", value(visitor.from),
+    spdlog::warn("cannot serve a checkpoint to replica {}: {}", value(visitor.from),
                  begun.error().message());
     return;
   }
@@ -134,7 +134,7 @@ void Shipping::begin_serving(Visitor visitor) {
 
 void Shipping::served(const Job& job) {
   if (!job.worker.result().ok()) {
-    spdlog::warn("giving a checkpoint to replica {} did not end well: {}", value(job.who),
+    spdlog::warn("the transfer of a checkpoint to replica {} failed: {}", value(job.who),
                  job.worker.result().error().message());
     return;
   }
@@ -163,10 +163,10 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
       },
       [](const std::string& line) { spdlog::info("{}", line); });
   if (begun.ok()) {
-    fetching_.worker.hurry();  // this replica does
+    fetching_.worker.hurry();  // this replica waits for it
     watch(fetching_);
   } else {
-    spdlog::warn("no checkpoint is fetched: {}", begun.error().message());
+    spdlog::warn("cannot begin to fetch a checkpoint: {}", begun.error().message());
   }
 }
 
@@ -177,7 +177,7 @@ void Shipping::fetched() {
     spdlog::info("{}", result.value());
   } else if (const std::string reason = result.error().message();
              std::exchange(last_failure_, reason) != reason) {
-    spdlog::warn("no checkpoint was fetched, it is tried again: {}", last_failure_);
+    spdlog::warn("no checkpoint was fetched, trying again: {}", last_failure_);
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A node's part in checkpoints that travel between hosts: it gives them to replicas that come for
-// one, and fetches what it lacks itself.  All of it goes on in Workers, over connections of their
-// own, so neither consensus nor the server waits for any of it.
+// A node's part in the transfer of checkpoints between hosts.  It serves checkpoints to replicas
+// that request one, and fetches those that it lacks.  Workers do this over separate connections,
+// so neither consensus nor the server waits.
 //
 // Threads: the node's one thread.
 
@@ -23,9 +23,9 @@
 
 namespace crane::node {
 
-// Whether this replica has others on other hosts that checkpoints come from.
+// Whether this replica can get checkpoints from replicas on other hosts.
 bool ships(const Config& config);
-// What a checkpoint must be to be of use here; it reads libcrane.so.
+// The properties of a checkpoint that this replica can use.
 checkpoint::Expected expected_of(const Config& config);
 ShipParty party_of(const Config& config);
 
@@ -36,30 +36,30 @@ class Shipping {
  public:
   class Owner : public proxy::Woken {
    public:
-    // Whether the group has heard of it before: as a member of another incarnation, or of a log
+    // Whether the group knew the replica before: as a member of another incarnation, or by a log
     // that it held.
     virtual bool knows(ReplicaId who) const = 0;
-    // A replica came for a checkpoint behind that entry, and there is none here.
+    // A replica requested a checkpoint after that entry, and this replica has none.
     virtual void lacked(ReplicaId who, Index behind) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // The references outlive it.
+  // The references must outlive it.
   Shipping(event_base* base, const Config& config, Owner& owner)
       : base_(base), config_(config), owner_(owner) {}
   ~Shipping() { stop(); }
   Shipping(const Shipping&) = delete;
   Shipping& operator=(const Shipping&) = delete;
 
-  // Somebody came; step() sees to it.
+  // A replica has connected to get a checkpoint; step() serves it.
   void take_visitor(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
   void step();
-  // Fetches one behind that entry, unless it does so or has just tried.
+  // Fetches a checkpoint after that entry, unless a fetch runs or was tried just now.
   void fetch(Index behind, std::int64_t now_ns);
   bool fetches() const noexcept { return !fetching_.worker.idle(); }
-  // All of it, at once; what has arrived stays, and is gone on with.
+  // Ends all transfers at once; parts that have arrived stay for the next fetch.
   void stop();
 
  private:
@@ -69,7 +69,7 @@ class Shipping {
   };
   struct Job {
     Shipping* owner = nullptr;
-    ReplicaId who{};  // gets it; of the fetching one none
+    ReplicaId who{};  // the receiver; unused by fetching_
     checkpoint::Worker worker;
     event event_{};
   };
@@ -85,8 +85,8 @@ class Shipping {
   std::deque<Visitor> waiting_;
   std::vector<std::unique_ptr<Job>> serving_;
   Job fetching_;
-  std::int64_t fetch_at_ns_ = 0;  // not before
-  std::string last_failure_;      // why the last one failed
+  std::int64_t fetch_at_ns_ = 0;  // earliest time of the next fetch
+  std::string last_failure_;      // why the last fetch failed
 };
 
 }  // namespace crane::node

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether this replica goes on with what a leader put into the log: the leader's START tells what
-// must be equal (agreed.h).
+// Decides whether this replica can continue with a leader's entries: the leader's START contains
+// what must be equal (agreed.h).
 //
-// A build of Crane with another version of the schedule takes over at one entry of the log, behind
-// which a server of any build may begin (server_restart.h).  The old build may still elect leaders
-// there, which have not come to that entry: their STARTs differ and are followed by nothing that a
-// client did.  So a difference of the schedule counts with the first such entry of that reign.
+// A build of Crane with another version of the schedule takes over at one entry of the log.  After
+// that entry a server of any build may begin (server_restart.h).  There the old build may still
+// elect leaders that have not come to that entry.  Their STARTs differ, and no entry of a client
+// follows them.  So a difference of the schedule counts only from the first entry of a client in
+// that reign.
 //
 // Threads: the node's one thread.  Pure.
-// INVARIANT HANDOVER-2  No server runs what a client did in the reign of a leader that says of
-//                       itself that its schedule is of another version.
+// INVARIANT HANDOVER-2  No server runs an entry of a client in the reign of a leader whose START
+//                       has another version of the schedule.
 
 #include "consensus/consensus.h"
 #include "dmt/sequence/entry.h"
@@ -20,13 +21,13 @@ namespace crane::node {
 
 class StartCheck {
  public:
-  // `agreed` outlives it.
+  // `agreed` must outlive it.
   explicit StartCheck(const Agreed& agreed) : agreed_(agreed) {}
 
-  // The replica begins behind an entry at which the group was handed over.
+  // The replica begins after an entry at which the group was handed over.
   void begin_behind_hand_over() noexcept { open_ = true; }
 
-  // What differs, before the server gets the entry; nullptr: it may.
+  // Call before the server gets the entry.  Returns the item that differs; nullptr: it may get it.
   const char* look(const consensus::EntryView& entry) noexcept {
     const auto type = static_cast<EntryType>(entry.type);
     if (type != EntryType::kStart) {
@@ -43,8 +44,8 @@ class StartCheck {
 
  private:
   const Agreed& agreed_;
-  bool open_ = false;              // no leader of this build has led since the hand-over
-  const char* differs_ = nullptr;  // of the last START
+  bool open_ = false;              // no leader of this build since the hand-over
+  const char* differs_ = nullptr;  // the difference of the last START
 };
 
 }  // namespace crane::node

@@ -65,14 +65,13 @@ Result<dmt::Carried> carried_of(const nlohmann::json& state) {
     std::copy(seed.begin(), seed.end(), c.seed);
     return c;
   } catch (const nlohmann::json::exception&) {
-    return Error{Code::kDamaged, 0, "what goes on with a new server"};
+    return Error{Code::kDamaged, 0, "the state for a new server in a checkpoint"};
   }
 }
 
 // --- choosing a checkpoint ----------------------------------------------------------------------
 
-// The newest of the group's that can be used, or the one that is named; on one machine any
-// replica's will do.
+// Tries the group's newest usable checkpoint, or the named one; on one machine any replica's.
 Outcome StartingPoint::find() {
   const std::string target = config_.replica_dir() + "/restored";
   std::error_code ignored;
@@ -89,7 +88,7 @@ Outcome StartingPoint::find() {
     if (tries != replica::Try::kYes) {
       const bool left_out = tries == replica::Try::kLeftOut;
       spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
-                   one.path, left_out ? "; it is left out" : ", and there is no other");
+                   one.path, left_out ? "; it is skipped" : ", and there is no other");
       if (left_out) continue;
     }
     const Attempt attempt = try_one(one, target);
@@ -137,16 +136,16 @@ bool StartingPoint::left_one_out() const {
 }
 
 void StartingPoint::log_gone() const {
-  if (config_.skip_checkpoints) return;  // it had no choice
+  if (config_.skip_checkpoints) return;  // the replica had no choice
   const Outcome noted = checkpoint::write_file(
       config_.replica_dir() + "/" + setup::kLogGone,
       fmt::format("{} {}\n", checkpoint::digest_of_log(config_.group, config_.log_id),
                   value(state_.at.index)));
-  if (!noted.ok()) spdlog::error("where the log begins: {}", noted.error().message());
+  if (!noted.ok()) spdlog::error("cannot note where the log begins: {}", noted.error().message());
 }
 
-// Behind which entry the log begins, if the life before found that out; once, as the one that
-// counts is what this life finds.
+// The entry after which the log begins, if the previous process noted it.  Removes the note: later
+// only the findings of this process count.
 std::optional<Index> StartingPoint::take_gone() const {
   if (config_.skip_checkpoints || !config_.checkpoint.empty()) return std::nullopt;
   const std::string path = config_.replica_dir() + "/" + setup::kLogGone;
@@ -189,15 +188,15 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
   const std::vector<EarlyPoint> noted = noted_early_points(config_);
   if (const EarlyPoint* const lacked = lacked_by(state_, noted); lacked != nullptr) {
     return unusable(
-        fmt::format("its server has passed clock {} without a tick point that counts "
-                    "from there on",
+        fmt::format("its server has passed clock {} without a tick point that counts from "
+                    "that clock on",
                     lacked->clock));
   }
   if (manifest.value().tier == checkpoint::Tier::kRestart) {
     const auto carried = carried_of(parsed);
     const bool whole = carried.ok() && carried.value().admitted.index == state_.at.index &&
                        carried.value().clock == state_.clock;
-    if (!whole) return unusable("what goes on with a new server");
+    if (!whole) return unusable("the state for a new server is missing or wrong");
     carried_ = carried.value();
     upper_ = target + "/upper";
   }
@@ -208,8 +207,8 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
   return Attempt::kUsable;
 }
 
-// CRIU brings a server back as it was started, whatever its command line is now: that is said
-// instead of left to be found out (START-2).
+// CRIU restores a server as it was started, even if its command line was changed since; so a change
+// is reported (START-2).
 std::optional<std::string> StartingPoint::changed_since(const std::string& path) const {
   const auto state = nlohmann::json::parse(json_, nullptr, false);
   const auto noted = state.find("agreed");
@@ -226,14 +225,14 @@ std::optional<std::string> StartingPoint::changed_since(const std::string& path)
   const char* what = first_difference(agreed_, theirs);
   if (what == nullptr) return std::nullopt;
   return fmt::format(
-      "replica {}: {} changed since the checkpoint at entry {} ({}), and a server recovers as it "
-      "was; start it as before, or start over on all hosts at once with --force-new-group, which "
-      "gives up what the group holds",
+      "replica {}: {} changed since the checkpoint at entry {} ({}), but a server is restored with "
+      "its old configuration; start it as before, or start over on all hosts at once with "
+      "--force-new-group, which discards the group's state",
       config_.replica, what, value(state_.at.index), path);
 }
 
-// What the server said behind the checkpoint it will say again; what it said before stands in the
-// log of the replica that took it.  So every replica's log has the same bytes at the same places.
+// The server writes its output after the checkpoint again.  Output before it is in the log of the
+// replica that took it.  So every replica's log has the same bytes at the same offsets.
 void StartingPoint::cut_server_log() const {
   const std::string log = config_.replica_dir() + "/server.log";
   const checkpoint::Descriptor fd(::open(log.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
@@ -253,9 +252,8 @@ void StartingPoint::differed(Index at) const {
   const std::filesystem::path path = path_;
   const Outcome noted =
       checkpoint::Checkpoints({path.parent_path(), 1, {}}).note_difference(path.filename(), at);
-  if (noted.ok() || noted.error().code == Code::kNotFound) return;  // it was removed meanwhile
-  spdlog::error("it cannot be noted that a replica differed behind {}: {}", path_,
-                noted.error().message());
+  if (noted.ok() || noted.error().code == Code::kNotFound) return;  // not found: removed meanwhile
+  spdlog::error("cannot note that a replica differed after {}: {}", path_, noted.error().message());
 }
 
 // --- the server runs ----------------------------------------------------------------------------
@@ -268,7 +266,7 @@ Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const ServerMonito
   const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
                                                 : rename_files(layout, *files, now, monitor.pid());
   if (!renamed.ok()) {
-    why = "the checkpoint does not tell the names of files";
+    why = "the checkpoint does not contain the names of files";
     return renamed;
   }
   const Outcome numbered = set_last_pid(monitor.pid(), state_.last_pid);
@@ -296,7 +294,7 @@ Outcome StartingPoint::resume(dmt::Layout& layout, const ServerMonitor& monitor,
     spdlog::info("recovered: unpacked in {:.1f} ms, a new server on the files after {:.1f}",
                  ms(times_.unpacking), ms(times_.running));
   }
-  std::error_code ignored;  // what was unpacked has served
+  std::error_code ignored;  // the unpacked checkpoint is no longer needed
   std::filesystem::remove_all(directory_, ignored);
   return Done{};
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a replica begins: with a new server at the log's beginning, or at a checkpoint, of which
-// the server's processes recover (CRIU) or a new server goes on with its files (restart).
+// Where a replica begins: with a new server at the log's beginning, or at a checkpoint.  At a
+// checkpoint either the server's processes are restored (CRIU), or a new server continues with its
+// files (restart).
 //
 //   find() --segment, log--> take_up() --server runs--> resume()
 //
 // Threads: the node's one thread.
-// INVARIANT START-1  A replica begins at the newest checkpoint of its own log that can be used, and
-//                    behind no gap: what CRIU or the files bring back is as of the entry from which
-//                    it asks consensus for the rest.
-// INVARIANT START-2  A server that recovers is the one that the group's configuration names.
+// INVARIANT START-1  A replica begins at the newest usable checkpoint of its own log, and without a
+//                    gap: the restored processes or files are as of the entry after which it
+//                    requests the log from consensus.
+// INVARIANT START-2  A restored server is the one that the group's configuration names.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -36,53 +37,54 @@
 
 namespace crane::node {
 
-// Checkpoints that a replica of this configuration might begin at: those of this machine, newest
-// first, but the distrusted ones last; of a replay the one that it begins with.
+// Checkpoints at which a replica of this configuration may begin: those of this machine, newest
+// first, but distrusted ones last.  For a replay: the checkpoint that it begins with.
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config);
 
-// What of a server goes on with the next one on its files; in a checkpoint's state as "carried".
+// State that a new server on the old files takes over; "carried" in a checkpoint's state.
 nlohmann::json to_json(const dmt::Carried& carried);
-// kDamaged: not what to_json() makes.
+// kDamaged: not the output of to_json().
 Result<dmt::Carried> carried_of(const nlohmann::json& state);
 
 class StartingPoint {
  public:
-  // The references outlive it.  `member`: a replay does not compare its configuration.
+  // The references must outlive it.  `member`: false for a replay, which does not compare its
+  // configuration.
   StartingPoint(const Config& config, const Agreed& agreed, bool member)
       : config_(config), agreed_(agreed), member_(member) {}
 
-  // Chooses and unpacks a checkpoint, if there is one.  An error: the node cannot begin.
+  // Chooses and unpacks a checkpoint, if there is one.  On an error the node cannot begin.
   Outcome find();
-  // It began with entries in its log and without a checkpoint: all inputs run again.
+  // The node has begun with entries in its log and without a checkpoint: all inputs run again.
   void replays_log() { recovered_by_ = "replay"; }
 
   bool at_checkpoint() const noexcept { return !directory_.empty(); }
-  // The server's processes recover; else a new server starts.
+  // Whether the server's processes are restored; otherwise a new server starts.
   bool revives() const noexcept { return at_checkpoint() && upper_.empty(); }
-  // It was to begin at a checkpoint, and runs all inputs again.
+  // Whether it was to begin at a checkpoint but runs all inputs again.
   bool runs_all_again() const noexcept { return config_.restore && !at_checkpoint(); }
-  // Where to begin in the log; nullopt: where consensus finds its end.
+  // The position to begin at in the log; nullopt: the end that consensus finds.
   std::optional<consensus::Checkpoint> log_position() const;
-  // The unpacked checkpoint; "": there is none.
+  // The unpacked checkpoint; "": none.
   const std::string& directory() const noexcept { return directory_; }
-  // What a new server's files begin as; "": the machine's.
+  // The initial files of a new server; "": the machine's.
   const std::string& upper() const noexcept { return upper_; }
-  // Of the checkpoint; as new without one.
+  // The state of the checkpoint; without one, the initial state.
   const NodeState& state() const noexcept { return state_; }
   const dmt::Carried& carried() const noexcept { return carried_; }
 
-  // Checkpoints at these entries could not be unpacked, or are not what they seem.
+  // Entries of checkpoints that could not be unpacked or used.
   std::span<const Index> unusable() const noexcept { return unusable_; }
-  // A distrusted checkpoint is there behind the place where the replica was to begin.
+  // Whether there is a distrusted checkpoint after the position at which the replica was to begin.
   bool left_one_out() const;
-  // The own log begins behind that place, and no replica has a server: the next life begins behind
-  // it, at a distrusted checkpoint if there is no other.
+  // The own log begins after that position, and no replica has a server.  The next process begins
+  // after it, at a distrusted checkpoint if there is no other.
   void log_gone() const;
-  // The replica differed from the others at log index `at`: the checkpoint that it began at may be
-  // the cause.
+  // The replica differed from the others at log index `at`.  The checkpoint at which it began may
+  // be the cause, so it gets a mark.
   void differed(Index at) const;
 
-  // The server runs: its files get their names, and what was unpacked goes.  `why` is for people.
+  // The server runs: renames its files and removes the unpacked checkpoint.  `why` is for persons.
   Outcome resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why);
   // True until resume().
   bool resumes() const noexcept { return !json_.empty(); }
@@ -113,12 +115,12 @@ class StartingPoint {
   const std::int64_t began_ns_ = monotonic_ns();
   std::string directory_, upper_;
   std::string path_;  // of the checkpoint that was unpacked
-  std::string json_;  // the node's state as it stands in the checkpoint
+  std::string json_;  // the node's state as stored in the checkpoint
   NodeState state_;
   dmt::Carried carried_{};
   ReturnTimes times_;
   const char* recovered_by_ = "";
-  std::string changed_;  // why a checkpoint is of another configuration
+  std::string changed_;  // how a checkpoint's configuration differs
   std::vector<Index> unusable_;
 };
 

@@ -22,7 +22,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
     return r;
   }
   if (setup::alone_in_memory(config.replicas, config)) {
-    r.why = "a single replica in memory is all there is";
+    r.why = "the group has only one replica, in memory";
     return r;
   }
   const std::string digest = checkpoint::digest_of_log(config.group, config.log_id);
@@ -39,7 +39,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
   } else if (whole_log) {
     r.tier = "replay";
   } else {
-    r.why += "; the log does not reach back to its beginning any more";
+    r.why += "; the log no longer reaches back to its beginning";
   }
   return r;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica of this group would recover by if it were lost now: the processes as they were
-// (CRIU), a new server on the files as they were, or all inputs again.
+// How a replica of this group would recover if it were lost now: the processes restored by CRIU, a
+// new server on restored files, or all inputs run again.
 //
 // Threads: pure functions, which read directories.
 
@@ -13,10 +13,10 @@
 
 namespace crane::node {
 
-// Why no checkpoints are taken on this machine; empty: they are.  It looks for CRIU.
+// Why no checkpoints are taken on this machine; empty: they are taken.  Looks for CRIU.
 std::string why_no_checkpoints(const Config& config);
 
-// `refusal`: why CRIU does not dump this server; `whole_log`: entries 1, 2, .. can still be had.
+// `refusal`: why CRIU does not dump this server; `whole_log`: the log still has its first entries.
 RecoveryStatus tier_status(const Config& config, const std::string& refusal,
                            checkpoint::Newest& newest_seen, bool whole_log);
 

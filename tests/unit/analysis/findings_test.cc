@@ -132,12 +132,11 @@ TEST_CASE("analysis: what its engine says is in the status, each news told once"
   CHECK(j["ended"] == "");
   const std::string news =
       take_word(s, Json{{"t", "differs"}, {"index", 35}, {"text", "here clock 4"}});
-  CHECK(news.find("goes another way than the group's from entry 35 on (here clock 4)") !=
-        std::string::npos);
+  CHECK(news.find("differs from the group's from entry 35 on (here clock 4)") != std::string::npos);
   j = to_json(s);
   CHECK(j["differs"]["index"] == 35);
   CHECK(take_word(s, Json{{"t", "end"}, {"status", 1}, {"text", ""}}) ==
-        "it has run all that was kept, up to entry 40");
+        "it has run all stored entries, up to entry 40");
   CHECK(take_word(s, Json{{"t", 7}}).empty());
   CHECK(take_word(s, Json{{"t", "progress"}, {"entry", "x"}}).empty());
   CHECK(s.entry == 0);

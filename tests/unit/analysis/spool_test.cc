@@ -77,7 +77,7 @@ TEST_CASE("spool: read while it grows, and to its end", "[analysis]") {
   put(*spool, 101, 7);
   spool->end("enough");
   put(*spool, 102, 7);  // dropped
-  CHECK(spool->take_message() == "what follows entry 101 is not analysed: enough");
+  CHECK(spool->take_message() == "entries after 101 are not analysed: enough");
   CHECK(spool->take_message().empty());
   REQUIRE(follower.next());
   CHECK_FALSE(follower.next());
@@ -98,7 +98,7 @@ TEST_CASE("spool: ends at its limit, says so once, and what is there is whole (Y
   const std::uint64_t last = spool->last();
   CHECK(last == kLimit / 100'056);
   const std::string said = spool->take_message();
-  CHECK(said.find("what follows entry " + std::to_string(last) + " is not analysed: ") == 0);
+  CHECK(said.find("entries after " + std::to_string(last) + " are not analysed: ") == 0);
   CHECK(said.find("3 MB") != std::string::npos);
   CHECK(said.find("--analysis-spool-mb") != std::string::npos);
   CHECK(spool->take_message().empty());

@@ -49,7 +49,7 @@ TEST_CASE("nothing happened, nothing is told") { CHECK(told(at_rest(), at_rest()
 TEST_CASE("a new leader tells of its clients, a follower of the leader") {
   NodeStatus now = leader();
   now.last_adopted = 3;
-  CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections went on, 0 were reset\n");
+  CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections were kept, 0 were reset\n");
   CHECK(told(now, at_rest()) == "follows: replica 1 in view 4\n");
   NodeStatus elected = leader();
   elected.readiness.takes_clients = false;  // its server does not know yet
@@ -81,7 +81,7 @@ TEST_CASE("what becomes of server, quorum and checkpoints is told once") {
   later.no_quorum = later.not_serving = "";
   CHECK(told(now, later) ==
         "quorum: a majority answers and has a leader again\n"
-        "serves: its server goes on again\n");
+        "serves: its server runs again\n");
 }
 
 TEST_CASE("the leader tells of its members") {

@@ -76,13 +76,13 @@ TEST_CASE("placement: a NUMA node gives its processors and its memory", "[placem
 TEST_CASE("placement: what the machine has not is refused", "[placement]") {
   Config config;
   config.cpus = {first_processor(), crane::setup::kProcessorMost};
-  check_refused(config, "cpus: 1023 is no processor that the node may use");
+  check_refused(config, "cpus: 1023 is not a processor that the node may use");
   config.cpus = {};
   config.cpu = crane::setup::kProcessorMost;
-  check_refused(config, "cpu: 1023 is no processor that the replica may use");
+  check_refused(config, "cpu: 1023 is not a processor that the replica may use");
   config.cpu = -1;
   config.numa_node = crane::setup::kNumaNodeMost;
-  check_refused(config, "numa_node: 1023 is no node of this machine");
+  check_refused(config, "numa_node: 1023 is not a node of this machine");
 }
 
 TEST_CASE("placement: a node moves to its server's processor, and back", "[placement]") {

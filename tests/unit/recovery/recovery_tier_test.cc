@@ -115,10 +115,10 @@ TEST_CASE("the status names the tier, and why it is not the first", "[recovery]"
   CHECK(std::string(node::tier_status(config, "", newest, true).tier) == "replay");
   CHECK(why("", true) == "no checkpoint was taken yet");
   CHECK(why("x", true) == "x");
-  CHECK(why("x", false) == "x; the log does not reach back to its beginning any more");
+  CHECK(why("x", false) == "x; the log no longer reaches back to its beginning");
   config.container = false;
   CHECK(why("", true) == "the server runs without a container");
   config.container = true;
   config.replicas = 1;
-  CHECK(why("", true) == "a single replica in memory is all there is");
+  CHECK(why("", true) == "the group has only one replica, in memory");
 }
