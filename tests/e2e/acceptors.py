@@ -91,7 +91,7 @@ def server_ends(scenario):
         status = group.process.wait(60)
         said = group.log.read_text(errors="replace")
         scenario.check(status == 0 and "did not end" not in said and
-                       said.count("votes, and has no server") == 2,
+                       said.count("votes, but has no server") == 2,
                        "the server ends: no replica without one is waited for", f"{status}: {said}")
 
 
