@@ -71,7 +71,7 @@ def without_container(scenario):
         kill(pids_of(group, "node", [group.leader()]))
 
         def lost():
-            return "what the servers held is lost" in group.verdict()[1]["verdict"]["text"]
+            return "the servers' state is lost" in group.verdict()[1]["verdict"]["text"]
         h.wait_until(lost, 60, f"status says that all is lost: {group.verdict()[1]['verdict']}")
         text = group.verdict()[1]["verdict"]["text"]
         scenario.check("--force-new-group" in text, "and the one command", text)
