@@ -88,8 +88,8 @@ ExitReason exit_reason_of(const std::string& name) {
 std::string server_end_text(ExitReason reason, int status) {
   const std::string number = std::to_string(status);
   if (reason == ExitReason::kSignal) {
-    return "the server crashed by itself, at one place on all replicas: " +
-           how_ended(status - 128) + " (status " + number + ")";
+    return "the server crashed at the same place on all replicas: " + how_ended(status - 128) +
+           " (status " + number + ")";
   }
   if (reason == ExitReason::kBackground) {
     return "the server went to the background, where nothing serves its clients: run it in the "

@@ -418,7 +418,7 @@ TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is no
   CHECK_FALSE(lost.machine.stopping());
   lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
   CHECK(lost.machine.stopping());
-  CHECK(lost.has_said("the server crashed by itself"));
+  CHECK(lost.has_said("the server crashed at the same place"));
 }
 
 TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise][SUP-2]") {
