@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hints of a server to Crane, for C and C++.  They change when threads run, never what they
- * compute: without Crane every one of them does nothing, and the program needs no library for them
- * (this header asks the dynamic linker once; nothing to link).
+ * compute.  Without Crane every hint does nothing.  The program links no library: this header looks
+ * the functions up once with the dynamic linker.
  *
  *   main:        crane_soft_barrier_init(0, 8, 1000);   // up to 8 threads, for at most 1000 us
  *   each worker: crane_soft_barrier(0); compute();      // computations start together
  *
- * A soft barrier (PARROT; CRANE section 7.4) waits until `count` threads of the
- * process have come, or until `timeout_us` of the replicas' virtual time have passed, or until no
- * other thread can come: every thread waits and no input is under way.  All replicas release it at
- * the same turn.  It pays in parallel mode, where code between operations runs in parallel: one
- * long computation that begins alone makes the others' operations wait for its next one.
+ * A soft barrier (PARROT; CRANE section 7.4) waits until `count` threads of the process have come,
+ * until `timeout_us` of the replicas' virtual time have passed, or until no other thread can come
+ * because every thread waits and no input is being processed.  All replicas release it at the same
+ * turn.  It helps in parallel mode, where code between operations runs in parallel: if one thread
+ * begins a long computation alone, the other threads' operations wait for its next operation.
  *
- * A section (PARROT's performance-critical section) leaves the schedule until its end, or until the
- * thread's next call that Crane makes an operation, whatever comes first:
+ * A section (PARROT's performance-critical section) leaves the schedule until its end or until the
+ * thread's next call that Crane makes an operation, whichever comes first:
  *
  *   crane_section_begin(); compute(); crane_section_end();
  *
- * No other thread waits for the thread meanwhile, and it runs beside the others also in serial
- * mode: what it reads and writes must not race with them.  It costs one round of consensus at its
- * end.
+ * Meanwhile no other thread waits for this thread, and it runs beside the others even in serial
+ * mode.  What it reads and writes must not race with them.  Its end costs one round of consensus.
  *
- * Threads: any.  Errors: none; a soft barrier that was not set up, or has a number beyond
- * CRANE_SOFT_BARRIERS, does nothing.  libcrane.so provides:
+ * Threads: any.  Errors: none; a soft barrier that was not set up, or has a number of
+ * CRANE_SOFT_BARRIERS or more, does nothing.  libcrane.so provides:
  *   crane_hint_soft_barrier_init(which, count, timeout_us), crane_hint_soft_barrier(which),
  *   crane_hint_section(begins)
  */
@@ -36,7 +35,7 @@
 extern "C" {
 #endif
 
-/* Soft barriers are named by the numbers below this one, per process. */
+/* A process has the soft barriers 0 to CRANE_SOFT_BARRIERS - 1. */
 #define CRANE_SOFT_BARRIERS 16
 
 extern void* dlsym(void* __restrict handle, const char* __restrict name)

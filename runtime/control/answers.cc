@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of what Crane's programs tell (answers.h).
+// The tables of the documents of Crane's programs (answers.h).
 #include "runtime/control/answers.h"
 
 namespace crane::control {
@@ -12,7 +12,7 @@ constexpr auto kSometimes = Presence::kSometimes;
 
 constexpr F kVersionField{"version", Holds::kNumber, kAlways, "of this schema"};
 
-// --- how a replica and the group are
+// --- the state of a replica and of the group
 
 constexpr F kProgress[] = {
     {"done", Holds::kNumber, kAlways, "entries of what it missed that its server has run"},
@@ -42,7 +42,7 @@ constexpr F kVerdict[] = {
     {"notes", Holds::kTexts, kAlways, "what is wrong with which replica"},
 };
 
-// --- a member, as a node knows it
+// --- a member, in the view of a node
 
 constexpr F kMemberFields[] = {
     {"replica", Holds::kNumber, kAlways, "its number"},

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What Crane's programs tell others in JSON: one table for each document, as schema.h has one for
-// each request.  `crane-ctl schema status` prints them; tests/e2e/control.py compares them with
-// what a living group answers, field by field.
+// The JSON documents of Crane's programs: one table for each document, as schema.h has one for each
+// request.  `crane-ctl schema status` prints them; tests/e2e/control.py compares them field by
+// field with the answers of a running group.
 //
 // INVARIANT ANS-1  A document has the fields of its table and no others; each required one is
-//        there, and is of its type, or null where the table allows that.
-// INVARIANT ANS-2  What is unknown or not there is null, never -1 or 0.  The indexes of log entries
-//        are from 1 on: there 0 says that there is no entry yet.
+//        present and has its type, or is null if the table allows that.
+// INVARIANT ANS-2  An unknown or missing value is null, never -1 or 0.  Log indexes begin at 1, so
+//        0 means that there is no entry yet.
 //
 // Threads: pure functions over constant tables.
 
@@ -23,7 +23,7 @@ enum class Holds : std::uint8_t {
   kNumber,
   kText,
   kObject,   // with the fields of `inner`
-  kObjects,  // a list of such
+  kObjects,  // a list of objects with the fields of `inner`
   kCounts,   // an object: name to number, or to null
   kTexts,    // a list of texts
   kPairs,    // a list of pairs of ports
@@ -31,7 +31,7 @@ enum class Holds : std::uint8_t {
 
 enum class Presence : std::uint8_t {
   kAlways,
-  kOrNull,     // there, and null where it is unknown
+  kOrNull,     // present, and null if unknown
   kSometimes,  // may be missing
 };
 
@@ -54,7 +54,7 @@ std::string answers_markdown();
 nlohmann::json answers_json();
 // The same tables as a JSON Schema (draft 2020-12), with a definition for each document.
 nlohmann::json answers_schema();
-// The first difference between a document and its table; empty: none (ANS-1).
+// Describes the first difference between a document and its table; empty: none (ANS-1).
 std::string differs(const nlohmann::json& value, std::span<const AnswerField> fields);
 
 }  // namespace crane::control

@@ -103,7 +103,7 @@ bool is_count(const Json& value) { return value.is_number_integer() && value >= 
 
 template <typename Each>
 std::string each_differs(const Json& list, const std::string& name, Each each) {
-  if (!list.is_array()) return name + " is no list";
+  if (!list.is_array()) return name + " is not a list";
   for (const Json& one : list) {
     if (const std::string why = each(one); !why.empty()) return name + "[]: " + why;
   }
@@ -113,7 +113,8 @@ std::string each_differs(const Json& list, const std::string& name, Each each) {
 std::string value_differs(const Json& value, const AnswerField& field) {
   const std::string name = field.name;
   const auto fits = [&](bool good) {
-    return good ? std::string() : name + " is no " + name_of(field.holds) + ": " + line_of(value);
+    return good ? std::string()
+                : name + " is not of type " + name_of(field.holds) + ": " + line_of(value);
   };
   switch (field.holds) {
     case Holds::kFlag:
@@ -175,7 +176,7 @@ Json answers_schema() {
 }
 
 std::string differs(const Json& value, std::span<const AnswerField> fields) {
-  if (!value.is_object()) return "no object: " + line_of(value);
+  if (!value.is_object()) return "not an object: " + line_of(value);
   for (const auto& [name, there] : value.items()) {
     if (std::none_of(fields.begin(), fields.end(),
                      [&key = name](const AnswerField& f) { return key == f.name; })) {

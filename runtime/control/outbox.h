@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a process says to the one at the other end of a SOCK_SEQPACKET socket, which may be stopped:
-// sending never waits for that one.  A message that finds no room is kept, and goes when there is
-// some.
+// Sends messages to the process at the other end of a SOCK_SEQPACKET socket.  That process may be
+// stopped, but sending never waits for it: a message without room is kept, and sent when there is
+// room.
 //
-// What is kept is bounded: of the messages with one key the newest.  Messages wait while more than
-// a quarter of the socket's room is used (the kernel calls it writable until then), so that the
-// last words of a process, which cannot wait, still fit in.
+// The number of kept messages is bounded: for each key only the newest is kept.  Messages wait
+// while more than a quarter of the socket's room is used (the kernel reports it as writable until
+// then), so that the last message of a process, which cannot wait, still finds room.
 //
 // Threads: one.
-// Ownership: the socket is the caller's; descriptors that wait with their message are copies.
-// INVARIANT OUTBOX-1  No message is lost before the other end is gone, but one that a newer one of
-//                     its kind replaces.
+// Ownership: the caller owns the socket; descriptors that wait with their message are copies.
+// INVARIANT OUTBOX-1  No message is lost before the other end is gone, except one that a newer
+//                     message with the same key replaces.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +25,9 @@ class Outbox {
  public:
   enum class Kind : std::uint8_t {
     kUsual,
-    kLast,  // this end may be gone before the other one reads: it goes before what waits
+    kLast,  // this end may be gone before the other one reads: sent before the waiting messages
   };
-  // kGone: nothing reads it any more.  kFailed, with errno: it cannot be sent at all.
+  // kGone: there is no reader any more.  kFailed, with errno: the message cannot be sent at all.
   enum class Sent : std::uint8_t { kSent, kWaits, kGone, kFailed };
 
   Outbox() = default;
@@ -39,19 +39,20 @@ class Outbox {
         waiting_(std::exchange(other.waiting_, {})) {}
   Outbox& operator=(Outbox&&) = delete;
 
-  // From here on it goes to this socket; what waited was for the one before.  -1: there is none.
+  // From now on sends to this socket, and discards the messages that wait for the previous one.
+  // -1: no socket.
   void start(int fd) noexcept;
 
-  // `key`: a message that waits with the same one is replaced.  `passed`: a descriptor that goes
-  // with it; -1: none.
+  // Replaces a waiting message with the same `key`.  `passed`: a descriptor to send with the
+  // message; -1: none.
   Sent send(Kind kind, const std::string& key, std::string text, int passed = -1);
 
   std::size_t waiting() const noexcept { return waiting_.size(); }
   bool waits() const noexcept { return waiting() > 0; }
-  // The socket was writable, and took nothing all the same: that it is writable says nothing.
+  // Whether the socket was writable but took nothing, so that polling for writability is useless.
   bool refused() const noexcept { return refused_; }
-  // Sends what there is room for.  kWaits: call it again when the socket is writable or, where it
-  // has refused(), after kAgainMs.
+  // Sends as many messages as there is room for.  kWaits: call it again when the socket is writable
+  // or, if it has refused(), after kAgainMs.
   Sent flush();
   static constexpr int kAgainMs = 100;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables as a document: what `crane-ctl schema` prints, and README.md holds.
+// The tables as a document: the output of `crane-ctl schema`.
 #include <nlohmann/json.hpp>
 
 #include "runtime/control/schema.h"
@@ -18,22 +18,22 @@ struct ErrorKind {
 constexpr ErrorKind kErrors[] = {
     {"too_large", "the message is longer than its channel allows"},
     {"too_deep", "lists and objects are nested too deeply"},
-    {"not_json", "it is no JSON, or no UTF-8"},
-    {"not_an_object", "it is JSON, and no object"},
-    {"version", "it is of another version of this schema"},
+    {"not_json", "the message is not JSON, or not UTF-8"},
+    {"not_an_object", "the message is JSON, but not an object"},
+    {"version", "the message has another version of this schema"},
     {"unknown_verb", "the channel has no such request"},
     {"unknown_field", "the request has no such field"},
     {"missing_field", "a required field is missing"},
-    {"wrong_type", "a field is of another type"},
+    {"wrong_type", "a field has another type"},
     {"out_of_range", "a field's value is not allowed"},
-    {"not_leader", "only the leader does that; ask again"},
-    {"busy", "not now; ask again"},
+    {"not_leader", "only the leader does that; send the request again"},
+    {"busy", "not possible now; send the request again"},
     {"needed", "without this replica there would be no majority"},
-    {"unsupported", "not in this group, or not as it was started"},
+    {"unsupported", "not possible in this group, or not with its options"},
     {"bad_argument", "the group has no such replica, or cannot do that to it"},
-    {"failed", "it was tried; the message says what went wrong"},
-    {"gone", "the log does not reach back so far any more"},
-    {"full", "the disk has no room; nothing was kept of it"},
+    {"failed", "the attempt failed; the message has the cause"},
+    {"gone", "the log no longer reaches back that far"},
+    {"full", "the disk has no room; nothing was kept"},
     {"stopping", "the group is being stopped"},
 };
 
@@ -52,7 +52,7 @@ std::string bounds_of(const Field& f) {
                           : std::to_string(f.least) + " to " + std::to_string(f.most);
   }
   const bool bounded = f.most != kAny && f.kind != Kind::kFlag;
-  const char* what = f.kind == Kind::kText ? " bytes" : " of them";
+  const char* what = f.kind == Kind::kText ? " bytes" : " elements";
   return bounded ? "at most " + std::to_string(f.most) + what : "";
 }
 
@@ -66,11 +66,11 @@ void add_rows(std::string& text, std::span<const Field> fields, const std::strin
 }
 
 std::string markdown_of(const ChannelTable& table) {
-  std::string text = std::string("### ") + table.name + "\n\nFrom " + table.where +
-                     "; the verb is `" + table.key + "`; at most " + std::to_string(table.longest) +
-                     " bytes; " + (table.answers ? "each has one answer" : "none is answered") +
-                     ".\n\n" + "| " + table.key + " | field | type | bounds | meaning |\n" +
-                     "| --- | --- | --- | --- | --- |\n";
+  std::string text =
+      std::string("### ") + table.name + "\n\nFrom " + table.where + "; the verb is `" + table.key +
+      "`; at most " + std::to_string(table.longest) + " bytes; " +
+      (table.answers ? "each request gets one answer" : "messages get no answer") + ".\n\n" + "| " +
+      table.key + " | field | type | bounds | meaning |\n" + "| --- | --- | --- | --- | --- |\n";
   for (const Verb& verb : table.verbs) {
     text += std::string("| ") + verb.name + " | | | | " + verb.meaning + " |\n";
     add_rows(text, verb.fields, verb.name, "");

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kDeepest = 8;  // brackets within brackets
-constexpr std::size_t kShown = 40;   // bytes of a value that a refusal cites
+constexpr std::size_t kDeepest = 8;  // levels of nested brackets
+constexpr std::size_t kShown = 40;   // largest number of a value's bytes in a refusal
 
 Refusal wrong(const char* error, const std::string& field, const std::string& message) {
   return {error, field, message};
@@ -88,7 +88,7 @@ std::optional<Refusal> check_list(const Json& list, const Field& field, const st
   return std::nullopt;
 }
 
-// The value of one field that is there and not null.
+// Checks the value of one field.  REQUIRES: it is present and not null.
 std::optional<Refusal> check_value(const Json& value, const Field& field, const std::string& name) {
   const bool fits = field.kind == Kind::kFlag     ? value.is_boolean()
                     : field.kind == Kind::kNumber ? value.is_number_integer()
@@ -143,7 +143,7 @@ std::optional<Refusal> check_fields(const Json& object, std::span<const Field> f
   return std::nullopt;
 }
 
-// The parser keeps its stack on the heap; people who nest so deep want nothing that we have.
+// Limits the depth, because the parser's stack on the heap grows with it.
 bool too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -170,7 +170,7 @@ const Verb* verb_named(const ChannelTable& table, std::string_view name) {
 
 std::string verbs_of(const ChannelTable& table) { return joined(table.verbs, &Verb::name); }
 
-// The verb, which is then no field any more, as the version is not.
+// Takes the verb and the version out of the fields.
 std::optional<Refusal> take_verb(const ChannelTable& table, Json& values, const Verb*& verb) {
   const auto version = values.find("version");
   if (version != values.end() && !version->is_null()) {
@@ -224,7 +224,7 @@ Parsed parse(Channel channel, std::string_view text) {
   }
   Json values = Json::parse(text, nullptr, false);
   if (values.is_discarded()) {
-    return refuse(wrong("not_json", "", "one JSON object in UTF-8 is expected, this is no JSON"));
+    return refuse(wrong("not_json", "", "one JSON object in UTF-8 is expected, this is not JSON"));
   }
   if (!values.is_object()) {
     return refuse(
@@ -239,7 +239,7 @@ Parsed parse(Channel channel, std::string_view text) {
 
 const Field& Message::field(const char* name) const {
   const Field* found = field_named(verb_->fields, name);
-  CRANE_ASSERT(found != nullptr);  // CTL-1: only what the table lists can be asked for
+  CRANE_ASSERT(found != nullptr);  // CTL-1: the caller may request only fields of the table
   return *found;
 }
 

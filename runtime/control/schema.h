@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every message that one of Crane's programs takes from another, or from an operator: one table for
-// each channel, and one parser for all of them.
+// Every message that one of Crane's programs receives from another program or from an operator: one
+// table for each channel, and one parser for all tables.
 //
 // INVARIANT CTL-1  A message that parse() accepts has exactly the fields of its verb: each required
 //        one, none that the table does not list, each of its type and within its bounds.
-// INVARIANT CTL-2  parse() never throws and never ends the program, whatever the bytes are.
+// INVARIANT CTL-2  parse() never throws and never ends the program, for any bytes.
 //
-// To add a request or a field: a row in requests.cc; the parser, `crane-ctl schema`, the fuzzer and
-// the test that sends malformed messages read it there.
+// To add a request or a field, add a row in requests.cc.  The parser, `crane-ctl schema`, the
+// fuzzer and the test that sends malformed messages read the table.
 //
 // Threads: pure functions over constant tables.
 
@@ -30,15 +30,15 @@ inline constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
 enum class Kind : std::uint8_t { kFlag, kNumber, kText, kList };
 
-// A field that is not required may also be null, which says the same as leaving it out.
+// A field that is not required may also be null, which means the same as a missing field.
 struct Field {
   const char* name;
   Kind kind;
   bool required;
   const char* meaning;
-  std::uint64_t least = 0, most = kAny;     // of a number; a text's bytes; a list's length
-  std::span<const char* const> words = {};  // a text is one of these
-  std::span<const Field> inner = {};        // a list's objects; none: it holds pairs of ports
+  std::uint64_t least = 0, most = kAny;     // bounds of a number, a text's bytes, a list's length
+  std::span<const char* const> words = {};  // the allowed texts; empty: any
+  std::span<const Field> inner = {};        // a list's objects; empty: a list of pairs of ports
 };
 
 struct Verb {
@@ -47,7 +47,7 @@ struct Verb {
   const char* meaning;
 };
 
-// The receiver of the messages, and where they come from.
+// The receiver and the sender of the messages.
 enum class Channel : std::uint8_t {
   kNode,        // an operator, at a node's control.sock
   kAgent,       // an operator, at the socket of a host agent or of crane-run
@@ -61,10 +61,10 @@ struct ChannelTable {
   Channel channel;
   const char* name;
   const char* where;
-  const char* key;      // of the verb: "do" of requests, "t" of messages
+  const char* key;      // the verb's key: "do" in requests, "t" in messages
   bool answers;         // each message gets one answer
-  bool grows;           // the sender may be of a later build: fields unknown here are left out
-  std::size_t longest;  // bytes of a message
+  bool grows;           // the sender may be of a later build: the parser drops unknown fields
+  std::size_t longest;  // largest number of bytes in a message
   std::span<const Verb> verbs;
 };
 const ChannelTable& table_of(Channel channel);
@@ -72,8 +72,8 @@ const ChannelTable& table_of(Channel channel);
 // Why a message is refused.
 struct Refusal {
   const char* error = "";  // the kind, one of kErrors in print.cc
-  std::string field;       // which field; empty: none in particular
-  std::string message;     // what was expected and what was there
+  std::string field;       // the field's name; empty: no particular field
+  std::string message;     // what was expected and what was found
 };
 
 // A message that the table allows (CTL-1).
@@ -95,7 +95,7 @@ class Message {
   std::string text(const char* name, const char* otherwise = "") const;
   bool flag(const char* name, bool otherwise = false) const;
   const nlohmann::json& list(const char* name) const;
-  // All fields that are there, the verb under `key`.
+  // All present fields, and the verb under `key`.
   nlohmann::json plain(const char* key) const;
 
  private:
@@ -109,32 +109,32 @@ class Message {
 
 struct Parsed {
   std::optional<Message> message;
-  Refusal refusal;  // when there is no message
+  Refusal refusal;  // if there is no message
 };
 Parsed parse(Channel channel, std::string_view text);
 
 // --- answers
 
-// {"version":1,"ok":true,"message":TEXT} and more.
+// {"version":1,"ok":true,"message":TEXT}; the caller may add fields.
 nlohmann::json accepted(const std::string& message);
 // {"version":1,"ok":false,"error":KIND,"field":NAME or null,"message":TEXT}
 nlohmann::json refused(const std::string& error, const std::string& message,
                        const std::string& field = "");
 nlohmann::json refused(const Refusal& refusal);
-// As one line; bytes that are no UTF-8 are replaced.
+// The JSON as one line; invalid UTF-8 is replaced.
 std::string line_of(const nlohmann::json& json);
 
 // --- the table, for people and programs (print.cc)
 std::string schema_markdown();
 nlohmann::json schema_json();
 
-// --- what others said, read without trust
-// The number or text under `key`; the other value when it is not there, or is no such.
+// --- reading untrusted JSON
+// The number or text under `key`; `otherwise` if it is missing or has another type.
 std::uint64_t number_in(const nlohmann::json& json, const char* key, std::uint64_t otherwise = 0);
 std::string text_in(const nlohmann::json& json, const char* key, const char* otherwise = "");
 bool flag_in(const nlohmann::json& json, const char* key, bool otherwise = false);
 int replica_in(const nlohmann::json& json);  // under "replica"; -1: none
-// The list or object under `key`; an empty one when there is none.
+// The list or object under `key`; an empty one if there is none.
 const nlohmann::json& list_in(const nlohmann::json& json, const char* key);
 const nlohmann::json& object_in(const nlohmann::json& json, const char* key);
 

@@ -44,7 +44,7 @@ std::string list_of(const std::vector<std::string>& notes) {
 std::string name_of(const ReplicaView& r) { return "replica " + std::to_string(r.replica); }
 
 bool counts(const ReplicaView& r) { return r.member != Member::kOther; }
-// It holds the log, its acceptor answers, and has room for what comes.
+// Whether the replica holds the log, its acceptor answers, and it has room for more entries.
 bool there(const ReplicaView& r) {
   const bool answers = r.seen == Contact::kTold || r.seen == Contact::kNotTold;
   const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
@@ -57,17 +57,17 @@ std::string lacks(const ReplicaView& r) {
     case Contact::kTold:
       break;
     case Contact::kNotTold:
-      return "has not told how far it is";
+      return "has not reported its progress";
     case Contact::kStarts:
       return "starts";
     case Contact::kSilent:
       return "does not answer";
     case Contact::kDenied:
-      return "may not be asked";
+      return "may not be queried";
     case Contact::kDrained:
       return "is drained";
     case Contact::kNotYet:
-      return "is not there yet";
+      return "has not started yet";
     case Contact::kGone:
       return "is gone";
   }
@@ -78,13 +78,14 @@ std::string lacks(const ReplicaView& r) {
   return r.gets_log ? "" : "does not get the log yet";
 }
 
-// Its process does not take part now: that others know it as their leader will soon change.
+// Whether its process does not take part now.  If others regard it as their leader, that will soon
+// change.
 bool is_away(const ReplicaView& r) {
   return r.seen == Contact::kGone || r.seen == Contact::kNotYet || r.seen == Contact::kStarts ||
          r.seen == Contact::kDrained;
 }
 
-// It is on its way: there was no time yet in which it should have come, or it tells how far it is.
+// Whether the replica is still expected: it has had no time to come yet, or it reports progress.
 bool comes(const ReplicaView& r, const GroupView& group) {
   const bool early = group.no_quorum.empty();
   if (r.seen == Contact::kStarts || (r.seen == Contact::kNotYet && early)) return true;
@@ -129,14 +130,14 @@ Verdict without_leader(const GroupView& group) {
                      quorum ? "NOT SERVING: no quorum" : "NOT SERVING: no leader");
 }
 
-// Of a leader without a server.
+// The verdict for a leader without a server.
 Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   std::vector<std::string> away;
   for (const ReplicaView& r : group.replicas) {
     if (!counts(r) || (r.seen == Contact::kTold && r.told.acceptor_only)) continue;
     if (there(r)) {
       return not_serving(Health::kNotServing, "not serving: " + name_of(leader) +
-                                                  " leads without a server, and hands over");
+                                                  " leads without a server and hands over");
     }
     away.push_back(std::to_string(r.replica));
   }
@@ -149,19 +150,19 @@ Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   }
   if (!away.empty()) {
     return not_serving(Health::kNotServing,
-                       "NOT SERVING: no replica that is there has a server; waits for " +
+                       "NOT SERVING: no available replica has a server; waits for " +
                            std::string(away.size() == 1 ? "replica " : "replicas ") + joined(away));
   }
   return not_serving(Health::kNotServing,
-                     "NOT SERVING: what the servers held is lost, as no checkpoint reaches the "
-                     "log; stop the group, and start it with --force-new-group to go on without");
+                     "NOT SERVING: the servers' state is lost, because no checkpoint reaches the "
+                     "log; stop the group and start it with --force-new-group to continue without");
 }
 
-// Of a leader that does not serve.
+// The verdict for a leader that does not serve.
 Verdict unready(const ReplicaView& leader, const GroupView& group) {
   const std::string who = name_of(leader);
   if (leader.seen == Contact::kNotTold) {
-    return not_serving(Health::kNotServing, who + " leads, and has not told whether it serves");
+    return not_serving(Health::kNotServing, who + " leads, but has not reported whether it serves");
   }
   if (leader.seen != Contact::kTold) {
     return not_serving(Health::kNoLeader,
@@ -177,21 +178,22 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
   }
   if (told.no_room) {
     return not_serving(Health::kNotServing,
-                       "NOT SERVING: inputs wait, " + who + ", which leads, has no room for them");
+                       "NOT SERVING: inputs wait: " + who + ", which leads, has no room for them");
   }
   if (!told.why_not.empty()) {
-    return not_serving(Health::kNotServing, "NOT SERVING: its server does not go on");
+    return not_serving(Health::kNotServing, "NOT SERVING: its server makes no progress");
   }
   if (told.paced) {
     return not_serving(Health::kNotServing,
-                       "not serving: clients wait until a majority's servers are near, or for a "
+                       "not serving: clients wait for a majority's servers to catch up, or for a "
                        "checkpoint");
   }
   return not_serving(Health::kNotServing,
-                     "not serving: " + who + " leads, and its server does not know that yet");
+                     "not serving: " + who + " leads, but its server does not know that yet");
 }
 
-// The leader's server has not taken for long what another's has: it is stopped, or starved.
+// Whether the leader's server has not taken entries for long that another's has: it is stopped or
+// starved.
 bool stands(const ReplicaView& leader, const GroupView& group) {
   if (leader.told.lag_ms <= kStandsMs) return false;
   return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaView& r) {
@@ -199,25 +201,25 @@ bool stands(const ReplicaView& leader, const GroupView& group) {
   });
 }
 
-// How many may be lost, whichever they are, and the others are a majority of which one serves at
+// How many replicas, any of them, may be lost so that the others are a majority and one serves at
 // once.
 std::int64_t losses(std::int64_t all, std::int64_t present, std::int64_t ready) {
   return std::max<std::int64_t>(0, std::min(present - (all / 2 + 1), ready - 1));
 }
 
 struct Voters {
-  std::int64_t all = 0;     // that vote
-  std::int64_t belong = 0;  // or will again
-  std::int64_t there = 0;   // a majority of them can be led
-  std::int64_t ready = 0;   // could lead, and serve at once
-  bool whole = true;        // none is away or recovers
+  std::int64_t all = 0;     // replicas that vote
+  std::int64_t belong = 0;  // replicas that vote, or will vote again
+  std::int64_t there = 0;   // replicas that can follow a leader now
+  std::int64_t ready = 0;   // replicas that could lead, and serve at once
+  bool whole = true;        // no replica is away or recovers
   std::vector<std::string> notes;
 };
 
 Voters voters_of(const GroupView& group) {
   Voters v;
   for (const ReplicaView& r : group.replicas) {
-    // A learner may be late, or a tool that tells nothing.
+    // A learner may be late, and an analysis tool sends no report.
     const bool away = r.seen != Contact::kTold && r.seen != Contact::kNotTold;
     if (!counts(r) && !away) continue;
     const std::string why = lacks(r);
@@ -318,7 +320,7 @@ Verdict verdict_of(const GroupView& group) {
   if (!group.knows_members) {
     v.may_lose.reset();
     if (v.serving) {
-      v.text = "serving; how many may be lost is not known";
+      v.text = "serving; the number of tolerable losses is unknown";
     }
   }
   if (!group.alarm.empty()) voters.notes.push_back("the replicas differ: " + group.alarm);

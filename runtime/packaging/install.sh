@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Puts Crane's programs, parts and documents below $DESTDIR$PREFIX, or takes them away again.
+# Installs Crane's programs, parts and documents below $DESTDIR$PREFIX, or removes them again.
 # Usage: install.sh install|uninstall BUILT, with PREFIX and DESTDIR in the environment.
-# BUILT: the build tree. Programs find their parts by their own place (runtime/setup/preflight.h),
-# so the whole may be moved. Exit: 0 done; 1 a part is not built, or a file cannot be written.
+# BUILT: the build tree. Programs find their parts relative to themselves
+# (runtime/setup/preflight.h), so the installation may be moved.
+# Exit: 0 done; 1 a part is not built, or a file cannot be written.
 set -eu
 
 action=${1:?install or uninstall}
@@ -15,9 +16,9 @@ PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
 UNITS="crane@.service crane-run@.service"
 MONITORING="crane-alerts.yml crane-dashboard.json haproxy.cfg prometheus.yml"
-# For engines that place replicas, to be copied and changed.
+# Files for engines that place replicas; users copy and change them.
 FLEET="Containerfile $(cd "$source/runtime/packaging/fleet" && find kubernetes -type f)"
-# In their own folders, so that links between them lead somewhere.
+# Installed in the same folders, so that the links between them work.
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
   runtime/launcher/OPERATING.md runtime/launcher/README.md runtime/packaging/fleet/README.md
@@ -28,7 +29,7 @@ put() { # put MODE FILE PLACE
   install -D -m "$1" "$2" "$root/$3"
 }
 
-# A unit names the programs where they will be.
+# Replaces the paths of the programs in a unit.
 put_unit() { # put_unit FILE PLACE
   put 644 "$source/runtime/packaging/systemd/$1" "$2/$1"
   sed -i "s|@BIN@|$PREFIX/bin|; s|@DOCUMENTS@|$PREFIX/share/doc/crane|" "$root/$2/$1"
@@ -56,7 +57,7 @@ put_all() {
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
 
-# Folders that others use as well stay; so does one of ours that somebody has put a file into.
+# Keeps folders that other packages use, and our folders if they contain other files.
 take_all() {
   for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
   for name in $PARTS get_criu.sh crane-entry; do rm -f "$root/lib/crane/$name"; done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Debian packages of a build tree, and the source package they come from, in BUILT/deb.
+# Makes the Debian packages of a build tree, and their source package, in BUILT/deb.
 # Usage: make_deb.sh BUILT. Exit: 0 done; 3 debhelper is missing; otherwise dpkg-buildpackage's.
 set -eu
 
@@ -16,7 +16,7 @@ mkdir -p "$sources"
 tar -c --exclude=./out --exclude=./.git --exclude=__pycache__ . | tar -x -C "$sources"
 cp -r runtime/packaging/debian "$sources/debian"
 cd "$sources"
-# The libraries of this machine are those that were built with, whatever package has them.
+# -d: the build used the libraries of this machine, from any package.
 CRANE_BUILT=$built dpkg-buildpackage -us -uc -d > "$built/deb/log" 2>&1 || {
   status=$?
   tail -n 20 "$built/deb/log" >&2

@@ -10,7 +10,7 @@
 
 namespace crane::setup {
 
-// False: it is none; `address` is not to be used then.
+// Returns false if `text` is no address; then `address` holds no valid value.
 bool parse_address(const std::string& text, VirtualAddress& address);
 std::string address_text(const VirtualAddress& address);
 

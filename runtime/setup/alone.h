@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group of one replica in memory has nothing to recover with: it takes no checkpoints, for which
-// its clients would wait.
+// A group of one replica with its log in memory cannot recover.  It takes no checkpoints, because
+// its clients would wait for them.
 //
 // Threads: a pure function.
 

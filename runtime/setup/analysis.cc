@@ -32,7 +32,7 @@ bool find_valgrind(const std::string& tool, Valgrind& found) {
 
 Outcome make_analysis_directory(const std::string& path) {
   const auto refused = [&](const std::string& cause) {
-    return failure(Status::kDirectory, "cannot keep an analysis in", path, cause,
+    return failure(Status::kDirectory, "cannot store an analysis in", path, cause,
                    "name another directory with --analysis-dir");
   };
   std::error_code failure;
@@ -41,9 +41,9 @@ Outcome make_analysis_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return refused(strerror(errno));
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0) return refused(strerror(errno));
-  if (!S_ISDIR(there.st_mode)) return refused("it is no directory");
-  if (there.st_uid != geteuid()) return refused("it is another user's");
-  if ((there.st_mode & 077) != 0) return refused("others can look into it (chmod 700)");
+  if (!S_ISDIR(there.st_mode)) return refused("it is not a directory");
+  if (there.st_uid != geteuid()) return refused("it belongs to another user");
+  if ((there.st_mode & 077) != 0) return refused("other users can access it (chmod 700)");
   return Done{};
 }
 

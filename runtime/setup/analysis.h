@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an analysis replica needs of the machine: valgrind, and a directory of its own.
+// What an analysis replica needs on the machine: valgrind, and a private directory.
 //
 // Threads: plain functions.
 
@@ -11,15 +11,15 @@
 namespace crane::setup {
 
 struct Valgrind {
-  std::string launcher;  // what users call
-  std::string library;   // directory of its tools
+  std::string launcher;  // the program that users start
+  std::string library;   // directory of valgrind's tools
   std::string tool;      // the program that runs the server
 };
-// False: the tool (memcheck, helgrind) is not installed.
+// Returns false if the tool (memcheck, helgrind) is not installed.
 bool find_valgrind(const std::string& tool, Valgrind& found);
 
-// A directory for what clients sent and what was found, which no other user can look into or has
-// put there.
+// Makes a directory for the clients' input and the findings.  Fails if another user owns the
+// directory or can read it.
 Outcome make_analysis_directory(const std::string& path);
 
 }  // namespace crane::setup

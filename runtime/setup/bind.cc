@@ -39,13 +39,13 @@ Outcome check_binds(const std::vector<std::string>& words, int replicas, Status 
   for (const auto& word : words) {
     const Bind bind = parse_bind(word);
     if (bind.target.empty() || bind.target[0] != '/' || bind.target == "/") {
-      return failure(status, option, word, "its target is no absolute path of a directory",
-                     "write it as DIR, SOURCE:TARGET, or either with :ro behind it");
+      return failure(status, option, word, "its target is not the absolute path of a directory",
+                     "write it as DIR, SOURCE:TARGET, or either with :ro at the end");
     }
     if (bind.read_only || replicas < 2) continue;
     return failure(status, option, word,
                    std::to_string(replicas) +
-                       " replicas would write to the same directory, and damage its files",
+                       " replicas would write to the same directory and damage its files",
                    "--data " + bind.source + " gives each replica its own copy, which lasts; " +
                        word +
                        ":ro lets the server only read it; --bind-shared is for a server "

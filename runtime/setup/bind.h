@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The words of --bind and [server] binds: DIR, SOURCE:TARGET, and either with ":ro".
+// The arguments of --bind and [server] binds: DIR, SOURCE:TARGET, and either with ":ro".
 //
 // Threads: plain functions.
 
@@ -17,14 +17,15 @@ struct Bind {
   bool operator==(const Bind&) const = default;
 };
 
-// A relative source is taken from the working directory.  A target that is not named is the source.
+// A relative source is relative to the working directory.  Without a target, the source is the
+// target.
 Bind parse_bind(const std::string& word);
-// The word that parse_bind() makes the same value of.
+// The inverse of parse_bind().
 std::string text_of(const Bind& bind);
 
-// Several replicas that write to one directory of the machine damage each other's files: refused,
-// unless the user says (--bind-shared) that the server copes with it.  `option` names what the word
-// was given with.
+// Refuses a directory of the machine to which several replicas would write, because they damage
+// each other's files.  With --bind-shared the user takes responsibility, so the caller does not
+// check these.  `option` is the option whose arguments `words` are.
 Outcome check_binds(const std::vector<std::string>& words, int replicas, Status status,
                     const std::string& option);
 

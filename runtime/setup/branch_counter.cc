@@ -16,7 +16,8 @@ Outcome refuse(const std::string& cause, const std::string& advice) {
                  advice);
 }
 
-// Where a thread may stand in its code at an entry of the log, by its processor's speed.
+// Whether a thread's position in its code at an entry of the log may depend on its processor's
+// speed.
 bool leaves_anywhere(const std::vector<std::string>& detach) {
   for (const std::string& name : detach) {
     if (name == "computation" || name == "any-computation") return true;
@@ -28,9 +29,9 @@ bool leaves_anywhere(const std::vector<std::string>& detach) {
 
 Outcome check_branch_event() {
   constexpr std::uint64_t kLong = 1'000'000'000;
-  const std::string advice = "leave it out, or use a machine whose counters can be used";
+  const std::string advice = "leave it out, or use a machine with usable counters";
   const BranchEvent event = branch_event();
-  if (event.code == 0) return refuse("this processor has no event that is known for it", advice);
+  if (event.code == 0) return refuse("Crane knows no branch event of this processor", advice);
   const long fd = open_branch_counter(event.code, kLong);
   if (fd >= 0) {
     close(static_cast<int>(fd));
@@ -46,13 +47,14 @@ Outcome check_branch_counter(const NodeOptions& options, bool parallel,
                              const std::vector<std::string>& detach) {
   if (!options.branch_counter) return Done{};
   if (parallel) return refuse("there are no slices in parallel mode", "leave one of them out");
-  if (options.slice_us == 0) return refuse("--slice 0 says none", "leave one of them out");
+  if (options.slice_us == 0)
+    return refuse("there are no slices with --slice 0", "leave one of them out");
   if (options.admission != dmt::Admission::kGrant)
     return refuse("there are no slices with --admission classic", "leave one of them out");
   if (options.spins || leaves_anywhere(detach)) {
     return refuse(
-        "threads may stand anywhere with --spins and --detach computation (which a profile "
-        "may ask for)",
+        "with --spins and --detach computation (which a profile may set) threads may be "
+        "anywhere",
         "leave one of them out, or use --profile default");
   }
   return check_branch_event();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether slices can be counted by the processor's branches (--branch-counter) here, with these
-// options.
+// Checks whether this machine, with these options, can measure slices by the processor's branches
+// (--branch-counter).
 //
 // Threads: any.
 
@@ -13,10 +13,10 @@
 
 namespace crane::setup {
 
-// `options` and `detach` with the profile's.  Status: kNoBranchCounter.
+// `options` and `detach` include those of the profile.  Errors: kNoBranchCounter.
 Outcome check_branch_counter(const NodeOptions& options, bool parallel,
                              const std::vector<std::string>& detach);
-// The machine alone; likewise.
+// Checks only the machine.  Errors: kNoBranchCounter.
 Outcome check_branch_event();
 
 }  // namespace crane::setup

@@ -57,7 +57,7 @@ void declare(CLI::App& app, const Word& word) {
   if (rules.is_last) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-// Once all words are there.
+// REQUIRES: all words are declared.
 void declare_rules(CLI::App& app, const Word& word) {
   CLI::Option* const option = app.get_option(names_of(word).back());
   for (const char* other : word.rules.needs) option->needs(app.get_option(other));
@@ -74,7 +74,8 @@ void declare(CLI::App& app, const Command& command, Made& made) {
   if (!command.commands.empty()) app.require_subcommand(1);
 }
 
-// Of a program that ends at another one's words, a command is the first word or none.
+// Whether the first word is a command.  If another program's words may follow, only the first word
+// can be one.
 bool begins_with_command(const Command& program, int argc, const char* const* argv) {
   return argc > 1 && std::any_of(program.commands.begin(), program.commands.end(),
                                  [&](const Command& one) { return one.name == argv[1]; });
@@ -86,7 +87,7 @@ std::vector<std::string> names_of(const std::vector<Command>& commands) {
   return names;
 }
 
-// Whether the argument behind `word` belongs to it.
+// Whether the argument after `word` belongs to it.
 bool takes_argument(const Command& command, const std::string& word) {
   const auto same = [&word](const Word& one) {
     const auto names = names_of(one);
@@ -96,7 +97,7 @@ bool takes_argument(const Command& command, const std::string& word) {
   return found != command.words.end() && !std::holds_alternative<Word::Flag>(found->target);
 }
 
-// How many of the words are ours; the others go into `rest`.
+// Returns the number of this program's words; the others go into `rest`.
 int cut_program(const Command& ours, int argc, const char* const* argv,
                 std::vector<std::string>& rest) {
   for (int i = 1; i < argc; ++i) {
@@ -110,8 +111,8 @@ int cut_program(const Command& ours, int argc, const char* const* argv,
   return argc;
 }
 
-// Of a command line that was not understood: the first word that is no command where there must be
-// one, or what is missing; empty: that is not the mistake.
+// Describes the first word that is not a command although a command must be there, or a missing
+// command.  Returns "" if neither is the mistake.
 std::string misused_command(const Command& program, int argc, const char* const* argv) {
   const Command* level = &program;
   for (int i = 1; i < argc && !level->commands.empty(); ++i) {
@@ -137,13 +138,13 @@ void collect_options(const Command& command, std::vector<std::string>& names) {
   for (const Command& one : command.commands) collect_options(one, names);
 }
 
-// The first option that no command has; empty: there is none.
+// Describes the first option that no command has; "" if there is none.
 std::string unknown_option(const Command& program, int argc, const char* const* argv) {
   std::vector<std::string> known = {"--help", "-h", "--version"};
   collect_options(program, known);
   for (int i = 1; i < argc; ++i) {
     const std::string typed = argv[i], word = typed.substr(0, typed.find('='));
-    if (word.rfind("--", 0) != 0) continue;  // short ones may stand together, or be a number
+    if (word.rfind("--", 0) != 0) continue;  // short options may be combined, or be a number
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     const std::string near = nearest(word, known);
     return "no such option " + word + (near.empty() ? "" : "; did you mean " + near + "?");

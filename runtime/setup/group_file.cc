@@ -13,7 +13,7 @@
 #include <set>
 
 #define TOML_EXCEPTIONS 0
-// A typing error like [[[name]]] is one of toml++'s assertions before it is one of its errors.
+// A typing error like [[[name]]] violates an assertion of toml++ before toml++ reports an error.
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t kReplicasMost = 9;
 
-// One table of the file: takes what is known of it, and says what is wrong first.
+// One table of the file: reads the known keys, and reports the first mistake.
 class Section {
  public:
   Section(const toml::table& table, std::string name, const std::string& path, Outcome& problem)
@@ -51,7 +51,7 @@ class Section {
                        name_ + (key.empty() ? "" : " " + key) + " " + cause, todo);
   }
 
-  // `needed`: absent or empty is wrong.
+  // `needed`: an absent or empty value is a mistake.
   void get(const char* key, std::string& value, bool needed = false) {
     const toml::node* node = find(key);
     if (node == nullptr) {
@@ -91,7 +91,7 @@ class Section {
     }
     const auto given = node->value_exact<std::int64_t>();
     if (!given || *given < least || *given > most) {
-      return wrong(node, key, "is no number it can be",
+      return wrong(node, key, "is not a number in range",
                    "use " + std::to_string(least) + " to " + std::to_string(most));
     }
     value = static_cast<Number>(*given);
@@ -101,10 +101,10 @@ class Section {
     const toml::node* node = find(key);
     if (node == nullptr) return;
     const toml::array* array = node->as_array();
-    if (array == nullptr) return wrong(node, key, "is no list", "write [\"a\", \"b\"]");
+    if (array == nullptr) return wrong(node, key, "is not a list", "write [\"a\", \"b\"]");
     for (const toml::node& element : *array) {
       const auto text = element.value_exact<std::string>();
-      if (!text) return wrong(&element, key, "holds something else than texts", "quote each");
+      if (!text) return wrong(&element, key, "contains other values than texts", "quote each");
       values.push_back(*text);
     }
   }
@@ -117,19 +117,19 @@ class Section {
     }
   }
 
-  // `name` is all that the list may hold.
+  // The list may contain only `names`.
   void only(const char* key, const std::vector<std::string>& values,
             const std::vector<std::string>& names) {
     for (const auto& value : values) {
       if (std::find(names.begin(), names.end(), value) != names.end()) continue;
-      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + joined(names));
+      wrong(find(key), key, "contains \"" + value + "\"", "use only: " + joined(names));
     }
   }
 
   void finish() {
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
-      if (known_.count(name) == 0) wrong(&node, name, "is not known", "see README, Several hosts");
+      if (known_.count(name) == 0) wrong(&node, name, "is not known", "see GROUP_FILE.md");
     }
   }
 
@@ -165,7 +165,8 @@ bool is_address(const std::string& text) {
 void get_address(Section& s, const char* key, std::string& value, bool needed) {
   s.get(key, value, needed);
   if (!value.empty() && !is_address(value)) {
-    s.wrong(s.find(key), key, "is no IP address", "write it as 192.0.2.1; names are not looked up");
+    s.wrong(s.find(key), key, "is not an IP address",
+            "write it as 192.0.2.1; names are not looked up");
   }
 }
 
@@ -182,11 +183,12 @@ void read_rdma(Section& s, GroupFile& f) {
   s.get("huge_pages", f.huge_pages, {"auto", "require", "never"});
   for (const char* key : {"fence", "huge_pages"}) {
     if (s.find(key) == nullptr || f.fabric == "verbs") continue;
-    s.wrong(s.find(key), key, "is of RDMA, and fabric is \"" + f.fabric + "\"",
+    s.wrong(s.find(key), key, "is only for RDMA, but fabric is \"" + f.fabric + "\"",
             "leave it out, or set fabric = \"verbs\"");
   }
   if (f.fence == "flags" && f.fence_flags_devices.empty()) {
-    s.wrong(s.find("fence"), "fence", "is \"flags\", and no device is named where they are one",
+    s.wrong(s.find("fence"), "fence",
+            "is \"flags\", but no device is named on which they are a fence",
             "use \"deregister\", or name devices in fence_flags_devices = [\"mlx5\"]");
   }
 }
@@ -201,28 +203,28 @@ void read_group(Section s, GroupFile& f) {
   s.get_number("members", f.members, 1, kReplicasMost);
   s.get_number("ring_mb", f.ring_mb, 16, 1024);
   if (!std::has_single_bit(f.ring_mb)) {
-    s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
+    s.wrong(s.find("ring_mb"), "ring_mb", "is not a power of two", "use 16, 32, 64, ... 1024");
   }
   s.get("state_dir", f.state_dir);
   std::string listen = "address";
   s.get("listen", listen, {"address", "any"});
   f.links_listen_any = listen == "any";
   if (f.links_listen_any && f.fabric != "tcp") {
-    s.wrong(s.find("listen"), "listen", "is \"any\", and fabric is \"" + f.fabric + "\"",
+    s.wrong(s.find("listen"), "listen", "is \"any\", but fabric is \"" + f.fabric + "\"",
             "leave it out, or set fabric = \"tcp\"");
   }
   if (f.restart_every_s != 0 && !f.restart_checkpoints) {
-    s.wrong(s.find("restart_every_s"), "restart_every_s", "is for restart_checkpoints = true",
-            "say so, too, or leave it out");
+    s.wrong(s.find("restart_every_s"), "restart_every_s", "needs restart_checkpoints = true",
+            "set both, or leave it out");
   }
   if (!f.name.empty() && !good_group_name(f.name)) {
-    s.wrong(s.find("name"), "name", "is no name for a group",
+    s.wrong(s.find("name"), "name", "is not a name for a group",
             "use up to 32 letters, digits, '-', '_' and '.'");
   }
   for (const char* key : {"secret_file", "state_dir"}) {
     const std::string& path = key[1] == 'e' ? f.secret_file : f.state_dir;
     if (!path.empty() && path[0] != '/') {
-      s.wrong(s.find(key), key, "is no absolute path", "begin it with /");
+      s.wrong(s.find(key), key, "is not an absolute path", "begin it with /");
     }
   }
   s.finish();
@@ -259,35 +261,35 @@ void read_server(Section s, GroupFile& f) {
             "write \"10.0.0.1:80,[2001:db8::1]:80\"");
   }
   if (!check_resolver(f.resolver)) {
-    s.wrong(s.find("resolver"), "resolver", "is no address", "write \"10.0.0.1:53\"");
+    s.wrong(s.find("resolver"), "resolver", "is not an address", "write \"10.0.0.1:53\"");
   }
   s.get("soft_barriers", f.soft_barriers);
   if (const Outcome p = check_soft_barriers(f.soft_barriers); !p) {
-    s.wrong(s.find("soft_barriers"), "soft_barriers", "is no list of up to 4 points",
+    s.wrong(s.find("soft_barriers"), "soft_barriers", "is not a list of up to 4 points",
             "write it as [\"function:8:5000\"]");
   }
   s.get("binds", f.binds);
   s.get("shared_binds", f.shared_binds);
   s.get("data", f.data);
   if (!f.data.empty() && (f.durability != "disk" || !f.container)) {
-    s.wrong(
-        s.find("data"), "data",
-        f.container ? "needs a log on disk where each node runs by itself" : "needs a container",
-        f.container ? "set [group] durability = \"disk\"" : "leave out container = false");
+    s.wrong(s.find("data"), "data",
+            f.container ? "needs a log on disk if the nodes run without crane-run"
+                        : "needs a container",
+            f.container ? "set [group] durability = \"disk\"" : "leave out container = false");
   }
   for (const auto& one : f.data) {
     if (one.size() > 1 && one[0] == '/' && one.find("/../") == std::string::npos) continue;
-    s.wrong(s.find("data"), "data", "\"" + one + "\" is no absolute path of a directory",
+    s.wrong(s.find("data"), "data", "\"" + one + "\" is not the absolute path of a directory",
             "begin it with /");
   }
   s.get("working_directory", f.working_directory);
   if (const toml::node* env = s.find("env"); env != nullptr) {
     if (env->as_table() == nullptr) {
-      s.wrong(env, "env", "is no table", "write env = { NAME = \"value\" }");
+      s.wrong(env, "env", "is not a table", "write env = { NAME = \"value\" }");
     } else {
       for (const auto& [key, node] : *env->as_table()) {
         const auto text = node.value_exact<std::string>();
-        if (!text) s.wrong(&node, "env", "holds something else than texts", "quote each value");
+        if (!text) s.wrong(&node, "env", "contains other values than texts", "quote each value");
         f.env.push_back(std::string(key.str()) + "=" + text.value_or(""));
       }
     }
@@ -304,12 +306,12 @@ void read_clients(Section s, GroupFile& f) {
   f.forward = follower == "forward";
   f.listen_any = listen == "any";
   if (!f.virtual_ip.empty() && !parse_ipv4_prefix(f.virtual_ip)) {
-    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no IPv4 address with a prefix length",
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is not an IPv4 address with a prefix length",
             "write it as 192.0.2.9/24");
   }
   if (!f.virtual_ip.empty() && !f.listen_any) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
-            "leave listen out: the address comes and goes");
+            "leave listen out, because the address comes and goes");
   }
   const auto moves = parse_ipv4_prefix(f.virtual_ip);
   if (moves && std::any_of(f.replicas.begin(), f.replicas.end(), [&moves](const auto& replica) {
@@ -319,14 +321,14 @@ void read_clients(Section s, GroupFile& f) {
             "choose an address that no host has");
   }
   if (f.virtual_ip.empty() != f.interface.empty()) {
-    s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
+    s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "set both");
   }
   std::vector<std::string> publish;
   s.get("publish", publish);
   for (const auto& text : publish) {
     if (const char* wrong = add_publish(text, f.publish); wrong != nullptr) {
       s.wrong(s.find("publish"), "publish", "\"" + text + "\": " + wrong,
-              "write it as 8080:80 (ours:the server's), each port once");
+              "write it as 8080:80 (this host's port:the server's), each port once");
     }
   }
   s.finish();
@@ -340,7 +342,7 @@ void read_http(Section s, GroupFile& f) {
 void read_hooks(Section s, GroupFile& f) {
   s.get("role_change", f.role_change);
   if (!f.role_change.empty() && f.role_change[0] != '/') {
-    s.wrong(s.find("role_change"), "role_change", "is no absolute path", "begin it with /");
+    s.wrong(s.find("role_change"), "role_change", "is not an absolute path", "begin it with /");
   }
   s.finish();
 }
@@ -358,19 +360,19 @@ void read_replicas(Section& top, const std::string& path, GroupFile& f, Outcome&
                  f.replicas.back());
   }
   if (f.members > f.replicas.size()) {
-    top.wrong(nullptr, "[group] members", "is more than there are replicas",
+    top.wrong(nullptr, "[group] members", "is more than the number of replicas",
               "leave it out, or add [[replica]] tables");
   }
   const std::size_t voters = f.members != 0 ? f.members : f.replicas.size();
   if (voters % 2 == 0 || f.replicas.size() > kReplicasMost) {
     top.wrong(
-        node, "[[replica]]", "is there " + std::to_string(f.replicas.size()) + " times",
+        node, "[[replica]]", "is present " + std::to_string(f.replicas.size()) + " times",
         "a group begins with an odd number of voters ([group] members) of at most 9 replicas");
   }
 }
 
-// toml++ 3.3 has no defined behaviour for many characters beyond ASCII.  The first line with one,
-// or with a control character; or 0.
+// The first line with a control character or a character beyond ASCII; 0 if there is none.  For
+// many characters beyond ASCII the behaviour of toml++ 3.3 is undefined.
 std::size_t line_beyond_ascii(const std::string& text) {
   const auto odd = std::find_if(text.begin(), text.end(), [](char letter) {
     const auto c = static_cast<unsigned char>(letter);
@@ -386,21 +388,22 @@ Outcome parse_group_file(const std::string& text, const std::string& path, Group
   if (const std::size_t line = line_beyond_ascii(text); line != 0) {
     return failure(Status::kGroupFile, "cannot use the group's file",
                    path + ":" + std::to_string(line),
-                   "a letter beyond ASCII, or a control character",
+                   "a character beyond ASCII, or a control character",
                    "write it within a text as \\u and four hexadecimal digits");
   }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return failure(Status::kGroupFile, "cannot use the group's file",
                    path + ":" + std::to_string(parsed.error().source().begin.line),
-                   std::string(parsed.error().description()), "mend that line");
+                   std::string(parsed.error().description()), "correct that line");
   }
   Outcome found = Done{};
   Section top(parsed.table(), "the file:", path, found);
   const toml::table nothing;
   const auto table = [&](const char* key) -> const toml::table& {
     const toml::node* node = top.find(key);
-    if (node != nullptr && !node->is_table()) top.wrong(node, key, "is no table", "write [table]");
+    if (node != nullptr && !node->is_table())
+      top.wrong(node, key, "is not a table", "write [table]");
     return node != nullptr && node->is_table() ? *node->as_table() : nothing;
   };
   read_group(Section(table("group"), "[group]", path, found), f);
@@ -421,7 +424,7 @@ Outcome read_group_file(const std::string& path, GroupFile& file) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     return failure(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
-                   "name another with --config");
+                   "name another file with --config");
   }
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   return parse_group_file(text, path, file);
@@ -438,7 +441,7 @@ toml::table table_of(const std::vector<std::string>& variables) {
   return table;
 }
 
-// What is left out has no value of its own: 0, false or no text, where that is the default.
+// Inserts the option, unless its value is empty (0, false or no text) and that is the default.
 template <typename Value>
 void insert_option(const OptionRow& row, const Value& value, const Value& initial,
                    toml::table& table) {

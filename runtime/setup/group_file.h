@@ -1,62 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one TOML file that describes a group to every host: read by crane-node.  The same file is
-// meant to lie on all hosts.  ASCII only.
+// The one TOML file that describes a group to every host.  crane-node reads it.  The file is the
+// same on all hosts.  ASCII only.
 //
-//   [group]     name, secret_file                both needed
+//   [group]     name, secret_file                both required
 //               fabric = "tcp"                   or "verbs", "shm"; default tcp
-//               device = "rxe0"                  verbs: default the one that has the address
-//               fence = "deregister"             verbs, how a permission to write is taken back:
-//                                                or "reset" (of queue pairs), or "flags" (of their
+//               device = "rxe0"                  verbs; default: the one that has the address
+//               fence = "deregister"             verbs, how a write permission is revoked; or
+//                                                "reset" (of queue pairs), or "flags" (of their
 //                                                access), only with
 //               fence_flags_devices = ["mlx5"]   names or drivers of devices where that is a fence
-//               huge_pages = "auto"              verbs, whether the memory of the log is on huge
-//                                                pages: if it can be; or "require", or "never"
+//               huge_pages = "auto"              verbs: the log's memory is on huge pages if
+//                                                possible; or "require", or "never"
 //               durability = "memory"            or "disk"; default memory
 //               members = 3                      replicas 0, 1, .. that vote from the beginning;
 //                                                default all; others are for crane-ctl member add
-//               ring_mb = 128                    of the log in memory, per replica: a power of
-//                                                two from 16 to 1024; default 128
-//               lag_ms = 250                     clients wait when a majority's servers are not
-//                                                within so much of the leader's; 0: never
+//               ring_mb = 128                    memory for the log, per replica: a power of two
+//                                                from 16 to 1024; default 128
+//               lag_ms = 250                     clients wait while a majority's servers are
+//                                                further behind the leader's than this; 0: never
 //               state_dir = "/run/crane"         logs, control.sock, stores
-//               listen = "address"               where the others' links are taken; or "any": at
-//                                                all addresses of this host, where `address` leads
-//                                                here and is not this host's own (tcp alone)
-//               checkpoint_every_s = 60          a follower keeps the server's state so often, if
-//                                                clients did something; 0: not by the clock
-//               checkpoint_log_mb = 64           and when the log grew by so much; 0: not for that
-//               restart_checkpoints = false      where CRIU refuses the server, it may be ended on
-//                                                all replicas at once, and started again on its
-//                                                files, which are kept: clients are disconnected
-//               restart_every_s = 0              and is, so often, if clients did something; 0:
+//               listen = "address"               where the node accepts the others' links; or
+//                                                "any": at all addresses of this host, if `address`
+//                                                leads to this host but is not its own (tcp only)
+//               checkpoint_every_s = 60          interval of a follower's checkpoints, if clients
+//                                                did something; 0: not by the clock
+//               checkpoint_log_mb = 64           log growth for one; 0: not for that
+//               restart_checkpoints = false      if CRIU refuses the server, Crane may end it on
+//                                                all replicas at once and start it again on its
+//                                                files, which are kept; clients are disconnected
+//               restart_every_s = 0              interval of that, if clients did something; 0:
 //                                                only for crane-ctl checkpoint now --tier restart
 //   [[replica]] address, port                    a table per replica, in the order of numbers
 //               clients = "192.0.2.1"            where clients reach it; default: address
 //               cpu = 0                          for the server's threads; default: not bound
-//               cpus = "2-5,8"                   for all of the replica; default: of numa_node
-//               numa_node = 0                    whose memory is preferred; default: any
-//               http = "9100"                    as [http] listen, for this replica alone
+//               cpus = "2-5,8"                   for the whole replica; default: of numa_node
+//               numa_node = 0                    node of the preferred memory; default: any
+//               http = "9100"                    like [http] listen, only for this replica
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
-//               branch_counter = false           slices end at counts of branches, too
-//               detach = ["fsync"]               what no thread waits for, and the profile's
-//               soft_barriers = ["f:8:5000"]          callers of f wait for each other, before the
-//                                                profile's; as --soft-barrier
+//               branch_counter = false           slices also end at counts of branches
+//               detach = ["fsync"]               operations for which no thread waits, in
+//                                                addition to the profile's
+//               soft_barriers = ["f:8:5000"]     callers of f wait for each other; precede the
+//                                                profile's; like --soft-barrier
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
 //               container = true, working_directory = "/", record = "/var/tmp/x"
-//               binds = ["/srv:ro"]              directories of the host that the server sees, as
-//                                                --bind; with several replicas read-only
-//               shared_binds = ["/srv"]          and those it may write to, as --bind-shared
-//               data = ["/srv/db"]               directories that the server keeps its data in, as
-//                                                --data; needs durability = "disk"
-//               strict = false                   true: a call past libcrane.so ends it
+//               binds = ["/srv:ro"]              directories of the host that the server sees,
+//                                                like --bind; with several replicas read-only
+//               shared_binds = ["/srv"]          writable ones, like --bind-shared
+//               data = ["/srv/db"]               directories of the server's data, like --data;
+//                                                needs durability = "disk"
+//               strict = false                   true: a call past libcrane.so ends the group
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
-//               publish = ["8080:80"]            ours : the server's
-//               listen = "any"                   or "clients": the replica's `clients` alone
+//               publish = ["8080:80"]            this host's port : the server's
+//               listen = "any"                   or "clients": only the replica's `clients`
 //               virtual_ip = "192.0.2.9/24"      moves with the lead, on `interface`; IPv4
 //               interface = "eth0"
-//   [http]      listen = "9100"                  metrics, health and a page, of 127.0.0.1, or at
+//   [http]      listen = "9100"                  metrics, health and a page, on 127.0.0.1, or at
 //                                                an address: "10.0.0.1:9100"; default: none
 //   [hooks]     role_change = "/usr/local/bin/moved"
 //
@@ -108,18 +109,18 @@ struct GroupFile : NodeOptions {
   bool listen_any = true;
   Ports publish;
   std::string virtual_ip, interface;
-  std::string http;  // empty: a node answers none
+  std::string http;  // empty: no HTTP
   std::string role_change;
 };
 
-// "2-5,8" <-> {2, 3, 4, 5, 8}, as the kernel writes lists; false: it is none, or beyond
-// kProcessorMost.
+// "2-5,8" <-> {2, 3, 4, 5, 8}, the kernel's form of lists.  parse_cpus() returns false if the text
+// is not a list or has a number above kProcessorMost.
 bool parse_cpus(const std::string& text, std::vector<int>& cpus);
 std::string cpus_text(const std::vector<int>& cpus);
-// What is wrong names the file, the line and the key.  Status kGroupFile.
+// Errors: kGroupFile; the message names the file, the line and the key.
 Outcome read_group_file(const std::string& path, GroupFile& file);
 Outcome parse_group_file(const std::string& text, const std::string& path, GroupFile& file);
-// The text that parse_group_file makes the same value of.
+// The inverse of parse_group_file().
 std::string to_toml(const GroupFile& file);
 
 }  // namespace crane::setup

@@ -14,7 +14,7 @@
 namespace crane::setup {
 namespace {
 
-// Of one address of the dump.
+// The owner of `address` according to one message of the dump.
 AddressOwner owner_in(const nlmsghdr* message, std::uint32_t address) noexcept {
   const auto* about = static_cast<const ifaddrmsg*>(NLMSG_DATA(message));
   auto length = static_cast<int>(message->nlmsg_len - NLMSG_LENGTH(sizeof *about));
@@ -70,7 +70,7 @@ Outcome check_virtual_ip(const std::string& prefix) {
   const auto parsed = parse_ipv4_prefix(prefix);
   if (!parsed || owner_of_address(parsed->number) != AddressOwner::kHost) return Done{};
   return failure(Status::kHost, "cannot use the virtual address", parsed->address,
-                 "it is an address of this host itself, and would go with the lead",
+                 "it is an address of this host itself, and would move with the lead",
                  "choose an address that no host has");
 }
 

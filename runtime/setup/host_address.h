@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which IPv4 addresses this host has, and which of them Crane has added: the kernel keeps a mark of
-// that (kAddedByCrane), so that no other address is ever removed.
+// Finds out whether this host has an IPv4 address, and whether Crane has added it.  The kernel
+// keeps a mark (kAddedByCrane) at these addresses, so Crane never removes any other address.
 //
 // Threads: plain functions.
 
@@ -14,10 +14,11 @@ namespace crane::setup {
 
 enum class AddressOwner : std::uint8_t { kNone, kCrane, kHost };
 
-// `address`: network order.  kNone also where the kernel does not say.
+// `address`: network order.  Also returns kNone if the kernel does not answer.
 AddressOwner owner_of_address(std::uint32_t address) noexcept;
 
-// The virtual address is no address that the host has by itself; kHost.  `prefix` may be empty.
+// Checks that the virtual address is not one of the host's own addresses.  `prefix` may be empty.
+// Errors: kHost.
 Outcome check_virtual_ip(const std::string& prefix);
 
 }  // namespace crane::setup

@@ -46,13 +46,13 @@ bool parse_endpoint(const std::string& text, HostWord& host) {
 Outcome parse_host(const std::string& word, HostWord& host) {
   const auto equals = word.find('=');
   host.name = word.substr(0, equals);
-  // What begins with '-' would be an option of the remote shell.
+  // A name that begins with '-' would be an option of the remote shell.
   if (host.name.empty() || host.name[0] == '-' ||
       host.name.find_first_of(" \t'\"\\;&|<>$`") != std::string::npos) {
     return wrong(word, "not the name of a host");
   }
   if (equals != std::string::npos && !parse_endpoint(word.substr(equals + 1), host)) {
-    return wrong(word, "what follows '=' is no IP address, with or without a port");
+    return wrong(word, "the text after '=' is not an IP address, with or without a port");
   }
   const std::string plain = host.name.substr(host.name.find('@') + 1);
   if (equals == std::string::npos && is_ip(plain)) host.address = plain;
@@ -74,7 +74,7 @@ Outcome parse_hosts(const std::string& text, std::vector<HostWord>& hosts) {
   }
   if (hosts.size() < 3 || hosts.size() % 2 == 0 || hosts.size() > kHostsMost) {
     return failure(Status::kReplicas, "number of hosts", std::to_string(hosts.size()),
-                   "a group of hosts needs an odd number, at least three, so that the others are a "
+                   "a group needs an odd number of hosts, at least three, so that the others are a "
                    "majority when one is lost",
                    "name 3, 5, 7 or 9 (on one machine: crane-run without --hosts)");
   }
@@ -97,13 +97,14 @@ Outcome resolve_hosts(std::vector<HostWord>& hosts) {
         freeaddrinfo(found);
       }
       host.address = text;
-      // Debian gives a machine's own name a loopback address: of no use to the other hosts.
+      // Debian gives a machine's own name a loopback address, which the other hosts cannot use.
       if (failed != 0 || host.address.rfind("127.", 0) == 0) {
-        return failure(Status::kHost, "no address of the host", host.name,
-                       failed != 0 ? gai_strerror(failed) : "its name is " + host.address + " here",
-                       "write " + host.name +
-                           "=ADDRESS, the address at which the other hosts "
-                           "reach it");
+        return failure(
+            Status::kHost, "no usable address of the host", host.name,
+            failed != 0 ? gai_strerror(failed) : "its name resolves to " + host.address + " here",
+            "write " + host.name +
+                "=ADDRESS, the address at which the other hosts "
+                "reach it");
       }
     }
     if (!places.emplace(host.address, host.port).second) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The words of crane-run --hosts: h1,user@h2,h3=10.0.0.3:7100.
+// The argument of crane-run --hosts: h1,user@h2,h3=10.0.0.3:7100.
 //
-// Threads: plain functions; resolve_hosts asks the resolver.
+// Threads: plain functions; resolve_hosts() may block for name lookups.
 
 #include <cstdint>
 #include <string>
@@ -20,11 +20,11 @@ struct HostWord {
   std::uint16_t port = kReplicaPort;
 };
 
-// "h", "h=address", "h=address:port" or "h=[address]:port", separated by commas.  An address that
-// is not given stays empty unless the name is one.  Statuses: kUsage; kReplicas for a number that
+// "h", "h=address", "h=address:port" or "h=[address]:port", separated by commas.  A missing address
+// stays empty, unless the name is an address.  Errors: kUsage; kReplicas for a number of hosts that
 // is even or less than three.
 Outcome parse_hosts(const std::string& text, std::vector<HostWord>& hosts);
-// Looks up the addresses that were not given.  Statuses: kHost; kUsage when two hosts are one.
+// Looks up the missing addresses.  Errors: kHost; kUsage if two hosts have the same address.
 Outcome resolve_hosts(std::vector<HostWord>& hosts);
 
 }  // namespace crane::setup

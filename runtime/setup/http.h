@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the nodes of a group answer HTTP (metrics, health, a page), as users say it: a port of the
+// Where the nodes of a group answer HTTP (metrics, health, a page).  Users write a port of the
 // loopback address, "9100", or an address with a port, "10.0.0.1:9100".
 //
 // Threads: pure functions.
@@ -15,18 +15,19 @@
 
 namespace crane::setup {
 
-// nullopt: it is neither.
+// nullopt: `text` is neither.
 std::optional<VirtualAddress> parse_http(const std::string& text);
-// What is wrong with the user's text; `replicas` of one machine have ports one after the other.
+// Checks the user's text.  The `replicas` of one machine have consecutive ports.  Errors: kUsage.
 Outcome check_http(const std::string& text, int replicas);
-// Whether all of them can answer there now; kPortTaken: nodes try again while the group serves.
+// Checks that all replicas can listen now.  Errors: kPortTaken; nodes try again while the group
+// serves.
 Outcome check_http_ports(const std::string& text, int replicas);
-// Of replica `number` on one machine: its port is by `number` above the first one's.
+// The address of replica `number` on one machine: `number` is added to the port in `text`.
 std::string http_of_replica(const std::string& text, int number);
 
-// Of a group's file: where this replica answers, "": nowhere; and, by replica, where a browser on
-// another host reaches that.
+// Where this replica answers, according to the group's file; "": nowhere.
 std::string http_listen_of(const GroupFile& file, const HostReplica& replica);
+// For each replica, where a browser on another host reaches its page; "": nowhere.
 std::vector<std::string> http_pages_of(const GroupFile& file);
 
 }  // namespace crane::setup

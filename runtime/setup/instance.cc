@@ -14,7 +14,8 @@
 namespace crane::setup {
 namespace {
 
-// A socket can be bound to it: also where it is one of 127.0.0.0/8, which no interface names.
+// Whether a socket can be bound to the address.  This also finds addresses of 127.0.0.0/8, which no
+// interface lists.
 bool is_here(const std::string& address) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST;
@@ -33,17 +34,17 @@ Outcome parse_instance(const std::string& word, const std::string& directory, In
   const auto colon = word.find(':');
   const std::string name = word.substr(0, colon);
   const auto wrong = [&word](const std::string& cause) {
-    return failure(Status::kUsage, "no instance", word, cause,
-                   "write NAME, or NAME:REPLICA where several replicas run on one machine");
+    return failure(Status::kUsage, "wrong instance", word, cause,
+                   "write NAME, or NAME:REPLICA if several replicas run on one machine");
   };
-  if (!good_group_name(name)) return wrong("the name of the group is no name");
+  if (!good_group_name(name)) return wrong("the group's name is not valid");
   instance = {directory + "/" + name + ".toml", {}};
   if (colon == std::string::npos) return Done{};
   int number = 0;
   const char* const end = word.data() + word.size();
   const auto read = std::from_chars(word.data() + colon + 1, end, number);
   if (read.ec != std::errc() || read.ptr != end || number < 0) {
-    return wrong("the number of the replica is no number");
+    return wrong("the replica's number is not a number");
   }
   instance.replica = number;
   return Done{};
@@ -58,9 +59,9 @@ Outcome own_replica(const std::string& path, const GroupFile& file, int& replica
   }
   if (here.size() == 1) return Done{};
   return failure(Status::kGroupFile, "cannot tell which replica this host is", path,
-                 here.empty() ? "this host has the address of none of them"
+                 here.empty() ? "this host has no replica's address"
                               : "this host has the addresses of replicas " + joined(here),
-                 here.empty() ? "mend the addresses, or name the replica (NAME:REPLICA)"
+                 here.empty() ? "correct the addresses, or name the replica (NAME:REPLICA)"
                               : "name one (NAME:REPLICA)");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which replica a unit of systemd's is: crane@shop, or crane@shop:2 where several run on one
-// machine.
+// Finds the replica that a systemd unit runs: crane@shop, or crane@shop:2 if several replicas run
+// on one machine.
 //
 // Threads: plain functions.
 
@@ -15,12 +15,13 @@ namespace crane::setup {
 
 struct Instance {
   std::string path;            // the group's file
-  std::optional<int> replica;  // nothing: the one whose address this host has
+  std::optional<int> replica;  // nullopt: the one with an address of this host
 };
 
-// Of "NAME" or "NAME:REPLICA": the file is `directory`/NAME.toml.  kUsage.
+// Parses "NAME" or "NAME:REPLICA"; the file is `directory`/NAME.toml.  Errors: kUsage.
 Outcome parse_instance(const std::string& word, const std::string& directory, Instance& instance);
-// The only replica whose address this host has.  kGroupFile: there is none, or there are several.
+// Finds the only replica with an address of this host.  Errors: kGroupFile if there is none, or
+// there are several.
 Outcome own_replica(const std::string& path, const GroupFile& file, int& replica);
 
 }  // namespace crane::setup

@@ -15,11 +15,11 @@
 namespace crane::setup {
 namespace {
 
-constexpr int kBacklogLeast = 511;  // the group takes what waits during a leader change
+constexpr int kBacklogLeast = 511;  // for the clients that wait during a leader change
 
 struct SocketName {
   sockaddr_storage bytes{};
-  socklen_t size = 0;  // 0: the text is no address
+  socklen_t size = 0;  // 0: the text is not an address
 };
 
 SocketName name_of(std::string_view address, std::uint16_t port) {
@@ -39,7 +39,8 @@ SocketName name_of(std::string_view address, std::uint16_t port) {
   return name;
 }
 
-// Which clients it hears beside its address; false: with errno.
+// Restricts the socket to IPv6 or to `lo` if `address` requires that.  Returns false and sets errno
+// on failure.
 bool restrict_to(int fd, const std::string& address) {
   const int only_ipv6 = place::without_device(address) == place::kBoth ? 0 : 1;
   if (place::is_ipv6(address) || only_ipv6 == 0) {
@@ -76,7 +77,7 @@ Result<int> listen_on(const std::string& address, std::uint16_t port, int backlo
   return opened;
 }
 
-// Only listen() finds out whether another socket listens there.
+// Calls listen() and then shutdown(), because only listen() fails if another socket listens there.
 Result<int> hold_port(const std::string& address, std::uint16_t port, int backlog, bool absent) {
   auto opened = listen_on(address, port, backlog, absent);
   if (opened) shutdown(opened.value(), SHUT_RDWR);

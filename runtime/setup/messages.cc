@@ -18,16 +18,16 @@
 namespace crane::setup {
 namespace {
 
-constexpr std::size_t kKeptMost = 1 << 20;  // bytes for a reader that is stopped
+constexpr std::size_t kKeptMost = 1 << 20;  // bytes kept for a stopped reader
 constexpr int kFinishMs = 5'000;
 
 bool verbose = false, keeps_a_log = false, waits_for_reader = true;
-std::string kept;         // lines, with waits_for_reader off
-std::size_t dropped = 0;  // lines, since `kept` was full
+std::string kept;         // lines not yet written, if !waits_for_reader
+std::size_t dropped = 0;  // number of lines dropped because `kept` was full
 const char* program = "crane-run";
 
-// systemd says in JOURNAL_STREAM which file its journal reads.  Asked once: a crane-run that takes
-// a group over has the first one's environment from then on.
+// Whether stderr is systemd's journal, which JOURNAL_STREAM identifies.  The result is cached,
+// because a crane-run that takes a group over later has the environment of the first crane-run.
 bool is_journal() {
   static const bool journal = [] {
     const char* const stream = getenv("JOURNAL_STREAM");
@@ -62,7 +62,7 @@ Status status_of(const Outcome& outcome) {
   return outcome.ok() ? Status::kOk : static_cast<Status>(outcome.error().exit_status);
 }
 
-// A file needs the time.  Who reads a terminal sees when a line comes, and the journal notes it.
+// Only a file needs the time: a terminal's reader sees when a line comes, and the journal adds it.
 std::string head_of(Level level) {
   static const bool terminal = isatty(STDERR_FILENO) != 0;
   if (is_journal()) return "<" + std::to_string(static_cast<int>(level)) + ">";
@@ -70,7 +70,7 @@ std::string head_of(Level level) {
 }
 
 void say(const std::string& text, Level level) {
-  // One write, so that lines of several programs on one terminal stay whole.
+  // Uses one write(), so that lines of several programs on one terminal do not mix.
   const std::string line = head_of(level) + program + ": " + text + "\n";
   if (waits_for_reader) {
     (void)!write(STDERR_FILENO, line.data(), line.size());
@@ -92,14 +92,14 @@ void flush_said() {
   while (!kept.empty()) {
     const ssize_t n = write_what_fits(STDERR_FILENO, kept.data(), kept.size());
     if (n < 0 && errno == EAGAIN) return;
-    if (n < 0) {  // nothing reads it any more
+    if (n < 0) {  // there is no reader any more
       kept.clear();
       return;
     }
     kept.erase(0, static_cast<std::size_t>(n));
     if (kept.empty() && dropped > 0) {
       kept = head_of(Level::kWarning) + program + ": " + std::to_string(std::exchange(dropped, 0)) +
-             " lines are missing here: the reader of this output had stopped\n";
+             " lines are missing here, because the reader of this output was stopped\n";
     }
   }
 }

@@ -17,7 +17,7 @@ Json json_of(const T& value) {
   return value;
 }
 Json json_of(const dmt::Mode& mode) { return mode == dmt::Mode::kParallel ? "parallel" : "serial"; }
-Json json_of(const Secret& secret) {  // empty: it is not known yet
+Json json_of(const Secret& secret) {  // an empty text: the secret is not known yet
   std::string hex;
   if (secret == Secret{}) return hex;
   for (const std::uint64_t word : secret) {
@@ -43,7 +43,7 @@ Json json_of(const std::vector<SoftBarrier>& soft_barriers) {
   return all;
 }
 
-// False: no such value.
+// Returns false for an invalid value.
 template <typename T>
 bool read(const Json& json, T& value) {
   value = json.get<T>();

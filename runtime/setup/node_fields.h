@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-run tells one node: rows of node_fields.def, and the options of option_table.def.  To
-// add one, write a row there and use the field.
+// What crane-run sends to one node: the fields of node_fields.def and the options of
+// option_table.def.  To add a field, write a row there and use it.
 //
 // Threads: plain values and functions.
 
@@ -26,17 +26,17 @@ struct NodeFields : NodeOptions {
 #undef FIELD
 };
 
-enum class Fields : std::uint8_t { kAll, kKept };  // the latter: those that a recording holds
+enum class Fields : std::uint8_t { kAll, kKept };  // kKept: only fields that a recording holds
 void write_fields(const NodeFields& fields, Fields which, nlohmann::json& json);
 
-// Keeps what `json` does not hold; unknown keys are ignored.  The key of the first field that holds
-// no such value; nullptr: none does.  Throws nlohmann::json::exception where a value has another
-// type.
+// Reads the fields that `json` holds; the others keep their values, and unknown keys are ignored.
+// Returns the key of the first field with an invalid value, or nullptr.  Throws
+// nlohmann::json::exception if a value has a wrong type.
 const char* read_fields(const nlohmann::json& json, NodeFields& fields);
 
-// false: there is no such word.
+// Returns false for an unknown name.
 bool mode_of(const std::string& name, dmt::Mode& mode);
-// false: not 64 hexadecimal digits.
+// Returns false if `hex` is not 64 hexadecimal digits.
 bool secret_of(const std::string& hex, Secret& secret);
 
 }  // namespace crane::setup

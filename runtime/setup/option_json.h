@@ -11,11 +11,12 @@
 
 namespace crane::setup {
 
-// `server_only`: those of [server], which say how it runs.
+// `server_only`: writes only the options of [server], which determine how the server runs.
 void write_options(const NodeOptions& options, nlohmann::json& json, bool server_only = false);
 
-// Keeps what `json` does not hold.  The key of the first option that is out of its limits; nullptr:
-// none is.  Throws nlohmann::json::exception where a value has another type.
+// Reads the options that `json` holds; the others keep their values.  Returns the key of the first
+// option that exceeds its limits, or nullptr.  Throws nlohmann::json::exception if a value has a
+// wrong type.
 const char* read_options(const nlohmann::json& json, NodeOptions& options);
 
 }  // namespace crane::setup

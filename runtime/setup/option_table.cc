@@ -17,7 +17,7 @@ Limits from_one(std::uint32_t most) { return {.most = most, .least_typed = 1}; }
 Limits numbers_in_file(std::uint32_t most) { return {.most = most, .file_only = true}; }
 Limits choices(std::vector<std::string> texts) { return {.choices = std::move(texts)}; }
 
-// The place of `text` in the row's list, which is empty where any text will do; -1: it has none.
+// The index of `text` in the row's list, or -1.  The list is empty if any text is allowed.
 int place_of(const OptionRow& row, const std::string& text) {
   const auto& all = row.limits.choices;
   const auto found = std::find(all.begin(), all.end(), text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The options that say how the nodes of a group behave, as crane-run's command line, group.toml and
-// the node's configuration hold them: rows of option_table.def.  To add one, write a row there and
-// use the field.
+// The options that determine how the nodes of a group behave.  crane-run's command line, group.toml
+// and the node's configuration hold them; they are the rows of option_table.def.  To add an option,
+// write a row there and use the field.
 //
 // Threads: plain values and functions.
 
@@ -26,9 +26,9 @@ struct OptionRow {
   using Field = std::variant<std::uint32_t NodeOptions::*, bool NodeOptions::*,
                              std::string NodeOptions::*, dmt::Admission NodeOptions::*>;
   struct Limits {
-    std::uint32_t most = 0;         // of a number
-    std::uint32_t least_typed = 0;  // on the command line; elsewhere it is 0
-    bool file_only = false;         // only group.toml has a limit
+    std::uint32_t most = 0;         // the largest number
+    std::uint32_t least_typed = 0;  // the least number on the command line; elsewhere it is 0
+    bool file_only = false;         // the limit applies only to group.toml
     std::vector<std::string> choices = {};
   };
 
@@ -37,16 +37,17 @@ struct OptionRow {
   const char* word;  // on the command line
   Section section;
   Limits limits;
-  const char* needs;  // the word of another one, or nullptr
-  const char* help;   // nullptr: not shown
+  const char* needs;  // the word of a required other option, or nullptr
+  const char* help;   // nullptr: hidden
 
-  // Whether every form but the command line refuses what lies beyond `limits.most`.
+  // Whether the node's configuration accepts this number.
   bool fits(std::uint32_t number) const { return limits.file_only || number <= limits.most; }
 };
 
 const std::vector<OptionRow>& option_rows();
 
-// A choice as its text, and back; false: `text` is none of the row's choices.
+// Converts a choice to its text and back.  set_choice() returns false if `text` is none of the
+// row's choices.
 std::string choice_text(const OptionRow& row, const std::string& value);
 std::string choice_text(const OptionRow& row, dmt::Admission value);
 bool set_choice(const OptionRow& row, const std::string& text, std::string& value);

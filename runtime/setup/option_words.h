@@ -11,7 +11,7 @@
 
 namespace crane::setup {
 
-// `options` takes what is typed, and must outlive the parsing.
+// The words; they write into `options`.  REQUIRES: `options` outlives the parsing.
 std::vector<Word> option_words(NodeOptions& options);
 
 }  // namespace crane::setup

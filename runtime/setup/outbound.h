@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whom a server may connect to, as users say it: "any", "none", or addresses with ports,
-// "10.0.0.1:80" or "[2001:db8::1]:80", with commas between them; and which resolver is asked for
-// the server's names.
+// Where a server may connect.  Users write "any", "none", or addresses with ports, "10.0.0.1:80" or
+// "[2001:db8::1]:80", separated by commas.  Also the resolver for the server's names.
 //
 // Threads: plain values.
 
@@ -22,11 +21,12 @@ struct Outbound {
   bool allows(const VirtualAddress& to) const noexcept;
 };
 
-// nullopt: it is none of them.
+// nullopt: `text` is none of these.
 std::optional<Outbound> parse_outbound(const std::string& text);
-// "10.0.0.1", "10.0.0.1:53" or "[2001:db8::1]:53"; "" is family 0: those of /etc/resolv.conf.
+// Parses "10.0.0.1", "10.0.0.1:53" or "[2001:db8::1]:53".  "" gives family 0: the resolvers of
+// /etc/resolv.conf.
 std::optional<VirtualAddress> parse_resolver(const std::string& text);
-// What is wrong with the user's text.
+// Check the user's text.  Errors: kUsage.
 Outcome check_resolver(const std::string& text);
 Outcome check_outbound(const std::string& text);
 

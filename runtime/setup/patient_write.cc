@@ -13,11 +13,11 @@ namespace crane::setup {
 
 ssize_t write_what_fits(int fd, const char* data, std::size_t size) noexcept {
   struct stat what {};
-  // A file never makes its writer wait for a reader.
+  // A file has no reader that its writer could wait for.
   if (::fstat(fd, &what) == 0 && S_ISREG(what.st_mode)) return ::write(fd, data, size);
   std::size_t done = 0;
   while (done < size) {
-    // A pipe that is writable has room for so much; a terminal takes what it can.
+    // A writable pipe has room for PIPE_BUF bytes; a terminal takes as much as it can.
     pollfd room{fd, POLLOUT, 0};
     if (::poll(&room, 1, 0) <= 0) break;
     const ssize_t n = ::write(fd, data + done, std::min<std::size_t>(size - done, PIPE_BUF));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Writing to a terminal or pipe whose reader may be stopped, without waiting for it.  The
-// descriptor is shared with other processes, so that it cannot be made non-blocking.
+// Writes to a terminal or pipe without waiting for its reader, which may be stopped.  Other
+// processes share the descriptor, so it cannot be made non-blocking.
 //
 // Threads: plain functions.
 
@@ -11,7 +11,8 @@
 
 namespace crane::setup {
 
-// As write(2), of as many bytes as find room now; -1 with EAGAIN where none does.
+// Like write(2), but writes only as many bytes as there is room for now; -1 with EAGAIN if there is
+// none.
 ssize_t write_what_fits(int fd, const char* data, std::size_t size) noexcept;
 
 }  // namespace crane::setup

@@ -10,7 +10,7 @@
 
 namespace crane::setup {
 
-// 1 to 65535, digits only; false: it is none.
+// Parses 1 to 65535, only digits.  Returns false for any other text.
 inline bool parse_port(const std::string& text, std::uint16_t& port) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, port);

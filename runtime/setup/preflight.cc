@@ -25,16 +25,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a group that lasts, in its directory.
+// The identity of a lasting group, in its directory.
 constexpr const char* kIdentity = "/group.json";
 
 Outcome no_directory(const std::string& path, const std::string& cause) {
   return failure(Status::kDirectory, "cannot use the directory", path, cause,
-                 "name another with --dir, or mend its permissions");
+                 "name another one with --dir, or correct its permissions");
 }
 
-// A segment that a killed group left is removed, unless another version of Crane wrote it: that
-// version may still have use for it (a checkpoint, an examination).
+// Refuses the segment of a killed group if another version of Crane wrote it, because that version
+// may still need it (a checkpoint, an examination).  Other segments will be removed.
 Outcome check_version(const std::string& segment) {
   const int fd = open(segment.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Done{};
@@ -55,7 +55,8 @@ Outcome check_version(const std::string& segment) {
                      " if no other Crane uses it");
 }
 
-// What outlives the processes of a group that lasts, in its directory and in a replica's.
+// Whether a file in the directory of a lasting group outlives its processes.  of_a_replica() is the
+// same for a replica's directory.
 bool of_a_group(const std::string& name) {
   return name == "group.json" || name == "base" || name == "store" || name == kFilesRecord ||
          name.rfind("restored-", 0) == 0 || name.rfind("member-", 0) == 0;
@@ -73,7 +74,7 @@ bool of_a_replica(const std::string& name) {
          name == "position" || name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
-// Whoever only looks whether it is held (is_held()) holds it for a moment.
+// Retries for a short time, because is_held() also takes the lock for a moment.
 bool flock_soon(int fd, int how) {
   constexpr int kTries = 10, kPauseMs = 10;
   for (int i = 0; i < kTries; ++i) {
@@ -84,7 +85,7 @@ bool flock_soon(int fd, int how) {
   return false;
 }
 
-// A directory of recordings that can be written.
+// Checks that the directory for recordings is writable; makes it if it is missing.
 Outcome check_record(const std::string& record) {
   if (record.empty()) return Done{};
   std::error_code failed;
@@ -145,7 +146,7 @@ Outcome check_port(std::uint16_t port) {
   close(fd);
   if (free) return Done{};
   return failure(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
-                 "stop its owner, or choose another with --publish");
+                 "stop its owner, or choose another port with --publish");
 }
 
 bool is_held(const std::string& directory) {
@@ -210,7 +211,8 @@ Outcome find_programs(ProgramPaths& parts) {
       }
     }
     return failure(Status::kPartMissing, "a part of Crane is missing", (here / name).string(),
-                   "it should lie beside crane-run", "build all with make, or install all");
+                   "it should be in the directory of crane-run",
+                   "build all with make, or install all");
   };
   if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing) return missing;
   return find("libcrane.so", "../lib/crane", parts.library);
@@ -246,7 +248,8 @@ Outcome check_machine(bool container, const Ports& publish) {
 GroupDirectories::~GroupDirectories() { remove(); }
 
 Outcome GroupDirectories::lock(const std::string& directory, const std::string& name, Hold hold) {
-  // Whoever removes the directory holds its lock: one that was removed under us is made again.
+  // A process that removes the directory holds its lock.  If it removed the directory after this
+  // function opened the lock, the loop makes it again.
   for (;;) {
     std::error_code failed;
     fs::create_directories(directory, failed);
@@ -274,7 +277,8 @@ Outcome GroupDirectories::lock(const std::string& directory, const std::string& 
   }
 }
 
-// Empties one of the two, but for what lasts, and makes the replicas' directories in it.
+// Empties one of the two directories, except for lasting data, and makes the replicas' directories
+// in it.
 Outcome GroupDirectories::make(const GroupPlace& place, const std::string& top) {
   chmod(top.c_str(), 0700);
   const bool lasts = place.lasts && top == dir_;
@@ -299,7 +303,7 @@ Outcome GroupDirectories::make(const GroupPlace& place, const std::string& top) 
   return Done{};
 }
 
-// A group that cannot be found so is still found by --dir.
+// Errors are ignored: without the link the group can still be found by --dir.
 void GroupDirectories::link_home(const std::string& shm, const std::string& dir) {
   const std::string link = shm + "/" + kHome;
   (void)unlink(link.c_str());
@@ -320,7 +324,8 @@ Outcome GroupDirectories::create(const GroupPlace& place) {
     unlink((dir + "/lock").c_str());
     return failure(Status::kGroupExists, "cannot start the group", dir,
                    "a group that was started with --data or --durability disk keeps its data there",
-                   "start it so again, choose another --name or --dir, or remove that directory");
+                   "use the same option again, choose another --name or --dir, or remove that "
+                   "directory");
   }
   dir_ = dir;
   for (int i = 0; i < place.replicas; ++i) {
@@ -333,7 +338,7 @@ Outcome GroupDirectories::create(const GroupPlace& place) {
   for (const auto& top : {dir, shm}) {
     if (auto p = make(place, top); !p) return p;
   }
-  // Behind it: what a killed group left there is gone.
+  // After make(), which has removed the files of a killed group.
   if (auto p = check_shared_memory(shm, place.replicas, place.ring_mb); !p) return p;
   link_home(shm, dir);
   return check_record(place.record);
@@ -349,7 +354,8 @@ Outcome GroupDirectories::take_over(const GroupPlace& place) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
     if (auto p = check_version(segment); !p) return p;
   }
-  // Until both are ours nothing of them is: what there is may not be removed.
+  // Sets dir_ and shm_dir_ only after both are locked, so that remove() does not remove them
+  // before.
   for (const auto& top : {dir, shm}) {
     if (auto p = lock(top, place.name); !p) return p;
   }
@@ -379,8 +385,8 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
     if (auto p = lock(top + own, who); !p) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
-      // Its log goes on, and may need its checkpoints; a server starts with nothing else that an
-      // earlier one left.
+      // The replica's log continues and may need its checkpoints.  The server starts with nothing
+      // else from the previous one.
       const auto name = entry.path().filename();
       const bool stays =
           name == "lock" || name == "node.log" || name == "checkpoints" || is_note(name);
@@ -390,12 +396,12 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
       if (auto p = check_room(dir, kRoomForFiles); !p) return p;
       continue;
     }
-    // A log that outlived the process before has most of its memory.
+    // If the log of the previous process is still there, it already has most of its memory.
     const bool has_log = fs::exists(shm + "/consensus" + own + "/log", ignored) ||
                          fs::exists(shm + "/consensus-" + own.substr(2) + own + "/log", ignored);
     if (auto p = check_shared_memory(shm, 1, has_log ? 0 : place.ring_mb); !p) return p;
   }
-  // Not ours to remove: other replicas of the group may run here.
+  // Not dir_ and shm_dir_, which remove() removes: other replicas of the group may run here.
   dir_own_ = dir;
   shm_own_ = shm;
   link_home(shm, dir);
@@ -414,7 +420,7 @@ Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
   if (auto p = lock(home, place.name); !p) return p;
   if (is_held(dir + "/r" + std::to_string(replica))) {
     return failure(Status::kGroupExists, "cannot start the group", place.name,
-                   "a node of this name and number runs by itself on this machine",
+                   "a node of this name and number runs without crane-run on this machine",
                    "stop it, or choose another name with --name");
   }
   std::error_code ignored;
@@ -432,15 +438,15 @@ Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
 
 namespace {
 
-// What libcrane.so wrote in a replica lies in the shared memory that goes: a copy takes the place
-// of the link to it.
+// Replaces the link to libcrane.so's log by a copy, because the shared memory with the log will be
+// removed.
 void keep_runtime_log(const std::string& replica) {
   std::error_code failed;
   const fs::path link = replica + "/" + kRuntimeLog;
   if (!fs::is_symlink(link, failed)) return;
   const fs::path log = fs::read_symlink(link, failed);
   fs::remove(link, failed);
-  fs::copy_file(log, link, failed);  // there is none where it wrote nothing
+  fs::copy_file(log, link, failed);  // fails if libcrane.so wrote no log
 }
 
 void keep_runtime_logs(const std::string& group) {
@@ -450,8 +456,8 @@ void keep_runtime_logs(const std::string& group) {
   }
 }
 
-// Of a replica, or of a group: its files stay, its checkpoints and the schedules around a
-// divergence; what its server had and its sockets go.
+// In the directory of a replica or of a group: keeps the files, checkpoints and the schedules
+// around a divergence; removes the server's data and the sockets.
 void leave_logs(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
@@ -502,16 +508,16 @@ void GroupDirectories::remove() {
   std::error_code ignored;
   if (!dir_.empty() && !keep_all_) keep_runtime_logs(dir_);
   if (!shm_dir_.empty() && !keep_all_) fs::remove_all(shm_dir_, ignored);
-  // Not its parent: /run/crane is a mount point in the namespaces of other groups' servers, and
-  // rmdir(2) would take their mounts away.
-  const bool lasts = lasts_ && fs::exists(dir_ + kIdentity, ignored);  // it has begun
+  // Does not remove the parent: /run/crane is a mount point in the namespaces of other groups'
+  // servers, and rmdir(2) would remove their mounts.
+  const bool lasts = lasts_ && fs::exists(dir_ + kIdentity, ignored);  // the group has begun
   if (!keep_all_) {
     if (!dir_.empty() && !keep_logs_ && !lasts) fs::remove_all(dir_, ignored);
     if (!dir_.empty() && keep_logs_ && !lasts) leave_logs(dir_);
     if (!dir_.empty() && lasts) unlink((dir_ + "/state.json").c_str());
     if (keep_logs_ || lasts) unlink((dir_ + "/lock").c_str());
   }
-  if (!made_.empty()) (void)rmdir(made_.c_str());  // unless somebody else uses it now
+  if (!made_.empty()) (void)rmdir(made_.c_str());  // fails if another group uses it
   for (const int fd : locks_) close(fd);
   locks_.clear();
   dir_.clear();

@@ -22,7 +22,7 @@
 namespace crane::setup {
 namespace {
 
-// Where PHP, in whatever program, begins to run a page.
+// The function with which PHP begins to run a page, in any program.
 std::vector<SoftBarrier> php_pages() {
   return {{.function = "php_execute_script", .count = 8, .timeout_us = 5000}};
 }
@@ -41,7 +41,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// nginx's directives, with their words; blocks are not told apart, comments are left out.
+// The words of each nginx directive, without comments; blocks are not distinguished.
 std::vector<Words> statements_of(const std::string& text) {
   std::vector<Words> statements(1);
   std::string word;
@@ -71,11 +71,11 @@ bool says_daemon(const std::string& directives) {
                      [](const Words& s) { return s.size() > 1 && s[0] == "daemon"; });
 }
 
-// Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
-// unless told. Serial: its children say what they do in shared memory, without a call, and the
-// parent decides by that how many there are. Whether it was told: "-D FOREGROUND", "-DFOREGROUND",
-// "-X" (one process), or only a question like "-v". Programs of CGI share nothing: what they
-// compute holds nobody up.
+// Debian's apache2 needs the variables that apache2ctl reads for it.  It goes to the background
+// unless an argument prevents that: "-D FOREGROUND", "-DFOREGROUND", "-X" (one process), or a query
+// like "-v".  Serial mode, because the children write their state to shared memory without a call,
+// and the parent reads it to decide how many children there are.  "computation" is detached because
+// CGI programs share nothing, so no other thread needs to wait for them.
 Profile apache2(const Words& args) {
   Profile p{.name = "apache2", .detach = {"computation"}, .soft_barriers = php_pages()};
   const char* confdir = getenv("APACHE_CONFDIR");
@@ -91,7 +91,7 @@ Profile apache2(const Words& args) {
     std::error_code unresolved;
     const auto real = std::filesystem::weakly_canonical(path, unresolved);
     p.directories.push_back(unresolved ? path : real.string());
-    // As apache2ctl: where mod_cgid's daemon has its socket.
+    // The directory for the socket of mod_cgid's daemon; apache2ctl makes it, too.
     if (std::string(name) == "APACHE_RUN_DIR") {
       p.directories.push_back(p.directories.back() + "/socks");
     }
@@ -102,18 +102,18 @@ Profile apache2(const Words& args) {
   return p;
 }
 
-// A redis.conf of Debian says "daemonize yes"; the last word wins.
+// Debian's redis.conf has "daemonize yes"; the last argument wins.
 Profile redis_server(const Words& args) {
   Profile p{.name = "redis-server"};
   if (!has(args, {"--daemonize", "-v", "--version", "-h", "--help", "--test-memory"})) {
     p.args = {"--daemonize", "no"};
   }
-  // Its main thread and the others wait for each other in loops.
+  // The main thread and the I/O threads wait for each other in loops.
   p.spins = has(args, {"--io-threads"});
   return p;
 }
 
-// It refuses to run as root without a user to become.
+// memcached refuses to run as root without a user to switch to.
 Profile memcached(const Words& args) {
   Profile p{.name = "memcached"};
   if (geteuid() == 0 && !any_begins(args, {"-u", "--user"})) {
@@ -122,7 +122,7 @@ Profile memcached(const Words& args) {
   return p;
 }
 
-// What follows nginx's option, in its word or as the next one; "" if it is not given.
+// The argument of nginx's option, in the same word or in the next one; "" if the option is absent.
 std::string nginx_value(const Words& args, const std::string& option) {
   for (auto word = args.begin(); word != args.end(); ++word) {
     if (!word->starts_with(option)) continue;
@@ -132,7 +132,7 @@ std::string nginx_value(const Words& args, const std::string& option) {
   return {};
 }
 
-// Debian's; a file that -c names lies below the prefix that -p names.
+// nginx's configuration file; default: Debian's.  The file of -c is relative to the prefix of -p.
 std::string nginx_file(const Words& args) {
   const std::string file = nginx_value(args, "-c"), prefix = nginx_value(args, "-p");
   if (file.empty()) return "/etc/nginx/nginx.conf";
@@ -140,9 +140,9 @@ std::string nginx_file(const Words& args) {
   return below / file;
 }
 
-constexpr int kIncludesMax = 8;  // files within files, as deep as anybody nests them
+constexpr int kIncludesMax = 8;  // depth of nested includes
 
-// What nginx reads: the file and all that it includes.
+// The text that nginx reads: the file and all files that it includes.
 std::string nginx_text(const std::string& path, int depth = 0) {
   if (depth > kIncludesMax) return {};
   std::string all = text_of(path);
@@ -162,7 +162,7 @@ std::string nginx_text(const std::string& path, int depth = 0) {
   return all;
 }
 
-// It goes to the background unless a directive says no. The last -g is the one that counts.
+// nginx goes to the background unless a directive prevents that.  Only the last -g counts.
 Profile nginx(const Words& args) {
   Profile p{.name = "nginx"};
   std::string given = nginx_value(args, "-g");
@@ -175,7 +175,7 @@ Profile nginx(const Words& args) {
   return p;
 }
 
-// A pool's master; php-fpm.conf of Debian lets it go to the background.
+// The master of php-fpm's pools; Debian's php-fpm.conf lets it go to the background.
 Profile php_fpm(const Words& args) {
   Profile p{.name = "php-fpm", .directories = {"/run/php"}, .soft_barriers = php_pages()};
   if (!has(args, {"-F", "--nodaemonize", "-D", "--daemonize", "-t", "--test", "-tt", "-v", "-i",
@@ -185,7 +185,7 @@ Profile php_fpm(const Words& args) {
   return p;
 }
 
-// It stays in the foreground by itself.
+// civetweb stays in the foreground without an option.
 Profile civetweb(const Words&) {
   return Profile{.name = "civetweb", .detach = {"computation"}, .soft_barriers = php_pages()};
 }

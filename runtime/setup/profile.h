@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What Crane knows about particular servers, so that `crane-run -- apache2` needs no more words:
-// arguments that keep them in the foreground, environment, directories.
+// What Crane knows about particular servers, so that `crane-run -- apache2` needs no more options:
+// arguments that keep the server in the foreground, environment, directories.
 //
 // Threads: plain values.
 
@@ -18,40 +18,41 @@ namespace crane::setup {
 struct Profile {
   std::string name;
   std::vector<std::string> args = {};         // appended to the user's
-  std::vector<std::string> environment = {};  // "NAME=value", over the caller's
-  // Made before the server starts, links resolved; "USER:/path": that user's.
+  std::vector<std::string> environment = {};  // "NAME=value", override the caller's
+  // Made before the server starts, with links resolved; "USER:/path": owned by that user.
   std::vector<std::string> directories = {};
   std::uint32_t quantum = 0;  // 0: the scheduler's default
-  // Its threads wait for each other in loops without calls: the stall rule (dmt/stall.h).
+  // The server's threads wait for each other in loops without calls: the stall rule (dmt/stall.h).
   bool spins = false;
-  // What leaves the schedule by agreement: no thread waits for it.  "fsync", "computation",
-  // "any-computation".
+  // Operations that leave the schedule by agreement, so no thread waits for them: "fsync",
+  // "computation", "any-computation".
   std::vector<std::string> detach = {};
-  // Before long computations that several of its threads or processes do at once; parallel mode.
+  // Precede long computations that several of the server's threads or processes do at once;
+  // parallel mode.
   std::vector<SoftBarrier> soft_barriers = {};
-  int stop_signal = SIGTERM;  // ends the server in order, whatever clients do
-  std::string user = {};      // the server refuses to be root: it starts as this user
+  int stop_signal = SIGTERM;  // ends the server in order, whatever its clients do
+  std::string user = {};      // the user of a server that refuses to run as root
 };
 
-// Whoever starts the server as root starts it as the profile's user: puts setpriv before `program`
-// and its `args`. It runs under Crane too, so nothing of it differs between replicas.
+// If Crane runs as root, makes the server start as the profile's user: puts setpriv before
+// `program` and its `args`.  setpriv runs under Crane, too, so it does the same on all replicas.
 void become_user(const Profile& profile, std::string& program, std::vector<std::string>& args);
 
-// The profile called `name`, or, when that is empty, the one that fits the program's base name;
-// "default" if none does. `program` is the path, `args` what the user typed after it.
-// Returns false when `name` is not known.
+// Finds the profile called `name`.  If `name` is empty, finds the one for the program's base name,
+// or "default".  `program` is the path, `args` are the user's arguments for it.  Returns false if
+// `name` is unknown.
 bool find_profile(const std::string& name, const std::string& program,
                   const std::vector<std::string>& args, Profile& profile);
 
-// The options with the profile's word where the user said nothing.
+// The options, with the profile's values for those that the user did not set.
 NodeOptions with_profile(NodeOptions options, const Profile& profile);
 
-// Names for --help and messages.
+// All profiles' names, for --help and messages.
 std::vector<std::string> profile_names();
-// All that `detach` may name.
+// All words that `detach` may contain.
 std::vector<std::string> detach_names();
 
-// What a shell that reads `script` has in its environment afterwards (Debian's envvars files).
+// The environment of a shell after it has read `script` (for Debian's envvars files).
 std::vector<std::string> environment_of_script(const std::string& script);
 
 }  // namespace crane::setup

@@ -8,7 +8,7 @@
 
 namespace crane::setup {
 
-// It refuses to run as root without a user to become.
+// mariadbd refuses to run as root without a user to switch to.
 Profile mariadbd(const Words& args) {
   Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}};
   const bool asked = has(args, {"-V", "--version", "-?", "-I", "--help"});
@@ -18,7 +18,8 @@ Profile mariadbd(const Words& args) {
   return p;
 }
 
-// It refuses to run as root. Debian's own pg_ctlcluster becomes the owner of the data, postgres.
+// postgres refuses to run as root.  Debian's pg_ctlcluster runs it as the owner of the data, the
+// user postgres.
 Profile postgres(const Words&) {
   return Profile{.name = "postgres",
                  .directories = {"postgres:/run/postgresql"},
@@ -26,7 +27,7 @@ Profile postgres(const Words&) {
                  .user = "postgres"};
 }
 
-// It stays in the foreground only with a debug level; Debian's script gives it user and group.
+// slapd stays in the foreground only with a debug level; Debian's script sets its user and group.
 Profile slapd(const Words& args) {
   Profile p{.name = "slapd", .directories = {"openldap:/run/slapd"}};
   if (any_begins(args, {"-V", "-T"})) return p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Profiles of the database servers (profile.h). `args` is what the user typed after the program.
+// Profiles of the database servers (profile.h).  `args` are the user's arguments for the program.
 //
 // Threads: plain functions.
 

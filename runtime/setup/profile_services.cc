@@ -5,7 +5,7 @@
 
 namespace crane::setup {
 
-// A clamd.conf of Debian says "Foreground false" and "User clamav"; its unit says --foreground.
+// Debian's clamd.conf has "Foreground false" and "User clamav"; its unit has --foreground.
 Profile clamd(const Words& args) {
   Profile p{.name = "clamd", .directories = {"clamav:/run/clamav"}};
   if (!any_begins(args, {"-F", "--foreground", "-V", "--version", "-h", "--help"})) {
@@ -14,7 +14,8 @@ Profile clamd(const Words& args) {
   return p;
 }
 
-// Stays in the foreground by itself; user and configuration as Debian's unit has them.
+// gerbera stays in the foreground without an option.  User and configuration are those of Debian's
+// unit.
 Profile gerbera(const Words& args) {
   Profile p{.name = "gerbera", .directories = {"gerbera:/var/lib/gerbera"}, .user = "gerbera"};
   if (!any_begins(args, {"-c", "--config", "-m", "--home", "-v", "--version", "-h", "--help",

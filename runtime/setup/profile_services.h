@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Profiles of servers that are neither web servers nor databases (profile.h). `args` is what the
-// user typed after the program.
+// Profiles of servers that are neither web servers nor databases (profile.h).  `args` are the
+// user's arguments for the program.
 //
 // Threads: plain functions.
 

@@ -19,7 +19,7 @@
 namespace crane::setup {
 namespace {
 
-constexpr int kInterpretersMax = 4;  // of scripts that are each other's; Linux has a limit too
+constexpr int kInterpretersMax = 4;  // depth of scripts as interpreters; Linux has a limit, too
 
 Outcome unsuitable(const std::string& path, const std::string& cause, const std::string& todo) {
   return failure(Status::kUnsuitable, "cannot replicate the program", path, cause, todo);
@@ -36,7 +36,8 @@ std::string absolute(const std::string& path) {
   return getcwd(resolved, sizeof resolved) != nullptr ? std::string(resolved) + "/" + path : path;
 }
 
-// Debian keeps PostgreSQL's programs apart, by version; the newest is meant.
+// The directory of PostgreSQL's newest version.  Debian keeps its programs in one directory per
+// version.
 std::string of_postgresql() {
   std::string newest;
   std::error_code none;
@@ -61,7 +62,7 @@ std::vector<std::string> search_path() {
   return directories;
 }
 
-// Reads up to `size` bytes at `offset`; false when there are fewer.
+// Reads `size` bytes at `offset`; returns false if there are fewer.
 bool read_at(int fd, void* to, std::size_t size, std::uint64_t offset) {
   return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
@@ -84,7 +85,7 @@ Outcome check_elf(int fd, const std::string& path) {
       return Done{};
     case ElfProgram::kNoLibrary:
       return unsuitable(path, "without libc, so libcrane.so would not see its system calls",
-                        "use a build that calls libc (of Go: with cgo)");
+                        "use a build that calls libc (for Go: with cgo)");
     case ElfProgram::kStatic:
     case ElfProgram::kUnreadable:
       break;
@@ -93,7 +94,7 @@ Outcome check_elf(int fd, const std::string& path) {
                     "use a dynamically linked build");
 }
 
-// The interpreter of "#!/usr/bin/env python3" is python3, of "#!/bin/sh -e" /bin/sh.
+// Returns python3 for "#!/usr/bin/env python3", and /bin/sh for "#!/bin/sh -e".
 std::string interpreter_of(const char* line) {
   std::string text = line + 2;
   text = text.substr(0, text.find_first_of("\n\r"));
@@ -114,7 +115,7 @@ std::string interpreter_of(const char* line) {
   return first;
 }
 
-// `is_elf`: the kernel loads it itself, rather than an interpreter.
+// `is_elf`: the kernel loads this file itself, not an interpreter for it.
 Outcome check_one(const std::string& path, bool is_elf) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -160,7 +161,7 @@ Outcome find_program(const std::string& name, std::string& path) {
   }
   return failure(Status::kProgramMissing, "cannot run the program", name,
                  "there is no such program",
-                 "check the name, or install the package that holds it");
+                 "check the name, or install the package that contains it");
 }
 
 std::vector<std::string> program_chain(const std::string& path) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Finds the server's program and refuses, before anything runs, one that could never load
-// libcrane.so: LD_PRELOAD is silently ignored by static and by set-user-id programs.
+// Finds the server's program.  Refuses, before anything runs, a program that cannot load
+// libcrane.so, because static and set-user-id programs silently ignore LD_PRELOAD.
 
 #include <cstdint>
 #include <string>
@@ -11,18 +11,19 @@
 
 namespace crane::setup {
 
-// `name` as a shell would find it (sbin directories are searched as well). On success `path` is
-// absolute and may be executed. Statuses: kProgramMissing, kNotExecutable, kUnsuitable.
+// Finds `name` as a shell does, but also in sbin directories.  On success `path` is absolute and
+// executable.  Errors: kProgramMissing, kNotExecutable, kUnsuitable.
 Outcome find_program(const std::string& name, std::string& path);
 
-// Whether the dynamic loader would preload a library into the program at `path`. A script stands
-// for its interpreter.
+// Checks that the dynamic loader would preload a library into the program at `path`, or into the
+// interpreter of a script.
 Outcome check_program(const std::string& path);
 
-// A script and its interpreters, the one that the kernel loads last; a program: itself.
+// A script followed by its interpreters, last the one that the kernel loads.  For a program, only
+// the program.
 std::vector<std::string> program_chain(const std::string& path);
 
-// CRC64 of its bytes; of none when it cannot be read.
+// The CRC64 of the file's bytes; of no bytes if the file cannot be read.
 std::uint64_t file_digest(const std::string& path);
 
 }  // namespace crane::setup

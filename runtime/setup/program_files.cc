@@ -10,8 +10,8 @@
 namespace crane::setup {
 namespace {
 
-// "\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x..)"; the loader itself has no arrow, and what
-// the kernel provides no path.
+// The path in "\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x..)".  The line of the loader has
+// no arrow, and the line of the kernel's vDSO has no path.
 std::string path_in(const std::string& line) {
   const auto begin = line.find('/'), end = line.rfind(" (");
   return begin == std::string::npos || end == std::string::npos || end < begin
@@ -57,11 +57,11 @@ std::string difference_of(const std::vector<ProgramFile>& first,
                           const std::vector<ProgramFile>& other) {
   for (const ProgramFile& file : other) {
     const ProgramFile* const same = find(first, file.path);
-    if (same == nullptr) return file.path + " is loaded there, and not on ";
+    if (same == nullptr) return file.path + " is loaded there, but not on ";
     if (same->digest != file.digest) return file.path + " is another build than on ";
   }
   for (const ProgramFile& file : first) {
-    if (find(other, file.path) == nullptr) return file.path + " is not loaded there, as it is on ";
+    if (find(other, file.path) == nullptr) return file.path + " is not loaded there, but is on ";
   }
   return "";
 }

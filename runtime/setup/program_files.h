@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The files that a program is loaded from: itself, the interpreters of a script, and the libraries
-// that the dynamic loader finds for them. What a program loads later (modules, plugins) is not
-// among them.
+// The files of a program: the program, the interpreters of a script, and the libraries that the
+// dynamic loader finds for them.  Files that the program loads later (modules, plugins) are not
+// included.
 //
 // Threads: plain functions; program_files() runs the loader as a child and waits for it.
 
@@ -17,11 +17,11 @@ struct ProgramFile {
   std::uint64_t digest = 0;  // file_digest()
 };
 
-// The program first. REQUIRES: check_program(path) is well.
+// The program is the first element.  REQUIRES: check_program(path) succeeded.
 std::vector<ProgramFile> program_files(const std::string& path);
 
-// The first file of which `other` has another build than `first`, or which one of them has alone,
-// and how it differs, for a sentence that ends with the place of `first`; "": none.
+// Describes the first file that differs: `other` has another build than `first`, or only one of
+// them has the file.  The caller appends the name of the host of `first`.  "": no difference.
 std::string difference_of(const std::vector<ProgramFile>& first,
                           const std::vector<ProgramFile>& other);
 

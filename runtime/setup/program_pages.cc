@@ -22,7 +22,7 @@ std::string parted(const std::vector<std::string>& words, const std::string& by)
   return text;
 }
 
-// What stands for the argument.
+// The placeholder of the argument.
 std::string argument_of(const Word& word) {
   if (!word.rules.choices.empty()) return parted(word.rules.choices, "|");
   return std::visit(
@@ -80,7 +80,7 @@ std::string man_words(const Command& command) {
   return text;
 }
 
-// "leader transfer [GROUP]": below `path`, all that can be typed.
+// Adds all commands below `path`, like "leader transfer [GROUP]".
 void man_commands(const Command& command, const std::string& path, std::string& text) {
   for (const Command& one : command.commands) {
     const std::string name = path.empty() ? one.name : path + " " + one.name;
@@ -97,10 +97,10 @@ std::string version_of(const Program& program) {
 
 // --- shells -------------------------------------------------------------------------------------
 
-// Where the words of a command are typed: "", " leader", " leader transfer".
+// A prefix of commands and the words that may follow it.
 struct Level {
-  std::string path;
-  std::vector<std::string> words;  // what may follow
+  std::string path;                // "", " leader", " leader transfer"
+  std::vector<std::string> words;  // the words that may follow
 };
 
 std::vector<std::string> options_of(const Command& command) {
@@ -111,7 +111,7 @@ std::vector<std::string> options_of(const Command& command) {
   return names;
 }
 
-// `above`: options that may follow a command as well.
+// `above`: options of the commands above, which may follow this command, too.
 void collect(const Command& command, const std::string& path, const std::vector<std::string>& above,
              std::vector<Level>& levels, bool inherits) {
   Level level{path, {}};
@@ -138,11 +138,11 @@ void each_choice(const Command& command, const std::function<void(const Word&)>&
   for (const Command& one : command.commands) each_choice(one, visit);
 }
 
-// The two shells differ in how they name the words and how they take an answer.
+// The differences between the two shells.
 struct Shell {
-  const char* first;  // index of the first word behind the program
-  const char* words;  // the line's words, an array
-  const char* at;     // index of the word that is typed
+  const char* first;  // index of the first word after the program
+  const char* words;  // name of the array of the line's words
+  const char* at;     // index of the word to complete
   std::string (*answer)(const std::string& words);
 };
 
@@ -151,8 +151,8 @@ std::string in_bash(const std::string& words) {
 }
 std::string in_zsh(const std::string& words) { return "compadd -- " + words; }
 
-// The commands that were typed before; nothing is completed behind "--", where another program's
-// words stand.
+// A loop over the words typed so far, which finds the level.  It ends the completion at "--",
+// because another program's words follow there.
 std::string walk(const Program& program, const std::vector<Level>& levels, const Shell& shell) {
   std::string known;
   for (const Level& level : levels) {
@@ -174,7 +174,7 @@ std::string completion(const Program& program, const Shell& shell) {
   const std::vector<Level> levels = levels_of(program);
   std::string text = "  local level=''\n" + walk(program, levels, shell) + "  case \"${" +
                      shell.words + "[" + shell.at + " - 1]}\" in\n";
-  std::set<std::string> told;  // several commands may have the same option
+  std::set<std::string> told;  // the options added so far; several commands may have the same one
   each_choice(program.command, [&](const Word& word) {
     const std::string names = parted(names_of(word), " | ");
     if (!told.insert(names).second) return;
@@ -207,11 +207,12 @@ std::string man_page(const Program& program) {
   } else if (!top.commands.empty()) {
     synopsis += " \\fIcommand\\fR ...";
   }
-  std::string text = ".TH " + upper(top.name) + " 1 \"\" \"" + version_of(program) +
-                     "\" \"Crane\"\n.SH NAME\n" + name + " \\- " + escaped(what) +
-                     "\n.SH SYNOPSIS\n" + synopsis + "\n.SH OPTIONS\n" + man_words(top) +
-                     ".TP\n\\fB\\-\\-help\\fR\nwhat can be typed\n"
-                     ".TP\n\\fB\\-\\-version\\fR\nthe version, and those of all formats\n";
+  std::string text =
+      ".TH " + upper(top.name) + " 1 \"\" \"" + version_of(program) + "\" \"Crane\"\n.SH NAME\n" +
+      name + " \\- " + escaped(what) + "\n.SH SYNOPSIS\n" + synopsis + "\n.SH OPTIONS\n" +
+      man_words(top) +
+      ".TP\n\\fB\\-\\-help\\fR\nshow the options and commands\n"
+      ".TP\n\\fB\\-\\-version\\fR\nshow the version, and the versions of all formats\n";
   if (!top.commands.empty()) {
     text += ".SH COMMANDS\n";
     man_commands(top, "", text);

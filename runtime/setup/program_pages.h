@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is made of a program's table of options beside --help: its manual page and what shells
-// complete.  Every program prints them: `crane-run --print-page man`.
+// Makes a program's manual page and shell completions from its table of options.  Every program
+// prints them: `crane-run --print-page man`.
 //
 // Threads: plain functions.
 
@@ -17,7 +17,7 @@ std::string man_page(const Program& program);
 std::string bash_completion(const Program& program);
 std::string zsh_completion(const Program& program);
 
-// `kind`: man, bash or zsh; nothing: another one.
+// `kind`: man, bash or zsh; nullopt for any other.
 std::optional<std::string> page_of(const Program& program, const std::string& kind);
 
 }  // namespace crane::setup

@@ -13,11 +13,11 @@
 namespace crane::setup {
 namespace {
 
-// Takes "ADDRESS:" off the front of OURS:SERVERS; false: that is no address.
+// Removes "ADDRESS:" from the front of OURS:SERVERS.  Returns false if that is not an address.
 bool take_address(std::string& text, std::string& address) {
   const auto last = text.rfind(':');
   const auto before = last == std::string::npos || last == 0 ? last : text.rfind(':', last - 1);
-  if (before == std::string::npos || before == 0) return before != 0;  // there is none
+  if (before == std::string::npos || before == 0) return before != 0;  // no address in the text
   std::string where = text.substr(0, before);
   const bool bracketed = where.size() > 2 && where.front() == '[' && where.back() == ']';
   if (bracketed) where = where.substr(1, where.size() - 2);
@@ -44,7 +44,7 @@ const char* add_publish(const std::string& text, Ports& ports) {
   for (const Published& other : ports) {
     if (other.served == port.served) return "this port of the server is published already";
     if (other.ours == port.ours)
-      return "this port of the machine is given to another port of the server";
+      return "this port of the machine is used for another port of the server";
   }
   ports.push_back(std::move(port));
   return nullptr;

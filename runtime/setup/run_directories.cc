@@ -36,7 +36,7 @@ bool ends_with(const std::string& text, const std::string& tail) {
          text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
 }
 
-// The files of the package that has `program`, which its list may name with or without /usr.
+// The files of the package of `program`.  The package's list may name it with or without /usr.
 Lines package_of(const std::string& program, const std::string& root) {
   const std::string other = begins_with(program, "/usr/") ? program.substr(4) : "/usr" + program;
   std::error_code failed;
@@ -51,7 +51,7 @@ Lines package_of(const std::string& program, const std::string& root) {
   return {};
 }
 
-// Adds "USER:/run/.."; what is elsewhere, or has a specifier in it, is none.
+// Adds "USER:/run/..", unless the path is elsewhere or contains a specifier.
 void add(std::string path, const std::string& user, std::vector<std::string>& out) {
   if (begins_with(path, "/var/run/")) path.erase(0, 4);
   if (!begins_with(path, "/run/") || path.find('%') != std::string::npos) return;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The directories below /run that a server's package makes for it: by tmpfiles.d, and by its units
-// (RuntimeDirectory=, mkdir in ExecStartPre=).  A container's /run is a fresh one, and a server
-// that finds none of them often refuses to start.
+// The directories below /run that a server's package makes for it: with tmpfiles.d, and with its
+// units (RuntimeDirectory=, mkdir in ExecStartPre=).  A container's /run is empty, and many servers
+// refuse to start without these directories.
 //
-// Threads: any.  Nothing fails: a package that cannot be read makes none.
+// Threads: any.  No errors: an unreadable package has no directories.
 
 #include <string>
 #include <vector>
 
 namespace crane::setup {
 
-// As Profile::directories, "USER:/run/..", of the Debian package that `program` (an absolute path)
-// belongs to.  `root`: where the file system begins, for tests.
+// The directories of the Debian package of `program` (an absolute path), in the form of
+// Profile::directories, "USER:/run/..".  `root`: the root of the file system, for tests.
 std::vector<std::string> run_directories_of(const std::string& program,
                                             const std::string& root = "");
 

@@ -20,7 +20,8 @@ constexpr std::size_t kSecretBytesMax = 64 * 1024;
 using Digest = std::array<std::byte, 32>;
 
 Digest derive(const std::string& secret, const char* label, const std::string& group) {
-  // The label ends with a byte that no name has: no two (label, group) make the same text.
+  // No name contains the byte after the label, so different pairs (label, group) have different
+  // texts.
   const std::string text = std::string("crane ") + label + '\0' + group;
   Digest out{};
   unsigned size = 0;
@@ -46,7 +47,7 @@ Outcome check_owner(const struct stat& info, const std::string& path) {
                     "chmod 600 it; if it was open to others for long, make a new one");
   }
   if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return unusable(path, "it belongs to another user", "chown it to the user who runs the group");
+    return unusable(path, "it belongs to another user", "chown it to the user that runs the group");
   }
   return Done{};
 }
@@ -100,7 +101,7 @@ Outcome read_secret_text(const std::string& path, std::string& text) {
 
 std::string random_secret_text() {
   std::array<unsigned char, kSecretBytesMin> bytes{};
-  // So few bytes come whole, whatever signal comes.
+  // getrandom() always returns this few bytes at once, even if a signal comes.
   CRANE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   std::string text;
   for (const unsigned char byte : bytes) {
@@ -119,7 +120,7 @@ Outcome write_secret(const std::string& path, const std::string& secret) {
   if (fd < 0) {
     const bool there = errno == EEXIST;
     return unusable(path, strerror(errno),
-                    there ? "remove it first if no group uses it any more" : "name another place");
+                    there ? "remove it first if no group uses it any more" : "use another path");
   }
   const bool written =
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
@@ -127,7 +128,7 @@ Outcome write_secret(const std::string& path, const std::string& secret) {
   close(fd);
   if (written) return Done{};
   unlink(path.c_str());
-  return unusable(path, strerror(why), "free space there, or name another place");
+  return unusable(path, strerror(why), "free space there, or use another path");
 }
 
 }  // namespace crane::setup

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The group's secret file and what is derived from it.  Every host of a group has the same file;
-// who has it is a replica, who has not stays outside.
+// The group's secret file and the keys derived from it.  Every host of a group has the same file.
+// The others accept only a host with this file as a replica.
 //
-// Each use has a key of its own, HMAC-SHA256(secret, label + group's name), so that one that leaks
-// says nothing about the others.
+// Each use has a separate key, HMAC-SHA256(secret, label + group's name), so that a leaked key
+// reveals nothing about the others.
 //
 // Threads: plain functions.
 
@@ -25,16 +25,16 @@ struct GroupKeys {
   std::uint64_t log_id = 0;               // C3; never 0
 };
 
-// `path` must be a file of at least kSecretBytesMin bytes (line ends do not count) that belongs to
-// this user or root and that no other user may read or write.  Status kSecret.
+// `path` must be a file of at least kSecretBytesMin bytes (without line ends) that belongs to this
+// user or root and that no other user may read or write.  Errors: kSecret.
 Outcome read_secret(const std::string& path, const std::string& group, GroupKeys& keys);
-// The same check; `secret` is what the file holds, without line ends.
+// The same, but returns the file's content without line ends.
 Outcome read_secret_text(const std::string& path, std::string& secret);
 // A secret from the kernel's randomness, as hexadecimal digits.
 std::string random_secret_text();
-// Writes it into a new file of mode 0600; refuses to replace one.
+// Writes `secret` to a new file of mode 0600; refuses to replace a file.
 Outcome write_secret(const std::string& path, const std::string& secret);
-// Makes such a file from the kernel's randomness; refuses to replace one.
+// Makes such a file with a random secret; refuses to replace a file.
 Outcome make_secret(const std::string& path);
 
 // Exposed for tests.

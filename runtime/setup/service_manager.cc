@@ -57,7 +57,7 @@ std::int64_t ServiceManager::watchdog_ns() const noexcept {
 
 void ServiceManager::alive() const { tell("WATCHDOG=1"); }
 
-// A message that cannot be sent is dropped: the group does not depend on its service manager.
+// Drops a message that cannot be sent, because the group does not depend on its service manager.
 void ServiceManager::tell(const std::string& text) const {
   sockaddr_un to{};
   if (socket_.empty() || socket_.size() >= sizeof to.sun_path) return;

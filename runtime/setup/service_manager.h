@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Messages to systemd from a program that a unit of Type=notify has started (sd_notify(3)).  A
-// program that was started otherwise sends none.
+// Messages to systemd from a program that was started by a unit of Type=notify (sd_notify(3)).  A
+// program that was started in another way sends none.
 //
 // Threads: one.
 
@@ -12,34 +12,35 @@ namespace crane::setup {
 
 class ServiceManager {
  public:
-  // Takes the manager's words out of the environment: what this program starts is no service, and
-  // a group that lasts keeps its environment for another start.
+  // Removes the manager's variables from the environment, because the programs that this one starts
+  // are not services, and a lasting group keeps its environment for the next start.
   ServiceManager();
-  // For this process, which begins again by exec.
+  // Puts the variables back before this process starts again with exec.
   void put_back() const;
 
-  // This process is a service of it.
+  // Whether this process is a service of systemd.
   bool manages() const noexcept { return !socket_.empty(); }
 
-  // What the program does, a line for people (`systemctl status`); the same one is sent once.
+  // Sends a line for people (`systemctl status`) about the program's state, if it has changed.
   void status(const std::string& status);
-  // The same, and that it is up.
+  // The same, and reports that the program is up.
   void ready(const std::string& status);
   void stopping() const;
 
-  // How often the manager wants to hear alive() (half of WatchdogSec), nanoseconds; 0: never.
+  // The interval at which the manager expects alive() (half of WatchdogSec), in ns; 0: never.
   std::int64_t watchdog_ns() const noexcept;
   void alive() const;
 
  private:
   void tell(const std::string& text) const;
 
-  std::string socket_, watchdog_us_;  // as in the environment
-  std::string status_;                // the last one
+  std::string socket_, watchdog_us_;  // values from the environment
+  std::string status_;                // the last status line
   bool ready_ = false;
 };
 
-// This process's; the first call must come before anything reads or passes on the environment.
+// The object of this process.  REQUIRES: the first call comes before any other code reads or passes
+// on the environment.
 ServiceManager& service_manager();
 
 }  // namespace crane::setup

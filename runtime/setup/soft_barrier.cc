@@ -53,7 +53,7 @@ Outcome check_soft_barriers(const std::vector<std::string>& words) {
   }
   if (words.size() > dmt::kSoftBarrierPointsMax) {
     return failure(Status::kUsage, "--soft-barrier", words[dmt::kSoftBarrierPointsMax],
-                   "there are " + std::to_string(words.size()) + " of them",
+                   "there are " + std::to_string(words.size()) + " functions",
                    "name at most " + std::to_string(dmt::kSoftBarrierPointsMax) + " functions");
   }
   return Done{};

@@ -9,7 +9,7 @@
 namespace crane::setup {
 namespace {
 
-// Letters to insert, remove, replace, or exchange with their neighbour.
+// The number of letters to insert, remove, replace, or exchange with their neighbour.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before, row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

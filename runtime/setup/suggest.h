@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a user meant who mistyped a word.
+// Suggestions for mistyped words.
 //
 // Threads: pure functions.
 
@@ -9,10 +9,10 @@
 
 namespace crane::setup {
 
-// The one of `known` that is nearest to `word`; empty: none is near.
+// The word of `known` that is nearest to `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
-// "unknown command 'stauts'; did you mean 'status'?", or which ones there are.
+// "unknown command 'stauts'; did you mean 'status'?", or a list of all commands.
 std::string unknown_command(const std::string& word, const std::vector<std::string>& known);
 
 }  // namespace crane::setup

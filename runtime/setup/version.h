@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every program prints with --version, and the versions by which builds are compared.
+// The output of --version of every program, and the versions by which builds are compared.
 //
 // Threads: plain function.
 
@@ -16,14 +16,14 @@ struct Format {
   std::uint64_t version;
 };
 
-// Of the build, abbreviated; "unknown" outside of a repository.
+// The abbreviated commit of the build; "unknown" if it was built outside of a repository.
 const char* commit();
-// dmt::kLayoutVersion: what a node and libcrane.so of one replica have in common.
+// dmt::kLayoutVersion: the version of the memory that a replica's node and libcrane.so share.
 std::uint32_t segment_version();
-// "wire 1, log 1, schedule 1, checkpoint 2": builds for which this is equal may run in one group
+// "wire 1, log 1, schedule 1, checkpoint 2".  Builds with equal texts may run in one group
 // (dmt/base/versions.h).
 std::string agreed_versions_text();
-// "Crane 0.1.0, commit 1234567, wire 1, ..., segment 12", and then the given formats.
+// "Crane 0.1.0, commit 1234567, wire 1, ..., segment 12", followed by the given formats.
 std::string version_text(std::initializer_list<Format> formats = {});
 
 }  // namespace crane::setup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What profiles ask of a command line: `args` is what the user typed after the program.
+// Queries of profiles on a command line.  `args` are the user's arguments for the program.
 //
 // Threads: plain functions.
 
@@ -13,14 +13,14 @@ namespace crane::setup {
 
 using Words = std::vector<std::string>;
 
-// One of `words` is among them.
+// Whether `args` contains one of `words`.
 inline bool has(const Words& args, std::initializer_list<const char*> words) {
   return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
     return std::any_of(words.begin(), words.end(), [&](const char* w) { return arg == w; });
   });
 }
 
-// One of them begins with one of `starts`.
+// Whether one of `args` begins with one of `starts`.
 inline bool any_begins(const Words& args, std::initializer_list<const char*> starts) {
   return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
     return std::any_of(starts.begin(), starts.end(),

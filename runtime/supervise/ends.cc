@@ -12,12 +12,12 @@ using node::ExitStatus;
 using setup::Status;
 using Kind = RestartLimiter::End;
 
-// The evidence of a divergence is looked at before the replica is there again.
+// Time to look at the evidence of a divergence before the replica returns.
 constexpr std::int64_t kDivergedMs = 1'000;
-// How often a replica that found no room looks whether there is some.
+// Interval at which a replica that found no room tries again.
 constexpr std::int64_t kRoomMs = 2'000;
 
-// kFailed: the cause is likely to be there the next time, and on every replica.
+// kFailed: the cause will probably be present at the next start, too, and on every replica.
 constexpr End kEnds[] = {
     {.code = ExitStatus::kServerNotStarted, .kind = Kind::kFailed, .passes = true},
     {.code = ExitStatus::kNeverCheckedIn,
@@ -71,7 +71,7 @@ End end_of(int code) {
 }
 
 std::string how_ended(int wait) {
-  if (wait == kUnseenEnd) return "it ended, and only the crane-run that started it could see how";
+  if (wait == kUnseenEnd) return "it ended; only the crane-run that started it could see how";
   if (WIFSIGNALED(wait)) {
     const char* name = sigabbrev_np(WTERMSIG(wait));
     return "killed by SIG" + (name != nullptr ? name : std::to_string(WTERMSIG(wait)));
@@ -88,8 +88,8 @@ ExitReason exit_reason_of(const std::string& name) {
 std::string server_end_text(ExitReason reason, int status) {
   const std::string number = std::to_string(status);
   if (reason == ExitReason::kSignal) {
-    return "the server crashed by itself, at one place on all replicas: " +
-           how_ended(status - 128) + " (status " + number + ")";
+    return "the server crashed at the same place on all replicas: " + how_ended(status - 128) +
+           " (status " + number + ")";
   }
   if (reason == ExitReason::kBackground) {
     return "the server went to the background, where nothing serves its clients: run it in the "

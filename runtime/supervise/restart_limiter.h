@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When a replica that was lost is started again: always, at once the first time, and after 1, 2, 4,
-// .. 60 s where the attempts before did not last.
+// Plans the next start of a lost replica.  There always is one: at once the first time, and after
+// 1, 2, 4, .. 60 s if the attempts before did not last.
 //
 // Threads: plain values.
 // INVARIANT RETURN-1  A replica that was lost always has a next attempt.
@@ -16,16 +16,16 @@ class RestartLimiter {
  public:
   enum class End : std::uint8_t {
     kKilled,  // from outside, or with its server
-    kFailed,  // its node says why it cannot go on
-    kAsked,   // it ended to restart at a newer checkpoint: no attempt that failed
+    kFailed,  // its node reported why it cannot continue
+    kAsked,   // it ended to restart at a newer checkpoint: not a failed attempt
   };
   static constexpr std::int64_t kPauseMostMs = 60'000;
   static constexpr std::int64_t kLastsMs = 10'000;
 
-  // `unit_ms`: the first pause that is none; tests shorten it.
+  // `unit_ms`: the first pause that is not 0; tests shorten it.
   explicit RestartLimiter(std::int64_t unit_ms = 1'000) : unit_ms_(unit_ms) {}
 
-  // Plans the next attempt.  `least_ms`: not before.
+  // Plans the next attempt after a delay of at least `least_ms`.
   void ended(End how, std::int64_t now_ms, std::int64_t least_ms = 0) {
     if (began_ms_ != 0 && now_ms - began_ms_ > kLastsMs) forget();
     if (how != End::kAsked) ++in_a_row_;
@@ -37,12 +37,12 @@ class RestartLimiter {
     began_ms_ = now_ms;
     planned_ = false;
   }
-  // An operator does not want to wait for the planned one.
+  // Makes the planned attempt due now, at an operator's request.
   void hurry(std::int64_t now_ms) {
     in_a_row_ = failed_ = 0;
     due_ms_ = now_ms;
   }
-  // Nothing is planned any more: an operator decides, or the replica is no member.
+  // Cancels the plan: an operator decides, or the replica is no longer a member.
   void forget() {
     in_a_row_ = failed_ = 0;
     planned_ = false;
@@ -51,10 +51,11 @@ class RestartLimiter {
   bool planned() const { return planned_; }
   bool due(std::int64_t now_ms) const { return planned_ && now_ms >= due_ms_; }
   std::int64_t due_ms() const { return due_ms_; }
-  // Ends in a row without one that lasted, and those whose node said why.
+  // The number of ends since an attempt lasted.
   int in_a_row() const { return in_a_row_; }
+  // The same for ends of kind kFailed in a row.
   int failed() const { return failed_; }
-  // It failed so often, and has not lasted since.
+  // Whether it failed at least `times` times in a row and no attempt has lasted since.
   bool fails(int times, std::int64_t now_ms) const {
     return failed_ >= times && (planned_ || now_ms - began_ms_ <= kLastsMs);
   }

@@ -2,20 +2,21 @@
 #pragma once
 // The interface of the supervisor of replicas (supervisor.h): one event in, a list of actions out.
 //
-// It reads no clock and no file and starts no process: time comes with every event.  crane-run
-// (runtime/launcher/run), the agent of a host (runtime/launcher/agent) and simulated worlds run the
-// same object code.
+// The supervisor reads no clock and no file and starts no process; every event comes with the time.
+// crane-run (runtime/launcher/run), a host's agent (runtime/launcher/agent) and simulated worlds
+// run the same object code.
 //
-// CONTRACT SUP-S1  Actions are carried out in the order given, all before the next step().
+// CONTRACT SUP-S1  Actions are executed in the order given, all before the next step().
 // CONTRACT SUP-S2  step() is total: every event is legal in every state, of any number of a
 //              replica; stale ones are ignored.
 // CONTRACT SUP-S3  Each StartNode is answered once, by Started or NotStarted; each
 //              LookForCheckpoint by Facts.
 // CONTRACT SUP-S4  Exactly one NodeEnded for each node that was Started, Found or Adopted, after
-//              all that the node had said.
-// CONTRACT SUP-S5  Tick is stepped when deadline_ms() has come, at any time earlier as well.
+//              all messages of the node.
+// CONTRACT SUP-S5  Tick is stepped when deadline_ms() has come; it may also come at any earlier
+//              time.
 //
-// Threads: plain values.  Times are milliseconds of one clock that never goes back.
+// Threads: plain values.  Times are milliseconds of one monotonic clock.
 
 #include <cstdint>
 #include <string>
@@ -28,33 +29,33 @@
 
 namespace crane::supervise {
 
-// How a node begins.
+// The state with which a node begins.
 struct Plan {
   enum class From : std::uint8_t {
     kBeginning,   // with a new server, at the log's first entry
-    kStore,       // with its own log and the newest checkpoint, which it finds by itself
+    kStore,       // with its own log and the newest checkpoint, which the node finds
     kCheckpoint,  // with the named checkpoint; without a name the newest, or the log if there is
                   // none
-    kLog,         // with the log, whatever checkpoints there are
+    kLog,         // with the log, even if there are checkpoints
   };
   From from = From::kBeginning;
   std::string checkpoint = {};
-  bool forgets = false;  // what the log's memory holds was another's, or an operator gives it up
+  bool forgets = false;  // discards the log's memory: it was another replica's, or at a request
 };
 
 // --- events --------------------------------------------------------------------------------------
 
 struct Start {};  // a new group: every member gets a node
-// A group whose supervisor died: a Found for each replica, then TakeOver.
+// For a group after its supervisor died: a Found for each replica, then TakeOver.
 struct Found {
   int replica = 0;
   bool member = false, votes = false, drained = false;
   enum class Node : std::uint8_t { kNone, kAnswers, kSilent } node = Node::kNone;
 };
 struct TakeOver {
-  bool ends = false;  // only to end it
+  bool ends = false;  // takes it over only to end it
 };
-struct Adopted {  // a silent node answers
+struct Adopted {  // a node that was silent answers
   int replica = 0;
 };
 struct Started {
@@ -66,11 +67,11 @@ struct NotStarted {
 };
 enum class Word : std::uint8_t {
   kReady,         // its server runs
-  kListens,       // its server asks for a port
-  kServes,        // an agent's: its server has run and listened
-  kRemoved,       // it is no member any more, and ends
+  kListens,       // its server requests a port
+  kServes,        // only for an agent: its server has run and listened
+  kRemoved,       // it is no longer a member, and ends
   kDrained,       // an operator ends it
-  kAcceptorOnly,  // it votes, and no server of it ends
+  kAcceptorOnly,  // it votes but has no server, so none will end
 };
 struct Said {
   int replica = 0;
@@ -85,7 +86,7 @@ struct ServerExit {
   int replica = 0;
   int status = 0;
   ExitReason reason = ExitReason::kExited;
-  std::string refused = {};  // what libcrane.so did not let it execute, and why
+  std::string refused = {};  // the call that libcrane.so refused last, and why
 };
 struct Fatal {  // the node is about to end with `code` (runtime/setup/exit_status.h)
   int replica = 0;
@@ -96,37 +97,37 @@ struct Member {
   int replica = 0;
   bool votes = false;
 };
-struct Members {  // the group's list, as `replica` has it
+struct Members {  // the group's list in the view of `replica`
   int replica = 0;
   std::vector<Member> list = {};
 };
-struct BringBack {  // an operator's word, through the leader
+struct BringBack {  // an operator's request, through the leader
   int replica = 0;
   Plan plan = {};
 };
-struct Refused {  // why the server cannot be dumped; empty: it can
-  std::string why = {};
+struct Refused {
+  std::string why = {};  // why the server cannot be dumped; empty: it can
 };
 struct NodeEnded {
   int replica = 0;
-  int wait = 0;           // as wait(2) gives it, or kUnseenEnd
-  bool drained = false;   // an operator's mark lies there
-  std::string said = {};  // an agent's: its last line
+  int wait = 0;           // the result of wait(2), or kUnseenEnd
+  bool drained = false;   // its directory has an operator's mark (kDrainedMark)
+  std::string said = {};  // only for an agent: the node's last line
 };
 struct Facts {
   int replica = 0;
-  bool checkpoint = false;  // of this group, there is one
+  bool checkpoint = false;  // there is a checkpoint of this group
 };
-struct Resume {  // an operator's word, where no leader passes it on; answered by Answer
+struct Resume {  // an operator's request that no leader forwards; answered by Answer
   int replica = 0;
   bool forgets = false;
 };
 struct Stop {
   const char* why = nullptr;  // static text
-  int signal = 0;             // an agent's: the first one for its node
+  int signal = 0;             // only for an agent: the first signal for its node
 };
 struct Kill {};
-struct Fail {  // the group cannot go on
+struct Fail {  // the group cannot continue
   Error why;
 };
 struct Tick {};
@@ -143,9 +144,9 @@ struct StartNode {
 };
 struct EndNode {
   int replica = 0;
-  int signal = 0;  // 0: it is told on its channel
+  int signal = 0;  // 0: a message on its channel
 };
-struct SignalServers {  // through the log: all of them at one turn
+struct SignalServers {  // through the log: all servers at one turn
   int leader = 0;
 };
 struct AskCheckpoint {
@@ -153,7 +154,7 @@ struct AskCheckpoint {
 };
 struct AskMember {
   int leader = 0;
-  const char* change = "";  // "add" or "remove", of the analysis replica
+  const char* change = "";  // "add" or "remove" the analysis replica
   int replica = 0;
 };
 struct LookForCheckpoint {
@@ -168,29 +169,29 @@ struct Detail {
 };
 struct WriteNotice {  // for crane-ctl, while the replica is away
   int replica = 0;
-  std::string why = {};      // it was lost, or did not recover
-  int attempts = 0;          // that did not last, in a row
-  std::int64_t in_ms = 0;    // until the next one
-  std::string command = {};  // that makes it at once
+  std::string why = {};      // why it was lost, or did not recover
+  int attempts = 0;          // attempts in a row that did not last
+  std::int64_t in_ms = 0;    // time until the next attempt
+  std::string command = {};  // the command that starts it at once
 };
 struct RemoveNotice {
   int replica = 0;
 };
 struct KeepLogs {};
-struct Stopping {};        // all of it ends from here on
-struct AnalysisReleased {  // the group goes on without it
+struct Stopping {};        // from now on the whole group ends
+struct AnalysisReleased {  // the group continues without its analysis replica
   int replica = 0;
   std::string why = {};
 };
 struct Answer {            // to Resume
-  const char* error = "";  // empty: it is done
+  const char* error = "";  // empty: success
   std::string text = {};
 };
 struct StaysDrained {    // an agent's replica has no node until an operator resumes it (AGENT-4)
-  std::string why = {};  // an operator resumed it in vain; empty: an operator drained it
+  std::string why = {};  // why resuming it failed; empty: an operator drained it
 };
 struct BroughtBack {};
-struct Leave {   // an agent's replica is over
+struct Leave {   // an agent's replica leaves the group
   int wait = 0;  // how its node ended
 };
 struct GiveUp {  // an agent's node never ran

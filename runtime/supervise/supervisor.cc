@@ -15,11 +15,11 @@ using setup::Level;
 using setup::Status;
 using setup::status_of;
 
-// A checkpoint is asked for once in so long, however many replicas run all inputs.
+// Least interval between requests for a checkpoint, however many replicas run all inputs.
 constexpr std::int64_t kAskAgainMs = 5'000;
-// A majority of the replicas that each failed by themselves so often in a row will fail again.
+// If a majority of the replicas failed this often in a row, they will fail again.
 constexpr int kFailuresMost = 5;
-constexpr std::int64_t kExitTimeoutMs = 10'000;  // for the other servers, once one ended
+constexpr std::int64_t kExitTimeoutMs = 10'000;  // for the other servers after one ended
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
@@ -73,7 +73,7 @@ void Supervisor::say(std::string text, Level level) { act(Say{std::move(text), l
 
 // --- nodes start --------------------------------------------------------------------------------
 
-// A perturbed group starts in an order of its seed.
+// The seed of a perturbed group determines the order of its starts.
 void Supervisor::on(const Start&) {
   const auto count = static_cast<std::size_t>(settings_.members);
   for (std::size_t i = 0; i < count && !stopping(); ++i) {
@@ -82,7 +82,7 @@ void Supervisor::on(const Start&) {
   }
 }
 
-// `announcement` is said when the node is there.
+// Prints `announcement` after the node has started.
 void Supervisor::start(Replica& r, Plan plan, std::string announcement) {
   r.forgets = plan.forgets = plan.forgets || r.forgets;  // SUP-4
   r.plan = plan;
@@ -106,7 +106,7 @@ void Supervisor::on(const Started& e) {
   answer("", name_of(r.number) + " is started");
 }
 
-// The machine lacks something, which may be there soon.
+// The machine lacks something, but perhaps only for a short time.
 void Supervisor::on(const NotStarted& e) {
   Replica& r = at(e.replica);
   r.runs = false;
@@ -142,14 +142,14 @@ void Supervisor::on(const TakeOver& e) {
       std::any_of(replicas_.begin(), replicas_.end(), [](auto& r) { return r.silent; });
   const std::string what =
       running() > 0 ? "taking over group " + settings_.group +
-                          ", which nobody supervised: " + std::to_string(running()) + " nodes run"
-      : any ? "taking over group " + settings_.group + ", none of whose nodes answers yet"
-            : "going on with group " + settings_.group + ", none of whose nodes runs";
-  say(what + "; what it held is in " + settings_.dir + " and " + settings_.shm_dir);
+                          ", which had no crane-run: " + std::to_string(running()) + " nodes run"
+      : any ? "taking over group " + settings_.group + ": none of its nodes answers yet"
+            : "continuing group " + settings_.group + ": none of its nodes runs";
+  say(what + "; its state is in " + settings_.dir + " and " + settings_.shm_dir);
   for (Replica& r : replicas_) {
     if (r.has_node() || r.drained || !r.member || analyses(r)) continue;
     r.problem = failure(Status::kNodeFailed, name_of(r.number), "its node is lost",
-                        "it ended while nobody supervised it", log_of(r));
+                        "it ended while no crane-run supervised it", log_of(r));
     plan_return(r);
     r.problem = Done{};
   }
@@ -164,7 +164,7 @@ void Supervisor::on(const Adopted& e) {
   if (stopping()) act(EndNode{r.number, signal_});
 }
 
-// --- what nodes say -----------------------------------------------------------------------------
+// --- nodes report -------------------------------------------------------------------------------
 
 void Supervisor::on(const Said& e) {
   Replica& r = at(e.replica);
@@ -195,8 +195,8 @@ void Supervisor::on(const Said& e) {
     case Word::kAcceptorOnly:
       r.acceptor_only = true;
       return say(name_of(r.number) +
-                     " votes, and has no server until a checkpoint is there: its log begins behind "
-                     "the newest one",
+                     " votes, but has no server until there is a new checkpoint: its log begins "
+                     "after the newest one",
                  Level::kWarning);
   }
 }
@@ -205,7 +205,7 @@ void Supervisor::on(const Role& e) {
   Replica& r = at(e.replica);
   const bool led = std::exchange(r.leads, e.leads && r.runs);
   r.view = e.view;
-  r.forgets = false;  // its node has opened its log's memory
+  r.forgets = false;  // the node has opened the log's memory
   if (r.leads) {
     for (Replica& other : replicas_) {
       if (other.number != r.number && other.view < e.view) other.leads = false;
@@ -216,7 +216,7 @@ void Supervisor::on(const Role& e) {
   }
 }
 
-// The server of one replica ended by itself: so do the others, at the same point of its history.
+// The server of one replica ended.  The others end at the same point of the history.
 void Supervisor::on(const ServerExit& e) {
   Replica& r = at(e.replica);
   r.exited = true;
@@ -245,7 +245,7 @@ void Supervisor::judge_exits(const Replica& last) {
     if (stop_deadline_ms_ == kNever) stop_deadline_ms_ = now_ms_ + kExitTimeoutMs;
     return;
   }
-  // An operator who asked for that end reads no log.
+  // An operator who requested the end needs no pointer to the logs.
   const bool told = as_told || stopping();
   const ExitReason reason = told ? ExitReason::kExited : last.exit_reason;
   if (!told) status_ = server_end_status(reason, status);
@@ -253,7 +253,7 @@ void Supervisor::judge_exits(const Replica& last) {
   if (failed) act(KeepLogs{});
   if (failed && !last.refused.empty()) say(last.refused, Level::kError);
   say(server_end_text(reason, status) +
-          (failed ? "; its log: " + home_of(last) + "/server.log, the node's beside it"
+          (failed ? "; its log: " + home_of(last) + "/server.log, with the node's log beside it"
                   : std::string()),
       failed ? Level::kError : Level::kInfo);
   stop(nullptr);
@@ -265,11 +265,10 @@ void Supervisor::on(const Fatal& e) {
   r.code = e.code;
   r.problem =
       failure(end.status, name_of(r.number), "stopped", e.message,
-              end.never_returns ? "without --strict such calls are counted, and the group goes on"
-                                : log_of(r));
+              end.never_returns ? "without --strict such calls are only counted" : log_of(r));
 }
 
-// A replica that was added gets a node.  Its place may have been another's before.
+// A replica that was added gets a node.  Its place may have belonged to another replica before.
 void Supervisor::on(const Members& e) {
   if (stopping() || !at(e.replica).leads) return;
   for (Replica& r : replicas_) {
@@ -338,7 +337,7 @@ Error Supervisor::why_lost(const Replica& r, const NodeEnded& e) const {
              : failure(Status::kNodeFailed, name_of(r.number), "its node is lost", how, log_of(r));
 }
 
-// Its node ended because it was told to, and is not missed.
+// Returns true if the node ended on request, so that its replica is not lost.
 bool Supervisor::rests(Replica& r) {
   if (!r.removed && !r.drained) return false;
   r.problem = Done{};
@@ -356,7 +355,7 @@ bool Supervisor::rests(Replica& r) {
   return true;
 }
 
-// AGENT-4.  `why`: an operator resumed it in vain.
+// AGENT-4.  `why`: why resuming it failed.
 void Supervisor::stay_drained(Replica& r, std::string why) {
   r.drained = true;
   r.resumes = false;
@@ -364,30 +363,30 @@ void Supervisor::stay_drained(Replica& r, std::string why) {
   act(StaysDrained{std::move(why)});
 }
 
-// After a replica of the group was lost.
+// Decides, after a replica of the group was lost, whether the group ends.
 void Supervisor::judge(Replica& lost) {
   const int total = voters();
   const Error last = std::exchange(lost.problem, Done{}).error();
   const auto status = static_cast<Status>(last.exit_status);
   const std::string left = std::to_string(alive()) + " of " + std::to_string(total) + " replicas";
   if (!lost.returns.planned() || (majority_fails() && !handed_over_)) {
-    // Strict mode: what the server of one replica calls, those of the others call, too.
+    // In strict mode the servers of all replicas make the same calls.
     const bool program = status == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
                          total == 1 || status == Status::kUnhooked;
-    if (program) return end_with(last);  // on one replica a starved machine, on all the program
-    return end_with(failure(Status::kMajorityLost, "the group cannot go on", settings_.group,
-                            left + " are left, fewer than a majority, and those that were "
-                                   "started again failed by themselves",
+    if (program) return end_with(last);  // one replica: a starved machine; all: the program
+    return end_with(failure(Status::kMajorityLost, "the group cannot continue", settings_.group,
+                            left + " are left, fewer than a majority, and the replicas that were "
+                                   "started again failed again",
                             "the last one's log: " + home_of(lost) + "/node.log"));
   }
   if (!lost.votes) return;
-  say(alive() * 2 > total ? "the group goes on with " + left
+  say(alive() * 2 > total ? "the group continues with " + left
                           : "the group waits: " + left + " are left, fewer than a majority",
       Level::kWarning);
 }
 
-// They were started again and again, and each time said why they cannot go on: as all have the same
-// inputs, they will fail again.
+// Whether a majority was restarted several times and reported each time why it cannot continue.
+// All replicas have the same inputs, so they will fail again.
 bool Supervisor::majority_fails() const {
   const auto failing = std::count_if(replicas_.begin(), replicas_.end(), [this](const Replica& r) {
     return r.votes && r.returns.fails(kFailuresMost, now_ms_);
@@ -395,7 +394,7 @@ bool Supervisor::majority_fails() const {
   return failing * 2 > voters();
 }
 
-// Nothing is lost with the analysis replica.
+// The group loses nothing with the analysis replica.
 void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
   place_.release();
   act(AnalysisReleased{r.number, why});
@@ -406,8 +405,8 @@ void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
 
 // --- nodes return -------------------------------------------------------------------------------
 
-// A single replica's end is the group's, unless another build of Crane goes on.  One that restarts
-// at a checkpoint had a node that voted, also where the group has not served yet.
+// The end of a single replica ends the group, unless another build of Crane takes over.  A replica
+// that restarts at a checkpoint had a node that voted, even if the group has not served yet.
 bool Supervisor::returns(const Replica& r, const End& end) const {
   if (end.begins_again) return true;
   if (settings_.host) return end.passes && r.served;
@@ -419,8 +418,8 @@ bool Supervisor::returns(const Replica& r, const End& end) const {
 void Supervisor::plan_return(Replica& r) {
   const End end = end_of(r.code);
   r.returns.ended(end.kind, now_ms_, end.least_ms);
-  // If the server has read something of this machine that is not there any more, only a checkpoint
-  // behind that helps.
+  // If the server has read something from this machine that is no longer there, only a later
+  // checkpoint helps.
   if (end.asks_checkpoint) ask_for_checkpoint();
   const std::string why = r.problem.error().text, command = command_for(r.number);
   const std::int64_t in_ms = r.returns.due_ms() - now_ms_;
@@ -452,15 +451,16 @@ void Supervisor::try_return(Replica& r) {
   act(LookForCheckpoint{r.number});
 }
 
-// The replica begins at once, as the log of a young group is soon run.  If that takes longer than a
-// restart, the checkpoint that is asked for overtakes it (proxy/replica/recovery/overtaking.h).
+// The replica begins at once, because running the log of a young group takes little time.  If it
+// takes longer than a restart, the requested checkpoint overtakes it
+// (proxy/replica/recovery/overtaking.h).
 void Supervisor::on(const Facts& e) {
   Replica& r = at(e.replica);
   if (!std::exchange(r.looks, false)) return;
   if (stopping() || r.has_node() || !r.returns.due(now_ms_)) return;
   if (!e.checkpoint) ask_for_checkpoint();
-  // One that does not start from what is kept may start from the log; behind a hand-over it has
-  // not tried yet.
+  // A replica that fails to start from the kept state may start from the log.  After a hand-over it
+  // has not tried the kept state yet.
   const int failed = end_of(r.code).hands_over ? 0 : r.returns.failed();
   const bool skips = failed > 1 && failed % 2 == 0;
   const std::string why =
@@ -485,7 +485,7 @@ void Supervisor::on(const BringBack& e) {
   if (!r.has_node()) {
     bring_back(r, e.plan);
   } else if (r.drained) {
-    r.next = e.plan;  // its node has said goodbye and is about to end
+    r.next = e.plan;  // its node is about to end
   }
 }
 
@@ -499,14 +499,14 @@ void Supervisor::on(const Resume& e) {
   const std::string name = name_of(r.number);
   if (settings_.host ? stopping() : phase_ != Phase::kServing) {
     return settings_.host ? answer("stopping", name + " is being stopped")
-                          : answer("busy", "the group starts, or ends");
+                          : answer("busy", "the group is starting or ending");
   }
   if (r.returns.planned() && !r.has_node()) {
     r.forgets = r.forgets || e.forgets;
     r.returns.hurry(now_ms_);
     return answer("", name + " is started");
   }
-  if (!settings_.host) return answer("unsupported", "it does not wait to return");
+  if (!settings_.host) return answer("unsupported", "no restart of it is planned");
   if (!r.drained || r.has_node()) {
     return answer("busy", "the node of " + name + " runs, or is about to end");
   }

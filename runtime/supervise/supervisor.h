@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which replicas have a node, when one that was lost is started again and with which plan, and when
-// the group cannot go on.  Pure: one event in, a list of actions out (step.h).
+// Decides which replicas have a node, when a lost replica is started again and with which plan, and
+// when the group cannot continue.  Pure: one event in, a list of actions out (step.h).
 //
-// One class for crane-run, which has all replicas of a group, and for the agent of a host, which
-// has one.  The life of a replica here:
+// One class for crane-run, which has all replicas of a group, and for a host's agent, which has
+// one.  The states of a replica:
 //
 //   no node --StartNode--> has a node --NodeEnded--> drained    an operator resumes it
 //                              ^                     planned    it is started when that is due
-//                              |                     removed, let go, left: no node
+//                              |                     removed, released, left: no node
 //                              +-- due, resumed, added --+
 //
-// A lost replica of a group always has a next attempt (RETURN-1).  The group ends by itself only
-// where that helps no more: a single replica is lost, a node ends before all have run, or a
-// majority failed kFailuresMost times in a row.
+// A lost replica of a group always has a next attempt (RETURN-1).  The supervisor ends the group
+// only if another attempt cannot help: a single replica is lost, a node ends before all have run,
+// or a majority failed kFailuresMost times in a row.
 //
 // Threads: one.
 // INVARIANT SUP-1  A replica never has two nodes.
-// INVARIANT SUP-2  From Stop on no node is started.
-// INVARIANT SUP-3  A replica that is drained has a node only by an operator's word.
-// INVARIANT SUP-4  What an operator wants forgotten is not read by a later node either.
+// INVARIANT SUP-2  After Stop no node is started.
+// INVARIANT SUP-3  A drained replica gets a node only at an operator's request.
+// INVARIANT SUP-4  If an operator discards the log's memory, no later node reads it.
 
 #include <cstdint>
 #include <limits>
@@ -35,17 +35,17 @@
 namespace crane::supervise {
 
 struct Settings {
-  int first = 0;   // number of the first replica, ..
-  int places = 1;  // and how many may ever be members
+  int first = 0;   // number of the first replica
+  int places = 1;  // largest number of members
   int members = 1;
-  bool host = false;         // an agent's replica, one of a group of several hosts
-  bool on_disk = false;      // nodes find their log and checkpoints by themselves
-  bool keeps_files = false;  // of servers, for the next start: they end at one turn
-  int stop_signal = 0;       // with which servers end
+  bool host = false;         // an agent's replica, one of a group on several hosts
+  bool on_disk = false;      // nodes find their log and checkpoints without help
+  bool keeps_files = false;  // servers' files are kept for the next start: they end at one turn
+  int stop_signal = 0;       // the signal that ends servers
   std::uint64_t perturb = 0;
   std::int64_t return_unit_ms = 1'000;
-  int analysis = -1;      // the place of the analysis replica
-  std::string tool = {};  // which it runs the server in
+  int analysis = -1;      // the place of the analysis replica; -1: none
+  std::string tool = {};  // the tool in which it runs the server
   std::string group = {}, dir = {}, shm_dir = {};
 };
 
@@ -53,27 +53,27 @@ class Supervisor {
  public:
   struct Replica {
     int number = 0;
-    bool runs = false, silent = false;  // it has a node; that does not answer
+    bool runs = false, silent = false;  // has a node; has one that does not answer
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
     bool removed = false, drained = false, acceptor_only = false;
-    std::string in_vain;  // why it did not recover when an operator resumed it
+    std::string in_vain;  // why it did not recover after an operator resumed it
 
     bool has_node() const { return runs || silent; }
 
    private:
     friend class Supervisor;
-    Plan plan;                 // of its node
-    std::optional<Plan> next;  // an operator's word for the next one
-    std::string announcement;  // said once its node is started
-    bool forgets = false;      // what its log's memory holds, until a node has opened that
+    Plan plan;                 // its node's plan
+    std::optional<Plan> next;  // an operator's plan for its next node
+    std::string announcement;  // message for when its node is started
+    bool forgets = false;      // discard its log's memory; until a node has opened that
     bool served = false;
     bool resumes = false, looks = false;  // resumed and does not serve yet; waits for Facts
-    int wait = 0;                         // how its last node ended,
-    int code = 0;                         // with this status, as it said; 0: it did not
+    int wait = 0;                         // result of wait(2) for its last node
+    int code = 0;                         // exit status that the node reported; 0: none
     Outcome problem = Done{};
-    int exit_status = 0;  // of its server, when `exited`
+    int exit_status = 0;  // its server's, if `exited`
     ExitReason exit_reason = ExitReason::kExited;
     std::string refused;
     RestartLimiter returns;
@@ -85,17 +85,17 @@ class Supervisor {
   std::vector<Action> step(const Event& event, std::int64_t now_ms);
   std::int64_t deadline_ms() const;
 
-  // No node is left, and none is to come.
+  // No node is left, and none will start.
   bool over() const;
   bool stopping() const { return phase_ == Phase::kStopping; }
   bool serving() const { return phase_ == Phase::kServing; }
-  bool has_served() const { return served_; }  // there is something to lose
-  // With what crane-run ends: a problem, or the server's status.
+  bool has_served() const { return served_; }  // the group has state to lose
+  // The result with which crane-run ends: a problem, or the server's status.
   const Outcome& problem() const { return problem_; }
   int status() const { return status_; }
 
   const std::vector<Replica>& replicas() const { return replicas_; }
-  int leader() const;  // -1: there is none
+  int leader() const;  // -1: none
   int running() const;
   const char* role_of(const Replica& replica) const;
   std::string summary() const;
@@ -166,13 +166,13 @@ class Supervisor {
   std::int64_t now_ms_ = 0;
   Phase phase_ = Phase::kStarting;
   std::int64_t stop_deadline_ms_ = kNever;
-  int signal_ = 0;            // of those that end nodes, the last one
-  bool ending_ = false;       // the servers were told to end, so that their files are equal
-  bool served_ = false;       // all have run
-  bool handed_over_ = false;  // to another build of Crane, none of whose servers has listened
-  bool left_ = false;         // an agent's replica is over
+  int signal_ = 0;            // the last signal for ending nodes
+  bool ending_ = false;       // servers received the signal to end, so that their files are equal
+  bool served_ = false;       // all replicas have run
+  bool handed_over_ = false;  // to another build of Crane; none of its servers has listened yet
+  bool left_ = false;         // an agent's replica has left
   bool answers_ = false;      // an operator waits until the node is started
-  std::optional<std::int64_t> checkpoint_request_ms_;  // when a checkpoint was asked for
+  std::optional<std::int64_t> checkpoint_request_ms_;  // time of the last request
   std::string refused_;                                // why the server cannot be dumped
   int status_ = 0;
   Outcome problem_ = Done{};

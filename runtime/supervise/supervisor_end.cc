@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How all of it ends, and what others see of it.
+// Supervisor: the end of the group, and the view from outside.
 #include <signal.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kStopTimeoutMs = 5'000;      // for nodes to stop their servers in order
 constexpr std::int64_t kHostStopTimeoutMs = 8'000;  // for each signal of an agent
-constexpr std::int64_t kEndTimeoutMs = 20'000;      // for a server to end by itself
+constexpr std::int64_t kEndTimeoutMs = 20'000;      // for a server to end after its signal
 
 }  // namespace
 
@@ -20,13 +20,13 @@ void Supervisor::on(const Stop& e) {
   if (!stopping()) {
     if (!end_servers(e.why)) stop(e.why, e.signal);
   } else if (!settings_.host) {
-    end_harder();  // asked twice
+    end_harder();  // the second request
   }
 }
 
 void Supervisor::on(const Kill&) {
   if (!stopping()) stop(nullptr, SIGTERM);
-  signal_ = SIGTERM;  // whatever it was told before
+  signal_ = SIGTERM;  // even if there was another signal before
   end_harder();
 }
 
@@ -50,8 +50,8 @@ void Supervisor::look_after_analysis() {
   if (change != nullptr) act(AskMember{leader(), change, settings_.analysis});
 }
 
-// What a server leaves is equal on all replicas when it ends at one turn.  False: it is stopped as
-// it is; also when it was told already.
+// Ends the servers at one turn, so that they leave equal files on all replicas.  Returns false if
+// that is not possible, or was already requested; then the nodes are stopped immediately.
 bool Supervisor::end_servers(const char* why) {
   if (!settings_.keeps_files || phase_ != Phase::kServing || leader() < 0 || ending_) return false;
   ending_ = true;
@@ -77,7 +77,7 @@ void Supervisor::stop(const char* why, int signal) {
   only.returns.planned() || only.drained ? leave(only) : give_up(Done{});
 }
 
-// More firmly each time.  Nodes that do not answer cannot end in order.
+// Sends a stronger signal each time, also to nodes that do not answer and cannot end in order.
 void Supervisor::end_harder() {
   signal_ = signal_ == SIGINT ? SIGTERM : SIGKILL;
   for (const Replica& r : replicas_) {
@@ -91,7 +91,7 @@ void Supervisor::end_with(const Error& problem) {
   stop(nullptr);
 }
 
-// The group goes on without this host.
+// The group continues without this host.
 void Supervisor::leave(const Replica& r) {
   if (!settings_.host || std::exchange(left_, true)) return;
   phase_ = Phase::kStopping;
@@ -105,7 +105,7 @@ void Supervisor::give_up(const Outcome& why) {
   act(GiveUp{why});
 }
 
-// --- what others see ----------------------------------------------------------------------------
+// --- the view from outside ----------------------------------------------------------------------
 
 int Supervisor::leader() const {
   for (const Replica& r : replicas_) {
@@ -130,7 +130,7 @@ int Supervisor::voters() const {
       std::count_if(replicas_.begin(), replicas_.end(), [](auto& r) { return r.votes; }));
 }
 
-// It is a member, or is to be none, and the group's list says otherwise.
+// Whether the group's list differs from the wanted state of the analysis replica.
 bool Supervisor::analysis_differs() const {
   if (phase_ != Phase::kServing || settings_.analysis < 0 || leader() < 0) return false;
   return place_.differs(

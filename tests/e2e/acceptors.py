@@ -71,7 +71,7 @@ def without_container(scenario):
         kill(pids_of(group, "node", [group.leader()]))
 
         def lost():
-            return "what the servers held is lost" in group.verdict()[1]["verdict"]["text"]
+            return "the servers' state is lost" in group.verdict()[1]["verdict"]["text"]
         h.wait_until(lost, 60, f"status says that all is lost: {group.verdict()[1]['verdict']}")
         text = group.verdict()[1]["verdict"]["text"]
         scenario.check("--force-new-group" in text, "and the one command", text)
@@ -91,7 +91,7 @@ def server_ends(scenario):
         status = group.process.wait(60)
         said = group.log.read_text(errors="replace")
         scenario.check(status == 0 and "did not end" not in said and
-                       said.count("votes, and has no server") == 2,
+                       said.count("votes, but has no server") == 2,
                        "the server ends: no replica without one is waited for", f"{status}: {said}")
 
 

@@ -335,7 +335,7 @@ def wrong_uses(scenario):
     other.chmod(0o755)
     status, text = run("--analysis", "helgrind", "--analysis-dir", str(other), "--no-container",
                        "--name", f"wrong-{os.getpid()}", "--dir", str(scenario.work))
-    scenario.check(status == 108 and "others can look into it" in text,
+    scenario.check(status == 108 and "other users can access it" in text,
                    "a directory that others can read is refused", f"{status}: {text}")
 
 

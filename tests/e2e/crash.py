@@ -48,7 +48,7 @@ def crash_by(scenario, word, what):
         said = h.tail(group.log)
         scenario.check(status == STATUS, f"{what}: crane-run ends with the server's {STATUS}",
                        str(status))
-        scenario.check("the server crashed by itself, at one place on all replicas" in said
+        scenario.check("the server crashed at the same place on all replicas" in said
                        and "SIGSEGV" in said and "server.log" in said,
                        f"{what}: it says what happened, and names the log", said)
         return said

@@ -267,8 +267,9 @@ def agent_moves_the_lead(scenario, group, agent):
 
 def agent_refuses(scenario, agent):
     for change, status, word in (
-            ({"group": "a/b"}, 6, "no name of a group"), ({"nodes": "alpha"}, 6, "set nodes"),
-            ({"programs": "/nowhere"}, 5, "is missing"), ({"config": "/nowhere"}, 5, "not there")):
+            ({"group": "a/b"}, 6, "not a name of a group"), ({"nodes": "alpha"}, 6, "set nodes"),
+            ({"programs": "/nowhere"}, 5, "is missing"),
+            ({"config": "/nowhere"}, 5, "does not exist")):
         found, said = agent.does("start", change)
         scenario.check(found == status and word in said, f"the agent refuses {change}",
                        f"{found}: {said}")

@@ -260,7 +260,7 @@ def wrong_uses(scenario, network):
     use("a host named twice", 100, ["twice", names[0]], hosts=listed[:2] + listed[:1])
     use("two hosts with one address", 100, ["same address", names[2]],
         hosts=listed[:2] + [f"{names[2]}={network.addresses[0]}"])
-    use("an address that is none", 100, ["no IP address"], hosts=listed[:2] + [names[2] + "=x"])
+    use("an address that is none", 100, ["not an IP address"], hosts=listed[:2] + [names[2] + "=x"])
     use("a name nobody knows", 120, ["nowhere.invalid", "=ADDRESS"],
         hosts=listed[:2] + ["nowhere.invalid"])
     use("disk without a secret", 100, ["--secret-file"], "--durability", "disk")

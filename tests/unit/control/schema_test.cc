@@ -206,10 +206,11 @@ TEST_CASE("answers: a document differs from its table by each field that is wron
   const auto why = [](const Json& json) { return differs(json, kFields); };
   CHECK(why({{"a", "x"}, {"b", Json::array({{{"n", 1}}, {{"n", nullptr}}})}}).empty());
   CHECK(why({{"a", "x"}, {"c", {{"any", 7}}}}).empty());
-  CHECK(why(7) == "no object: 7");
+  CHECK(why(7) == "not an object: 7");
   CHECK(why({{"a", "x"}, {"d", 1}}) == "d is in no table");
   CHECK(why(Json::object()) == "a is missing");
-  CHECK(why({{"a", nullptr}}) == "a is no text: null");
-  CHECK(why({{"a", "x"}, {"b", Json::array({{{"n", -1}}})}}) == "b[]: n is no number: -1");
-  CHECK(why({{"a", "x"}, {"c", {{"any", "7"}}}}) == "c is no object of numbers: {\"any\":\"7\"}");
+  CHECK(why({{"a", nullptr}}) == "a is not of type text: null");
+  CHECK(why({{"a", "x"}, {"b", Json::array({{{"n", -1}}})}}) == "b[]: n is not of type number: -1");
+  CHECK(why({{"a", "x"}, {"c", {{"any", "7"}}}}) ==
+        "c is not of type object of numbers: {\"any\":\"7\"}");
 }

@@ -135,8 +135,9 @@ TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not
       {"nothing is known of two",
        [](GroupView& g) { g.replicas[1].seen = g.replicas[2].seen = Contact::kNotTold; },
        Health::kDegraded, true, 0,
-       "serving, 3 of 3, but not yet fault tolerant: replica 1 has not told how far it is; replica "
-       "2 has not told how far it is"},
+       "serving, 3 of 3, but not yet fault tolerant: replica 1 has not reported its progress; "
+       "replica "
+       "2 has not reported its progress"},
       {"one does not answer", [](GroupView& g) { g.replicas[1].seen = Contact::kSilent; },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 does not answer"},
@@ -187,7 +188,7 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
   const auto leader_not_yet = [](GroupView& g) { g.replicas[0].told.takes_clients = false; };
   const Row kRows[] = {
       {"its server does not know that it leads", leader_not_yet, Health::kNotServing, false, 0,
-       "not serving: replica 0 leads, and its server does not know that yet"},
+       "not serving: replica 0 leads, but its server does not know that yet"},
       {"it replays",
        [&](GroupView& g) {
          leader_not_yet(g);
@@ -211,22 +212,22 @@ TEST_CASE("verdict: a group serves when its leader says that it takes clients", 
        Health::kStarting, false, 0, "starting: the server of replica 0 listens on no port yet"},
       {"it listens no more",
        [](GroupView& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
-       Health::kNotServing, false, 0, "NOT SERVING: its server does not go on"},
+       Health::kNotServing, false, 0, "NOT SERVING: its server makes no progress"},
       {"its clients wait for followers", [](GroupView& g) { g.replicas[0].told.paced = true; },
        Health::kNotServing, false, 0,
-       "not serving: clients wait until a majority's servers are near, or for a checkpoint"},
+       "not serving: clients wait for a majority's servers to catch up, or for a checkpoint"},
       {"its inputs wait for room", [](GroupView& g) { g.replicas[0].told.no_room = true; },
        Health::kNotServing, false, 0,
-       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
+       "NOT SERVING: inputs wait: replica 0, which leads, has no room for them"},
       {"they do, and its server for them",
        [](GroupView& g) {
          g.replicas[0].told.no_room = true;
          g.replicas[0].told.why_not = "the server answers no client";
        },
        Health::kNotServing, false, 0,
-       "NOT SERVING: inputs wait, replica 0, which leads, has no room for them"},
+       "NOT SERVING: inputs wait: replica 0, which leads, has no room for them"},
       {"it has not told", [](GroupView& g) { g.replicas[0].seen = Contact::kNotTold; },
-       Health::kNotServing, false, 0, "replica 0 leads, and has not told whether it serves"},
+       Health::kNotServing, false, 0, "replica 0 leads, but has not reported whether it serves"},
       {"it does not answer", [](GroupView& g) { g.replicas[0].seen = Contact::kSilent; },
        Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
       {"it is gone", [](GroupView& g) { g.replicas[0].seen = Contact::kGone; }, Health::kNoLeader,
@@ -255,7 +256,7 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
          only_votes(g.replicas[1]);
        },
        Health::kNotServing, false, 0,
-       "not serving: replica 0 leads without a server, and hands over"},
+       "not serving: replica 0 leads without a server and hands over"},
       {"no replica that is there has a server",
        [](GroupView& g) {
          only_votes(g.replicas[0]);
@@ -263,7 +264,7 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
          g.replicas[2].seen = Contact::kGone;
        },
        Health::kNotServing, false, 0,
-       "NOT SERVING: no replica that is there has a server; waits for replica 2"},
+       "NOT SERVING: no available replica has a server; waits for replica 2"},
       {"nor has one, as a checkpoint cannot be used",
        [](GroupView& g) {
          for (ReplicaView& r : g.replicas) only_votes(r);
@@ -277,8 +278,8 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
          for (ReplicaView& r : g.replicas) only_votes(r);
        },
        Health::kNotServing, false, 0,
-       "NOT SERVING: what the servers held is lost, as no checkpoint reaches the log; stop the "
-       "group, and start it with --force-new-group to go on without"},
+       "NOT SERVING: the servers' state is lost, because no checkpoint reaches the log; stop the "
+       "group and start it with --force-new-group to continue without"},
   };
   for (const Row& row : kRows) check(row);
 }
@@ -329,7 +330,7 @@ TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict
   GroupView group = whole(1);
   group.knows_members = false;
   CHECK(verdict_of(group).serving);
-  CHECK(verdict_of(group).text == "serving; how many may be lost is not known");
+  CHECK(verdict_of(group).text == "serving; the number of tolerable losses is unknown");
   CHECK_FALSE(verdict_of(group).may_lose);
 }
 

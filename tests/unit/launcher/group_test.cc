@@ -299,7 +299,7 @@ TEST_CASE("group: when all nodes died with its crane-run, the next one goes on",
   for (const pid_t node : nodes) kill(node, SIGKILL);
   REQUIRE(eventually([&] { return look_for_remains(group.options.place()).living == 0; }));
   group.start({});
-  REQUIRE(eventually([&] { return group.has_said("none of whose nodes runs"); }));
+  REQUIRE(eventually([&] { return group.has_said("none of its nodes runs"); }));
   const auto fresh = [&](int k) {
     return group.has_other_node(k, nodes[static_cast<std::size_t>(k)]);
   };

@@ -76,7 +76,7 @@ TEST_CASE("status: the first line is a verdict", "[ctl]") {
   for (int i : {3, 4}) answers.erase(i);
   CHECK(verdict(1, 1) == "g: serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it");
   answers[0].status["readiness"]["why_not"] = "a thread waits for a mutex";
-  CHECK(verdict(3, 3) == "g: NOT SERVING: its server does not go on");
+  CHECK(verdict(3, 3) == "g: NOT SERVING: its server makes no progress");
   answers[0].status["readiness"]["why_not"] = nullptr;
   answers[0].status["no_quorum"] = "no quorum: 1 of 3 replicas answer";
   CHECK(verdict(3, 1) == "g: NOT SERVING: no quorum");
@@ -412,7 +412,8 @@ TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl
   answers[0].status["readiness"]["why_not"] = "the server listens on no port";
   const Json s = summarise("g", answers);
   CHECK(health_of(s) == Health::kNotServing);
-  CHECK(table_of(s).find("g: NOT SERVING: its server does not go on\nnot serving, leader 0") == 0);
+  CHECK(table_of(s).find("g: NOT SERVING: its server makes no progress\nnot serving, leader 0") ==
+        0);
   CHECK(table_of(s).find("\nnot serving: the server listens on no port; see server.log\n") !=
         std::string::npos);
 }
@@ -442,7 +443,7 @@ TEST_CASE("status: how many may be lost, also where the others are on other host
   CHECK(summarise("g", answers)["health"] == "well");
   answers[0].status["peers"][0].erase("readiness");
   CHECK(summarise("g", answers)["verdict"]["text"] ==
-        "replica 1 leads, and has not told whether it serves");
+        "replica 1 leads, but has not reported whether it serves");
 }
 
 TEST_CASE("status: nodes that merely start are not gone", "[ctl]") {

@@ -89,7 +89,7 @@ TEST_CASE("a leader without room for inputs does not serve, and says where it la
   for (const HealthAnswer& answer : {health(s), leads(s), ready(s, {})}) {
     CHECK(answer.status == 503);
     CHECK(answer.reason ==
-          "NOT SERVING: inputs wait, replica 0, which leads, has no room for them: /disk: the disk "
+          "NOT SERVING: inputs wait: replica 0, which leads, has no room for them: /disk: the disk "
           "is full");
   }
 }
@@ -103,17 +103,17 @@ TEST_CASE("a follower says of the group what the leader says") {
     control::Readiness& led = is_leader ? s.readiness : *s.peers[0].told;
     led.takes_clients = false;
     CHECK(health(s).reason ==
-          "not serving: replica 0 leads, and its server does not know that yet");
+          "not serving: replica 0 leads, but its server does not know that yet");
     led.takes_clients = true;
     s.log.members[2].connected = false;
     CHECK(verdict_of(s).text == "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 is gone");
     CHECK(health(s).status == 200);
     s.peers[2].was_there = false;
-    CHECK(verdict_of(s).notes == std::vector<std::string>{"replica 2 is not there yet"});
+    CHECK(verdict_of(s).notes == std::vector<std::string>{"replica 2 has not started yet"});
   }
   NodeStatus s = follower();
   s.peers[0].told.reset();
-  CHECK(health(s).reason == "replica 0 leads, and has not told whether it serves");
+  CHECK(health(s).reason == "replica 0 leads, but has not reported whether it serves");
 }
 
 TEST_CASE("a lag is a number with a unit") {

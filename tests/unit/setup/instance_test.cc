@@ -39,7 +39,7 @@ TEST_CASE("a host is the replica whose address it has", "[instance]") {
   CHECK(replica == 1);
   const auto none = own_replica("f", replicas_at({"198.51.100.1", "198.51.100.2"}), replica);
   CHECK(status_of(none) == Status::kGroupFile);
-  CHECK(none.error().text.find("none of them") != std::string::npos);
+  CHECK(none.error().text.find("no replica's address") != std::string::npos);
   const auto both = own_replica("f", replicas_at({"127.0.0.1", "127.0.0.2"}), replica);
   CHECK(status_of(both) == Status::kGroupFile);
   CHECK(both.error().text.find("replicas 0, 1") != std::string::npos);

@@ -127,7 +127,7 @@ TEST_CASE("option table: a number's limits are the same in each form", "[setup]"
     CHECK(from_words(row, beyond, ignored) == row.limits.file_only);
     const Outcome p = from_toml(row, beyond, ignored);
     CHECK(status_of(p) == Status::kGroupFile);
-    CHECK(p.error().text.find(std::string(" ") + row.key + " is no number it can be; use 0 to " +
+    CHECK(p.error().text.find(std::string(" ") + row.key + " is not a number in range; use 0 to " +
                               std::to_string(row.limits.most)) != std::string::npos);
     const char* wrong = from_json(row, beyond, ignored);
     CHECK((wrong == nullptr) == row.limits.file_only);

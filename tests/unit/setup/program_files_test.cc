@@ -50,7 +50,7 @@ TEST_CASE("program files: the first that differs is named", "[setup]") {
   CHECK(difference_of(first, {{"/s", 1}, {"/lib/a", 2}, {"/lib/b", 4}}) ==
         "/lib/b is another build than on ");
   CHECK(difference_of(first, {{"/s", 1}, {"/lib/a", 2}, {"/lib/b", 3}, {"/lib/c", 4}}) ==
-        "/lib/c is loaded there, and not on ");
+        "/lib/c is loaded there, but not on ");
   CHECK(difference_of(first, {{"/s", 1}, {"/lib/a", 2}}) ==
-        "/lib/b is not loaded there, as it is on ");
+        "/lib/b is not loaded there, but is on ");
 }

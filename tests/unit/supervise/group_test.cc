@@ -213,7 +213,7 @@ TEST_CASE("supervisor: where a majority fails five times by itself, the group en
   fails(fenced, ExitStatus::kFenced);
   CHECK(status_of(fenced.machine.problem()) == Status::kMajorityLost);
   CHECK(fenced.machine.problem().error().text.find(
-            "those that were started again failed by themselves") != std::string::npos);
+            "the replicas that were started again failed again") != std::string::npos);
   fails(killed, ExitStatus::kServerDied);
   CHECK_FALSE(killed.machine.stopping());
   Watched one, half(Watched::group_of(4));
@@ -418,7 +418,7 @@ TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is no
   CHECK_FALSE(lost.machine.stopping());
   lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
   CHECK(lost.machine.stopping());
-  CHECK(lost.has_said("the server crashed by itself"));
+  CHECK(lost.has_said("the server crashed at the same place"));
 }
 
 TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise][SUP-2]") {
@@ -480,7 +480,7 @@ TEST_CASE("supervisor: a group that is taken over gets back what was lost meanwh
   group.step(Found{4, true, true, false});
   group.step(Found{5, false, false, false});
   group.step(TakeOver{});
-  CHECK(group.has_said("taking over group g, which nobody supervised: 1 nodes run"));
+  CHECK(group.has_said("taking over group g, which had no crane-run: 1 nodes run"));
   group.tick();
   std::set<int> started;
   for (const auto& one : group.all<StartNode>()) started.insert(one.replica);
