@@ -305,7 +305,7 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE
   f.dumped(2, "");
   f.asked(3, Index{8});
   REQUIRE(f.prepares == 1);
-  REQUIRE(f.c.status().why == "the one before was not finished");
+  REQUIRE(f.c.status().why == "the previous checkpoint was not finished");
   REQUIRE(f.c.status().busy);
   REQUIRE(f.c.status().under_way == Index{7});
   REQUIRE_FALSE(f.c.holds());

@@ -161,7 +161,7 @@ TEST_CASE("change: behind a hand-over no server begins, and the node ends with i
   SECTION("kept") {
     CHECK(f.step(Packed{Index{15}, ""}) == Names{"Published", "EndHandedOver"});
     CHECK(f.end ==
-          "the server ended at entry 15, where another build of Crane goes on "
+          "the server ended at entry 15, where another build of Crane continues "
           "(crane-9); its files are kept");
   }
   SECTION("not kept") {
