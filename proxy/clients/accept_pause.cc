@@ -17,7 +17,7 @@ AcceptError AcceptPause::failed(int error, const std::string& where) {
   if (kind != AcceptError::kHost || on_) return kind;
   if (!std::exchange(said_, true)) {
     spdlog::warn(
-        "cannot accept at {}: {}; {} wait until that is over, which is looked for every {} ms",
+        "cannot accept at {}: {}; {} wait, and accept() is tried again every {} ms",
         where, std::strerror(error), what_, kAcceptAgainMs);
   }
   static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
