@@ -26,7 +26,7 @@ std::string SimClient::step(Kernel& kernel, Random& random) {
   return done_ ? "" : hear(kernel, random);
 }
 
-// One in three clients, at one in four of its writes.
+// One in three clients sends urgent bytes, in one of four writes.
 bool SimClient::sends_urgent() const { return number_ % 3 == 0 && sent_.size() * 7 % 4 == 0; }
 
 void SimClient::send(Kernel& kernel, Random& random) {
