@@ -22,9 +22,8 @@
 //   FIN       a client receives the end only if the server or the client has ended the connection
 //   RESET     a client is reset only by a replica that began too late to continue (hosts: by any)
 //   COSTLESS  a loss that status allowed costs clients kLossNs at most
-//   STANDS    a leader's server that is stopped or starved costs clients kStandsNs at most while
-//   the
-//             others' run
+//   STANDS    a leader's server that is stopped or starved costs clients at most kStandsNs
+//             while the others' run
 //   LAST      no replica is elected whose server is missing or far behind, if a better one could be
 //   LEADER    soon after the last fault there is a leader
 //   SERVED    .. and a client is answered
