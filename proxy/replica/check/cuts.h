@@ -4,8 +4,9 @@
 // entry and what it contains, the judgement that all replicas make of it alike, and what a replica
 // does that differs from the others.
 //
-//   leader: Tick -> LookAtMembers, Propose          every replica: Committed, Admitted ->
-//   TakeDigest Taken -> SendDigest .. the leader: Heard .. the next Propose carries it back to all
+//   leader:         Tick -> LookAtMembers, Propose
+//   every replica:  Committed, Admitted -> TakeDigest;  Taken -> SendDigest
+//   leader:         Heard; the next Propose carries the digests back to all
 //
 // The contract with the shell (proxy/host/live_check.h) is that of consensus/core/step.h: actions
 // are carried out in order and completely before those of a later step, and every event is legal in

@@ -8,10 +8,9 @@
 // tick point, or passes its points too rarely.  Looking for a point in it makes it slow for a
 // while; SLICES-3 says how much later the next search may be.  A point that was found takes effect
 // from the thread's next turn on.  If a computation has no turn for long, all replicas begin again.
-// computation that has none for long, all replicas begin again.
+//
 // The contract with the shell (proxy/host/slice_watch.h) is that of consensus/core/step.h.  Found
 // answers each Find.
-// answered by Found.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT SLICES-1  One thread is searched at a time.

@@ -13,8 +13,8 @@
 // process of a shell can be stopped inside a call of SocketCalls, the shell carries out nothing
 // before that call has returned.
 //
-// A follower knows the leader's clients as well: the input that the log contains for them, and the
-// output that its own server writes to them.  If the nodes of a host share sockets, a new leader
+// A follower knows the leader's clients as well: their input, which is in the log, and the output
+// that its own server writes to them.  If the nodes of a host share sockets, a new leader
 // takes them over and the connections continue.  A connection that cannot continue is reset, for
 // the client and by a RESET entry.  Without shared sockets a leader that steps down resets every
 // client without an answer: whether the input that it read was committed is unknown, so only the

@@ -16,9 +16,9 @@
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 //
 // INVARIANT CATCHUP-1  A replica has caught up when its server runs, is near the end of the log,
-//                      and has run everything that a leader had committed when it answered and that
-//                      this replica's log knew then to be committed.  Until then the replica
-//                      reports that it lags.
+//                      and has run everything that a leader had committed when it answered, and
+//                      everything that this replica's log knew to be committed then.  Until then
+//                      the replica reports that it lags.
 
 #include <algorithm>
 #include <cstdint>

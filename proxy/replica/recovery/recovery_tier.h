@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether CRIU can dump the server of this group.  The replica that tries it learns that: a
-// follower reports it to its leader, and each node to its crane-run.
+// Whether CRIU can dump the server of this group.  Only a replica that tries a dump learns it.  A
+// follower reports it to its leader, and each node reports it to its crane-run.
 //
 // Threads: the node's one thread.
 // INVARIANT TIER-1  A replica believes a refusal that it met itself and, while it leads, its

@@ -7,9 +7,9 @@
 // the previous files of the server and the machine.
 //
 //   kNone --requested--> kAsked --begun--> kTrial --kept--> kKept
-//                                        |  failed      \ a later upgrade begins here, too
-//                                        v
-//                                      kFailed --begun--> kRolledBack
+//                                            |  failed      \ a later upgrade begins here, too
+//                                            v
+//                                          kFailed --begun--> kRolledBack
 //
 // kept and failed are functions of the log and of the server's turns, so they are the same on all
 // replicas: a RESTART entry (kKeep) was admitted before the server ended, or it was not.  A server

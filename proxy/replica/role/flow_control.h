@@ -29,7 +29,6 @@
 // INVARIANT FLOW-2  They wait for a recovering follower only if the group could not lose one more
 //                   replica, and while the leader's server has run at least half as fast as in the
 //                   second before the follower returned.
-//               before that one came.
 
 #include <algorithm>
 #include <array>

@@ -19,8 +19,9 @@
 // write may happen on any replica.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT LAG-1  Leadership is handed over only to a voter whose server, according to its answer,
-//                  had run what this replica's server has not run for the patience since then.
+// INVARIANT LAG-1  Leadership is handed over only to a voter whose answer showed that its server
+//                  had run something which this replica's server has still not run when the
+//                  patience since that answer is over.
 // INVARIANT LAG-2  A voter that lacks entries which left the log is not chosen: it could not lead,
 //                  and would keep leadership from a voter that can.
 
