@@ -48,8 +48,8 @@ struct SocketHolder {
   // 1: its descriptors include clients' sockets (set by the node); 0: another node has taken them
   // (set by that node).
   std::atomic<std::uint32_t> holds;
-  std::atomic<std::uint32_t>
-      descriptors;  // no client's descriptor has this number or a higher one (set by the node)
+  // No client's descriptor has this number or a higher one (set by the node).
+  std::atomic<std::uint32_t> descriptors;
 };
 
 struct ConnectionTableLayout {

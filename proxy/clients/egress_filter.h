@@ -47,8 +47,8 @@ class EgressFilter {
   std::string path_;
   int flows_ = -1;  // map of flows; value: the first sequence number that must not be acknowledged
   int state_ = -1;
-  std::uint64_t* until_ns_ =
-      nullptr;  // in time of the kernel's monotonic clock; shared with the kernel
+  // A time of the kernel's monotonic clock, shared with the kernel.
+  std::uint64_t* until_ns_ = nullptr;
 };
 
 }  // namespace crane::proxy

@@ -62,8 +62,8 @@ class VirtualAddress {
   std::string interface_;
   bool held_ = false;
   std::uint32_t reign_ = 0;
-  int packets_ =
-      -1;  // ARP packets of the address; kept open, because closing takes the kernel 10 ms
+  // ARP packets of the address; kept open, because closing takes the kernel 10 ms.
+  int packets_ = -1;
 };
 
 }  // namespace crane::node

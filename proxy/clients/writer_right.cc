@@ -12,8 +12,8 @@
 namespace crane::proxy {
 namespace {
 
-constexpr std::int64_t kLookNs =
-    200'000;  // how often to check whether an earlier writer has stopped
+// How often to check whether an earlier writer has stopped.
+constexpr std::int64_t kLookNs = 200'000;
 
 class HostProcesses final : public Processes {
  public:

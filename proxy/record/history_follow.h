@@ -32,9 +32,8 @@ class HistoryFollower {
   // Why no more entries will follow although the history has not ended; empty: more may follow.
   const std::string& damage() const noexcept { return damage_; }
 
-  std::uint64_t last() const noexcept {
-    return last_;
-  }  // the last entry that was returned; 0: none
+  // The last entry that was returned; 0: none.
+  std::uint64_t last() const noexcept { return last_; }
   std::uint64_t first_stamp_ns() const noexcept { return began_; }      // stamp of the first input
   std::uint64_t last_stamp_ns() const noexcept { return newest_; }      // stamp of the last input
   std::uint64_t position() const noexcept { return file_.position(); }  // position in the file

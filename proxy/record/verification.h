@@ -53,8 +53,8 @@ enum class Finding : std::uint8_t { kAgrees, kMinority, kUnknown };
 struct Judgement {
   Verdict verdict = Verdict::kUnknown;
   bool majority = false;  // a strict majority of the voters agrees in everything
-  const char* settled =
-      "";  // otherwise what a majority agrees in: "schedule", "outputs", or nothing
+  // If no majority agrees in everything: what one agrees in, "schedule", "outputs", or nothing.
+  const char* settled = "";
   std::uint64_t index = 0;
   std::vector<Finding> replicas;  // kMinority only if there is a majority (LIVE-V3)
 };

@@ -66,8 +66,8 @@ class ClientShell {
   // A socket with events when it changes, like epoll's edges.
   struct Watch {
     Client* client = nullptr;
-    std::optional<std::uint64_t> input,
-        output;  // as of the last event; none: the next event comes at once
+    // As of the last event; none: the next event comes at once.
+    std::optional<std::uint64_t> input, output;
     bool writing = false;
   };
 

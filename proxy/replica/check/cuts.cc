@@ -202,8 +202,8 @@ void Cuts::judge(HashBody& body, ReplicaId proposer, std::size_t voters) {
     raise.theirs = std::move(body.evidence);
   }
   raise.accused = self < j.replicas.size() && j.replicas[self] == Finding::kMinority;
-  raise.says =
-      !again || raise.accused;  // a lasting difference is logged once; the status counts it
+  // A lasting difference is logged once; the status counts it.
+  raise.says = !again || raise.accused;
   raise.keeps_evidence = own && alarms_.none();
   actions_.emplace_back(std::move(raise));
 }

@@ -132,7 +132,7 @@ struct Raise {
   Index at{};
   ReplicaId leader{};
   std::optional<proxy::Evidence> theirs;  // nullopt: there is none to compare this replica's with
-  bool says = false;                      // the alarm was not logged yet
+  bool says = false;                      // the alarm must be logged
   bool keeps_evidence = false;
   bool accused = false;
 };

@@ -45,10 +45,10 @@ using Proposal = std::variant<PreemptBody, PassedBody, AttachBody>;
 
 // The thread that has the turn.
 struct Holder {
-  std::uint16_t slot = 0;     // it is inside Crane and will leave it: nothing to do
-  std::uint64_t clock = 0;    // the rule could help: another thread is runnable, or an entry waits
-  bool in_operation = false;  // within Crane: nothing to be done, it will come out
-  bool helps = false;         // the rule could: another thread is runnable, or an entry waits
+  std::uint16_t slot = 0;
+  std::uint64_t clock = 0;
+  bool in_operation = false;  // it is inside Crane and will leave it: nothing to do
+  bool helps = false;         // the rule could help: another thread is runnable, or an entry waits
   bool known = false;         // it was preempted before
 };
 
@@ -126,8 +126,8 @@ using ActionList = std::vector<Action>;
 struct Options {
   bool on = false;     // the rule is on; otherwise stalls are only noted
   bool alone = false;  // the group has one replica: there is none to inform
-  std::int64_t computation_ns =
-      0;  // a computation that long is preempted; 0: only loops are looked for
+  // A computation of this length is preempted; 0: only loops are looked for.
+  std::int64_t computation_ns = 0;
 };
 
 }  // namespace stalls
@@ -185,14 +185,14 @@ class Stalls {
   std::uint64_t restored_ = 0;      // orders before this clock were obeyed before a checkpoint
   std::uint64_t passed_ = 0;        // the clock of the leader's server, according to the log
 
-  std::uint64_t proposed_clock_ =
-      stalls::kNoClock;                // of the last PREEMPT that this replica proposed
+  // The clock of the last PREEMPT that this replica proposed.
+  std::uint64_t proposed_clock_ = stalls::kNoClock;
   std::uint64_t passed_proposed_ = 0;  // the last PASSED that this replica proposed
   std::int64_t told_at_ns_ = 0;
   std::uint32_t seen_arrivals_ = 0;
   bool led_ = false;
-  std::vector<AttachBody>
-      attach_proposed_;  // proposed by this leader, not yet admitted by its server
+  // Proposed by this leader, not yet admitted by its server.
+  std::vector<AttachBody> attach_proposed_;
   Standing standing_;
   std::int64_t probed_at_ns_ = 0;
   bool reported_ = false;

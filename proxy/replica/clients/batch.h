@@ -65,8 +65,8 @@ class Batch {
  private:
   struct Pending {
     EntryType type;
-    Opener*
-        unnamed;  // its conn is filled in when this entry is proposed; null: the number is known
+    // Its conn is filled in when this entry is proposed; null: the number is known.
+    Opener* unnamed;
     std::size_t offset, size;
     std::uint64_t marks = 0;  // flags beside the number that is filled in
   };

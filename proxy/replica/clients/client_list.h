@@ -36,8 +36,8 @@ struct MoveState {
   VirtualAddress peer{};
   std::uint16_t host_port = 0;
   TcpStart tcp{};  // mss 0: the connection stays on the leader's host
-  std::uint64_t taken =
-      0;             // bytes of output that the client has acknowledged, according to the log
+  // Bytes of output that the client has acknowledged, according to the log.
+  std::uint64_t taken = 0;
   bool told = true;  // the log contains all that was put
   // While the client is probed for what it has.
   ClientSocket asked;

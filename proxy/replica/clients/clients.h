@@ -91,8 +91,8 @@ struct ServerPort {
   // The server's backlog.  The count is conservative: a CONNECT that was admitted meanwhile counts
   // twice, so that no CONNECT finds a full queue.
   std::size_t unproposed = 0;  // clients whose CONNECT has no place in the log yet
-  std::deque<std::uint64_t>
-      unadmitted;  // indexes of CONNECTs that this replica's server may not have admitted
+  // Indexes of CONNECTs that this replica's server may not have admitted.
+  std::deque<std::uint64_t> unadmitted;
   std::deque<ClientSocket> unclaimed;  // accepted by an earlier leader, not proposed
 };
 
@@ -302,11 +302,11 @@ class Clients {
   ProxyCounters counters_;
   std::vector<std::unique_ptr<ServerPort>> ports_;
   ClientList clients_;
-  std::uint64_t last_asked_ =
-      0;  // number of the last connection that this replica's server has opened
+  // Number of the last connection that this replica's server has opened.
+  std::uint64_t last_asked_ = 0;
   std::vector<Client*> settling_;  // clients with newly committed bytes
-  std::vector<std::uint64_t>
-      closed_;                      // numbers of connections that this replica's server has closed
+  // Numbers of connections that this replica's server has closed.
+  std::vector<std::uint64_t> closed_;
   std::vector<ClientSocket> left_;  // sockets without a client on this replica; for the next leader
 };
 

@@ -203,8 +203,8 @@ bool Connection::resume(SocketState state) noexcept {
   // Only committed bytes were taken, and the START of this replica's reign comes after all of them;
   // this replica's server has written everything that an earlier leader's server had written.
   if (state.taken > committed_ || state.put > tail_.end()) return false;  // CONN-4, CONN-5
-  if (state.put < tail_.from())
-    return false;  // this replica has recovered, and lacks earlier output
+  // This replica has recovered, and lacks earlier output.
+  if (state.put < tail_.from()) return false;
   undropped_ = committed_ - state.taken;
   parted_ = true;
   tail_.put(state.put);

@@ -67,9 +67,8 @@ class Connection : public Opener {
   Connection& operator=(const Connection&) = delete;
 
   const ClientSocket& socket() const noexcept { return socket_; }
-  int fd() const noexcept {
-    return socket_.fd();
-  }  // -1: the socket is gone, or belongs to another replica
+  // -1: the socket is gone, or belongs to another replica.
+  int fd() const noexcept { return socket_.fd(); }
   std::uint16_t port() const noexcept { return port_; }
   bool serves() const noexcept { return serves_; }
 

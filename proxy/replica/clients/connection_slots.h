@@ -20,8 +20,8 @@ namespace crane::proxy {
 struct ConnectionSlot {
   std::atomic<SocketId> socket;
   std::atomic<std::uint64_t> put;
-  std::atomic<std::uint64_t>
-      logged;  // equals `socket` when its CONNECT is committed (set by any node)
+  // Equals `socket` when its CONNECT is committed (set by any node).
+  std::atomic<std::uint64_t> logged;
 };
 
 class ConnectionSlots {

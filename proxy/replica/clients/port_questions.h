@@ -61,8 +61,8 @@ struct OpenQuestion {
   bool has = false;
 };
 struct Tick {
-  bool leads =
-      false;  // this replica's server has admitted its leader's START, and the replica may propose
+  // This replica's server has admitted its leader's START, and the replica may propose.
+  bool leads = false;
   std::span<const OpenQuestion> seen;  // one for each question of waiting(); valid during the step
 };
 

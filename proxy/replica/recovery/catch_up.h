@@ -60,7 +60,7 @@ class CatchUp {
     return CommittedMessage{life_, 0, 0};
   }
   void heard(const CommittedMessage& answer) noexcept {
-    if (answer.life != life_) return;  // the question of an earlier process
+    if (answer.life != life_) return;  // the answer to an earlier process
     answered_ = true;
     group_ = std::max(group_, Index{answer.committed});
   }
@@ -86,8 +86,8 @@ class CatchUp {
 
   // A leader, if there is one, is known within this time.
   static constexpr std::int64_t kHearNs = 1'000'000'000;
-  static constexpr std::int64_t kAskNs = 50'000'000;    // and it is asked so often
-  static constexpr std::int64_t kNearNs = 100'000'000;  // between two questions
+  static constexpr std::int64_t kAskNs = 50'000'000;  // between two questions
+  static constexpr std::int64_t kNearNs = 100'000'000;
 
  private:
   Mutant mutant_;

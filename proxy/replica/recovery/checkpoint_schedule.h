@@ -36,8 +36,8 @@ namespace crane::replica {
 class CheckpointSchedule {
  public:
   static constexpr std::int64_t kSecond = 1'000'000'000;
-  static constexpr std::int64_t kSpacingNs = 2 * kSecond;  // between two for the log's length
-  static constexpr std::uint64_t kIdlePart = 8;  // between two that the log's length caused
+  static constexpr std::int64_t kSpacingNs = 2 * kSecond;  // between two by the log's length
+  static constexpr std::uint64_t kIdlePart = 8;
   // For a disk with little room: the time between two checkpoints, and the least that one must cut.
   static constexpr std::int64_t kLowSpacingNs = 5 * kSecond;
   static constexpr std::uint64_t kLowBytes = 1U << 20;

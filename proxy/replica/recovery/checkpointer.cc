@@ -90,9 +90,9 @@ void Checkpointer::step(bool leads_others, ActionList& out) {
 void Checkpointer::looked(std::int64_t now_ns, const Looked& seen, ActionList& out) {
   if (state_ != State::kResting) return;
   look_ns_ = now_ns + kLookNs;
-  if (!admitted_) {  // however far behind it is: it would come no further without the hold
+  if (!admitted_) {  // however far behind it is: without the hold it would be no further
     admitted_ = seen.admitted || mutant_ == Mutant::kDumpEarly;
-    since_ns_ = now_ns;  // however far behind it is: without the hold it would be no further
+    since_ns_ = now_ns;
     if (!admitted_) return;
     if (first_try_ns_ == 0) first_try_ns_ = now_ns;
   }

@@ -122,8 +122,8 @@ class Recovery {
   std::uint64_t given_up_ = 0;  // checkpoints that replicas reported as given up
   // This replica's checkpoints, taken and failed, that were reported to the others.
   std::uint64_t announced_ = 0, failed_ = 0;
-  std::uint64_t packed_end_ =
-      0;                        // where the entry of this replica's last checkpoint ends in the log
+  // Where the entry of this replica's last checkpoint ends in the log.
+  std::uint64_t packed_end_ = 0;
   bool packed_by_criu_ = true;  // that checkpoint was made by CRIU
 };
 

@@ -150,8 +150,8 @@ void ServerChange::propose_begin(const Tick& tick) {
   }
   if (ending_ns_ == 0) ending_ns_ = now_ns_;
   const bool late = now_ns_ - ending_ns_ >= kEndNs;
-  const bool may_lead =
-      tick.may_lead || upgrade_.dead();  // a dead server admits nothing, not even START
+  // A dead server admits nothing, not even START.
+  const bool may_lead = tick.may_lead || upgrade_.dead();
   if (!may_lead || begin_proposed_ == tick.view || !(restarter_.ended() || late)) return;
   if (!restarter_.ended()) say(true, "the server does not end: it is killed");
   actions_.emplace_back(Propose{Purpose::kBegin, RestartBody{RestartBody::kBegin}, "", false});
@@ -291,8 +291,8 @@ void ServerChange::on(const Looked& looked) {
 void ServerChange::over() {
   if (!restarter_.over()) return;  // RESTARTER-2
   actions_.emplace_back(NoteServer{upgrade_.dead()});
-  if (!restarter_.ended())
-    actions_.emplace_back(EndServer{});  // otherwise the kernel is already ending it
+  // If the server has ended, the kernel needs no order.
+  if (!restarter_.ended()) actions_.emplace_back(EndServer{});
 }
 
 void ServerChange::on(const EndRefused& refused) {
@@ -333,8 +333,8 @@ void ServerChange::on(const Begun& begun) {
 // No server of this build begins; another build starts the next one.
 void ServerChange::hand_over() {
   handed_over_ = true;
-  due_ =
-      tick_.member;  // also for one that recovered since: the other build cannot continue without
+  // Also for a replica that recovered since, because the other build needs the checkpoint.
+  due_ = tick_.member;
   actions_.emplace_back(HandOver{});
   if (!due_) end_handed_over("this replica is new in the group");
 }

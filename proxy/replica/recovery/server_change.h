@@ -171,8 +171,8 @@ struct EndServer {};
 // Begins a server in place of the one that is gone.
 struct BeginServer {
   std::optional<Upgrade::Server> server;  // nullopt: the same one
-  bool on_files_before =
-      false;  // on the files that the old server began with, not on those that it left
+  // Begins on the files that the old server began with, not on those that it left.
+  bool on_files_before = false;
   bool leaves_files = false;  // LeaveFiles, for the new server
 };
 // No server begins: the checkpoint is for another build.

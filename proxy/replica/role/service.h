@@ -102,8 +102,8 @@ class Service {
 
   QuorumWatch quorum_;
   unsigned answering_ = 0;  // voters that answered the last time
-  std::int64_t collects_at_ns_ =
-      kNever;  // when to collect an earlier leader's sockets, after START
+  // When to collect an earlier leader's sockets, after START.
+  std::int64_t collects_at_ns_ = kNever;
   std::int64_t now_ns_ = 0;
   ActionList actions_;
 };

@@ -233,8 +233,8 @@ class ReplicaWorld {
   std::vector<std::unique_ptr<ModelSupervisor>> supervisors_;
   std::vector<bool> has_run_;             // per replica: its server has run
   std::vector<std::uint64_t> hashes_{0};  // by index
-  std::map<std::uint64_t, std::uint32_t>
-      versions_;  // of servers, by the entry after which they began
+  // Versions of servers, by the entry after which they began.
+  std::map<std::uint64_t, std::uint32_t> versions_;
   std::uint32_t next_version_ = 3;
   struct Proceeds {
     std::int64_t at_ns = 0;
@@ -255,8 +255,8 @@ class ReplicaWorld {
   std::int64_t said_ns_ = 0;      // the last time when status was honest to a waiting client
   std::int64_t lost_ns_ = 0;      // when a replica that could be lost was lost; 0: none
   std::int64_t stands_ns_ = 0;    // since when a leader's server is stopped or starved; 0: none is
-  std::vector<std::int64_t>
-      near_;  // per replica: since when its server is near the leader's; 0: it is not
+  // Per replica: since when its server is near the leader's; 0: it is not.
+  std::vector<std::int64_t> near_;
   unsigned calm_restarts_ = 0;  // restarts of replicas since then, unasked
   std::int64_t unled_ns_ = 0;
   std::int64_t led_ns_ = 0;        // the last time with a leader, or without a majority

@@ -130,8 +130,8 @@ TEST_CASE("lead: a replica whose server is stopped again and again is not more p
 
 TEST_CASE("lead: a replica without a server hands over to any that has one", "[LAG-1][VOTES-1]") {
   LeadWatch watch;
-  LeadWatch::Inputs own =
-      seen(90, 0);  // the place of its checkpoint, to which its log does not reach back
+  // The place of its checkpoint, to which its log does not reach back.
+  LeadWatch::Inputs own = seen(90, 0);
   own.has_server = false;
   std::optional<ReplicaId> successor;
   for (int ms = 0; ms < 200 && !successor; ++ms) {

@@ -128,8 +128,8 @@ TEST_CASE("peer notes: a leader reports to which peers it sends the log", "[node
   p.step();
   PeerNote note = note_of(p.own, 5);
   p.notes.heard(ReplicaId{1}, note, p.now_ns);
-  CHECK(p.notes.gets_log(ReplicaId{1},
-                         ReplicaId{0}));  // it does not lead: its note does not decide that
+  // It does not lead: its note does not decide that.
+  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{0}));
   note.flags |= PeerNote::kLeads;
   p.notes.heard(ReplicaId{1}, note, p.now_ns);
   CHECK_FALSE(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
