@@ -125,7 +125,7 @@ void RecordWriter::stop(int error) {
   buffer_.clear();
   buffer_.shrink_to_fit();
   message_ = "recording stopped: " + path_ + ": " + std::generic_category().message(error) +
-             "; the service goes on, free some space and start the group again to record";
+             "; the service continues: free some space and start the group again to record";
 }
 
 void RecordWriter::mark(RecordingEnd end, int error) {

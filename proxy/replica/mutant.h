@@ -10,7 +10,7 @@ namespace crane::replica {
 enum class Mutant : std::uint8_t {
   kNone,
   kHoldForever,      // TAKE-1: a dump that is given up keeps the log
-  kDumpEarly,        // TAKE-2: the server is dumped before it has come to the place
+  kDumpEarly,        // TAKE-2: the server is dumped before it has reached the place
   kRestartAnywhere,  // LACK-1: a replica restarts at any checkpoint
   kRetryUnusable,    // LACK-2: a replica restarts at one that could not be unpacked
   kLackingServes,    // ASK-1: a replica that lacks entries counts as able to take checkpoints

@@ -35,6 +35,6 @@ inline constexpr std::int64_t kBehindMostNs = 60'000'000'000;
 inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 
 static_assert(kTellNs < kRepeatNs && 2 * kRepeatNs < kHeardNs,
-              "who goes on saying so must stay heard");
+              "a repeated report must not expire in between");
 
 }  // namespace crane::replica

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::pair<const char*, const char*>, kMutants> kNames{{
     {"none", ""},
     {"hold-forever", "TAKE-1: a dump that is given up keeps the log"},
-    {"dump-early", "TAKE-2: the server is dumped before it has come to the place"},
+    {"dump-early", "TAKE-2: the server is dumped before it has reached the place"},
     {"restart-anywhere", "LACK-1: a replica restarts at any checkpoint"},
     {"retry-unusable", "LACK-2: a replica restarts at one that could not be unpacked"},
     {"lacking-serves", "ASK-1: a replica that lacks entries counts as able to take checkpoints"},

@@ -201,7 +201,7 @@ void ReplicaWorld::check_waits() {
   if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStandsNs) return;
   const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
   if (late_ns > kStandsNs || now_ns_ - answered_ns_ > kStandsNs) {
-    violate("STANDS: a leader's server that stands costs clients too long; " + describe());
+    violate("STANDS: a leader's stopped server costs clients too long; " + describe());
   }
 }
 
