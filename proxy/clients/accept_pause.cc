@@ -16,9 +16,8 @@ AcceptError AcceptPause::failed(int error, const std::string& where) {
   const AcceptError kind = judge_accept(error);
   if (kind != AcceptError::kHost || on_) return kind;
   if (!std::exchange(said_, true)) {
-    spdlog::warn(
-        "cannot accept at {}: {}; {} wait until that is over, which is looked for every {} ms",
-        where, std::strerror(error), what_, kAcceptAgainMs);
+    spdlog::warn("cannot accept at {}: {}; {} wait, and accept() is tried again every {} ms", where,
+                 std::strerror(error), what_, kAcceptAgainMs);
   }
   static constexpr timeval kAgain{0, kAcceptAgainMs * 1000};
   event_assign(&event_, base_, -1, EV_TIMEOUT, on_due, this);

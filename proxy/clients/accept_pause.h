@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// While descriptors or memory are missing, the owner of a listening socket does not listen to it:
-// its event loop would turn at full speed.  It listens again when something may have become free,
-// and looks every kAcceptAgainMs.
+// While descriptors or memory are missing, the owner of a listening socket does not watch it,
+// because its event loop would spin.  It watches the socket again when something may have become
+// free, and retries every kAcceptAgainMs.
 //
 // Threads: the node's one thread.
 
@@ -20,24 +20,24 @@ class AcceptPause {
  public:
   class Owner {
    public:
-    // on() did.
+    // The value of on() has changed.
     virtual void accept_pause_changed() = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // `what`: who waits meanwhile, for people.
+  // `what`: who waits meanwhile, for messages.
   AcceptPause(event_base* base, std::string what, Owner& owner)
       : base_(base), what_(std::move(what)), owner_(owner) {}
   ~AcceptPause();
   AcceptPause(const AcceptPause&) = delete;
   AcceptPause& operator=(const AcceptPause&) = delete;
 
-  // accept() has failed so.  The first time since a connection was accepted it is said.
+  // accept() failed with `error`.  The first failure after a successful accept is logged.
   AcceptError failed(int error, const std::string& where);
   void accepted() noexcept { said_ = false; }
-  // Nothing is to be listened to.
+  // True: no listening socket is to be watched.
   bool on() const noexcept { return on_; }
   // A descriptor has become free.
   void end();

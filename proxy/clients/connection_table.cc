@@ -45,8 +45,8 @@ bool is_alive(ProcessName name) noexcept {
 Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("the connection table's file");
-  // A new file holds zeros, which are an unused table.  It has all its pages from the start
-  // (ROOM-1).
+  // A new file is filled with zeros, which are an unused table.  All its pages are allocated at the
+  // start (ROOM-1).
   void* at = MAP_FAILED;
   struct stat file {};
   if (::fstat(fd, &file) == 0 && ::ftruncate(fd, sizeof(Memory)) == 0 && allocate_pages(fd)) {
@@ -60,7 +60,7 @@ Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string
   std::uint64_t found = 0;
   if (!table->memory_->magic.compare_exchange_strong(found, Memory::kMagic) &&
       found != Memory::kMagic) {
-    return Error{Code::kWrongVersion, 0, "the connection table is another build's"};
+    return Error{Code::kWrongVersion, 0, "the connection table was made by another build"};
   }
   return table;
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory that all nodes of a group on one host map: what they have to know of each other's clients
-// without a message.
+// Memory that all nodes of a group on one host map.  It contains what they must know about each
+// other's clients without a message.
 //
 //   writer   the process that may read and write the clients' sockets
-//   view     the newest in which a leader has asked for that
+//   view     the newest for which a leader has requested that
 //   holders  processes whose descriptors are the clients' sockets (socket_keeper.h)
-//   ports    at which clients come
-//   slots    one per connection: what the writer has put into its socket, and whether the log has
-//   it
+//   ports    where clients connect
+//   slots    one per connection: what the writer has put into its socket, and whether its CONNECT
+//            is committed
 //
-// It is a hint but for `writer`: the kernel's counts decide what a new leader does.
+// Everything but `writer` is a hint: the kernel's counts decide what a new leader does.
 //
-// The file is there as long as the group may go on: crane-run removes it when the group has ended
-// (GroupDirectories::end_connections), and keepers of sockets look for that.
+// The file exists as long as the group may continue.  crane-run removes it when the group has ended
+// (GroupDirectories::end_connections), and socket keepers watch for that.
 //
-// Processes: written by all; each field says by whom.  Threads: one per process.
+// Processes: written by all; the comment of each field names the writer.  Threads: one per process.
 
 #include <sys/types.h>
 
@@ -33,21 +33,23 @@
 
 namespace crane::proxy {
 
-// Number and start time of a process in one word: it is never another's.  0: none.
+// The number and start time of a process in one word, which is never reused.  0: none.
 enum class ProcessName : std::uint64_t {};
 ProcessName name_of_process(pid_t pid) noexcept;
 pid_t pid_of(ProcessName name) noexcept;
-// The kernel's account of that process; empty when the process has gone.
+// The kernel's account of that process; empty if the process is gone.
 consensus::ProcessStat process_stat(ProcessName name) noexcept;
-// It is there, and not a zombie.
+// The process exists, and is no zombie.
 bool is_alive(ProcessName name) noexcept;
 
 struct SocketHolder {
-  std::atomic<ProcessName> node;    // by itself
-  std::atomic<ProcessName> keeper;  // by its node, whose descriptors it shares
-  // 1: clients' sockets are among them (by the node); 0: another node has taken them (by that one).
+  std::atomic<ProcessName> node;    // set by the node
+  std::atomic<ProcessName> keeper;  // set by its node, whose descriptors it shares
+  // 1: its descriptors include clients' sockets (set by the node); 0: another node has taken them
+  // (set by that node).
   std::atomic<std::uint32_t> holds;
-  std::atomic<std::uint32_t> descriptors;  // none from this number on is a client's (by the node)
+  // No client's descriptor has this number or a higher one (set by the node).
+  std::atomic<std::uint32_t> descriptors;
 };
 
 struct ConnectionTableLayout {
@@ -57,25 +59,25 @@ struct ConnectionTableLayout {
   std::atomic<std::uint64_t> magic;
   std::atomic<ProcessName> writer;
   std::atomic<View> view;
-  std::atomic<std::uint32_t> slots_used;  // none behind was ever used
+  std::atomic<std::uint32_t> slots_used;  // slots after these were never used
   std::uint32_t unused;
   SocketHolder holders[kHoldersMost];
-  std::atomic<std::uint32_t> ports[kPortsMost];  // 0: free; added by any, never removed
+  std::atomic<std::uint32_t> ports[kPortsMost];  // 0: free; added by any node, never removed
   ConnectionSlot slots[kSlots];
 };
 
 class ConnectionTable : public ConnectionSlots {
  public:
-  // Maps the file, which the first node makes.  Errors: kSystem; kWrongVersion.
+  // Maps the file; the first node creates it.  Errors: kSystem; kWrongVersion.
   static Result<std::unique_ptr<ConnectionTable>> open(const std::string& path);
   ~ConnectionTable();
   ConnectionTable(const ConnectionTable&) = delete;
   ConnectionTable& operator=(const ConnectionTable&) = delete;
 
   ConnectionTableLayout& memory() noexcept { return *memory_; }
-  // False: its file was removed, the group has ended.
+  // False: the file was removed, because the group has ended.
   bool is_there() const noexcept;
-  // A holder's record for the calling process; nullptr: there is none left.
+  // Claims a holder's record for the calling process; nullptr: none is left.
   SocketHolder* claim_holder() noexcept;
 
   void add_port(std::uint16_t port) noexcept;
@@ -91,7 +93,7 @@ class ConnectionTable : public ConnectionSlots {
         number_(number) {}
   ConnectionTableLayout* memory_;
   const std::string path_;
-  const dev_t device_;  // .. and number: of the file that is mapped
+  const dev_t device_;  // device and inode number of the mapped file
   const ino_t number_;
 };
 

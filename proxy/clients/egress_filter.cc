@@ -21,7 +21,7 @@ constexpr const char* kDirectory = "/sys/fs/bpf";
 constexpr std::uint32_t kFlowsMost = 65536;
 constexpr std::size_t kPage = 4096;
 
-// Offsets in the headers, and flags of TCP.
+// Offsets in the headers, and TCP flags.
 constexpr int kAddressTo = 16, kPorts = 0, kAcknowledges = 8, kFlags = 13;
 constexpr int kFinSynRst = 7, kAck = 0x10;
 
@@ -45,7 +45,7 @@ constexpr bpf_insn compute(int what, int to, int value) {
 }
 constexpr bpf_insn call(int function) { return step(BPF_JMP | BPF_CALL, 0, 0, 0, function); }
 constexpr bpf_insn end() { return step(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
-// r0 = of the packet, at r8 + offset.
+// r0 = the packet's bytes at r8 + offset.
 constexpr bpf_insn load(int size, int offset) {
   return step(BPF_LD | BPF_IND | size, 0, BPF_REG_8, 0, offset);
 }
@@ -53,7 +53,8 @@ constexpr bpf_insn skip_if(int what, int reg, int value, int over) {
   return step(BPF_JMP | what | BPF_K, reg, 0, over, value);
 }
 
-// r0 = where the map has `key`, which lies at r10 - at; or 0, and the program ends: to the gate.
+// r0 = address of the map's value for the key at r10 - at.  If there is none, r0 = 0 and the
+// program ends: to the gate.
 constexpr int kLookUpSteps = 8;
 std::array<bpf_insn, kLookUpSteps> look_up(int map, int at) {
   return {step(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, map),
@@ -66,7 +67,7 @@ std::array<bpf_insn, kLookUpSteps> look_up(int map, int at) {
           end()};
 }
 
-// 1: it may pass; 0: to the gate, also when the packet is too short for a load.
+// Returns 1: the packet may pass; 0: to the gate, also if the packet is too short for a load.
 int load_program(int flows, int state) {
   std::array<bpf_insn, 64> program{};
   std::size_t size = 0;
@@ -83,7 +84,7 @@ int load_program(int flows, int state) {
   add(step(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_7, BPF_REG_0, 0, 0));
   add(call(BPF_FUNC_ktime_get_ns));
   add(step(BPF_JMP | BPF_JLT | BPF_X, BPF_REG_0, BPF_REG_7, 2, 0), set(BPF_REG_0, 0), end());
-  // r8: where TCP begins; r9: the key.
+  // r8: start of the TCP header; r9: the key.
   add(step(BPF_LD | BPF_ABS | BPF_B, 0, 0, 0, 0), compute(BPF_AND, BPF_REG_0, 15),
       compute(BPF_LSH, BPF_REG_0, 2), move(BPF_REG_8, BPF_REG_0));
   add(step(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, kAddressTo), move(BPF_REG_9, BPF_REG_0),
@@ -95,7 +96,7 @@ int load_program(int flows, int state) {
       step(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_9, -16, 0));
   add(load(BPF_W, kAcknowledges), move(BPF_REG_7, BPF_REG_0));
   add_all(look_up(flows, 16));
-  // As TCP compares: the difference, of 32 bits and signed.
+  // Compares like TCP: the difference, signed, of 32 bits.
   add(step(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_0, 0, 0),
       step(BPF_ALU | BPF_SUB | BPF_X, BPF_REG_7, BPF_REG_1, 0, 0), set(BPF_REG_0, 0),
       step(BPF_JMP32 | BPF_JSGT | BPF_K, BPF_REG_7, 0, 1, 0), set(BPF_REG_0, 1), end());
@@ -103,7 +104,7 @@ int load_program(int flows, int state) {
                          size, nullptr);
 }
 
-// Debian mounts it at boot; a container may have none.
+// Debian mounts it at boot; a container may lack it.
 bool has_directory() noexcept {
   struct statfs at {};
   if (::statfs(kDirectory, &at) == 0 && at.f_type == BPF_FS_MAGIC) return true;
@@ -134,7 +135,7 @@ Result<std::unique_ptr<EgressFilter>> EgressFilter::open(std::uint16_t number) {
   const int program = load_program(filter->flows_, filter->state_);
   if (program < 0) return system_error("load a BPF program");
   const std::string path = path_of(number);
-  (void)::unlink(path.c_str());  // of a process that was killed
+  (void)::unlink(path.c_str());  // left by a process that was killed
   const int pinned = ::bpf_obj_pin(program, path.c_str());
   const int error = errno;
   ::close(program);

@@ -17,28 +17,28 @@
 #include <cstring>
 #include <utility>
 
-// Behind the kernel's headers, whose types it uses.
+// After the kernel's headers, because it uses their types.
 #include <libnetfilter_queue/libnetfilter_queue.h>
 
 namespace crane::proxy {
 namespace {
 
-constexpr std::uint32_t kQueueLength = 65536;  // packets that wait; more are sent again by TCP
+constexpr std::uint32_t kQueueLength = 65536;  // waiting packets; TCP retransmits those beyond
 constexpr unsigned kSocketBytes = 8U << 20;
 constexpr std::uint32_t kHeaderBytes = 120;  // both headers with all options
 constexpr std::size_t kPacketsAtOnce = 32, kMessageBytes = 2048;
 constexpr std::size_t kVerdictBytes = 64;  // at most, of one message
-// Connections that begin and never come to an end would fill the memory: of so many that the log
-// does not know the oldest are forgotten.  A listener's backlog holds fewer.
+// Connections that begin and are never in the log would fill the memory.  If there are more than
+// this, the oldest are forgotten.  A listener's backlog holds fewer.
 constexpr std::size_t kBegunMost = 65536;
 
-// From the address, so that groups of one host have their own.
+// Derived from the address, so that groups of one host have different queues.
 std::uint16_t queue_of(std::uint32_t address) noexcept {
   const std::uint32_t mixed = address * 2654435761U;
   return static_cast<std::uint16_t>(1U + (mixed >> 16U) % 65000U);
 }
 
-// 0, or what the program ended with.
+// 0, or the exit status of the program.
 int run(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -75,13 +75,13 @@ bool is_behind(std::uint32_t a, std::uint32_t b) noexcept {
 }  // namespace
 
 struct EgressGate::Packet {
-  std::uint32_t client;  // network order, as all addresses here
+  std::uint32_t client;  // network byte order, as all addresses in this file
   std::uint16_t client_port, port;
   std::uint32_t sequence, acknowledges;
   bool syn, rst, ack;
 };
 
-// Packets that the kernel has queued, taken by one call.
+// Packets that the kernel has queued, received by one call.
 struct EgressGate::Inbox {
   Inbox() {
     for (std::size_t i = 0; i < kPacketsAtOnce; ++i) {
@@ -118,13 +118,13 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   (void)::nfnl_rcvbufsiz(::nfq_nfnlh(gate->handle_), kSocketBytes);
   const int on = 1;
   (void)::setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof on);
-  // The rule comes last: from here on this process answers for what leaves.
+  // The rule comes last: from now on this process decides what leaves.
   if (change_rule("-C", address, number) != 0 && change_rule("-I", address, number) != 0) {
     return Error{Code::kUnsupported, 0,
-                 "iptables makes no rule for NFQUEUE: is it installed, and the node root?"};
+                 "iptables cannot make a rule for NFQUEUE: is it installed, and is the node root?"};
   }
-  // Sockets that a killed process has left would say their last words for minutes, and keep this
-  // host from making them again.  What the kernel says about their end is dropped.
+  // Sockets that a killed process has left would send their last packets for minutes, and prevent
+  // this host from making them again.  The packets that the kernel sends at their end are dropped.
   (void)run({"ss", "-K", "-H", "-n", "-t", "src", address});
   gate->open_filter();
   gate->event_ = ::event_new(base, fd, EV_READ | EV_PERSIST, on_readable, gate.get());
@@ -132,9 +132,9 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   return gate;
 }
 
-// Without it the gate works, and costs more.
+// Without the filter the gate works, but costs more.
 void EgressGate::open_filter() {
-  (void)change_filter_rule("-D", address_, number_);  // of a process that was killed
+  (void)change_filter_rule("-D", address_, number_);  // left by a process that was killed
   auto filter = EgressFilter::open(number_);
   const bool made = filter.ok() && change_filter_rule("-I", address_, number_) == 0;
   if (made) {
@@ -142,8 +142,8 @@ void EgressGate::open_filter() {
     return;
   }
   spdlog::info(
-      "each packet of {} passes this node: {}", address_,
-      filter.ok() ? "iptables makes no rule with the match bpf" : filter.error().message());
+      "each packet of {} passes through this node: {}", address_,
+      filter.ok() ? "iptables cannot make a rule with the match bpf" : filter.error().message());
 }
 
 EgressGate::~EgressGate() {
@@ -166,8 +166,8 @@ std::uint64_t EgressGate::key(const VirtualAddress& client, std::uint16_t port) 
 }
 
 bool EgressGate::is_ours(std::uint16_t port) const noexcept {
-  // While no port is known the server does not listen yet: sockets of an earlier process of this
-  // host end now, and this is what the kernel says about that.
+  // As long as no port is known, the server does not listen yet.  These packets are the kernel's,
+  // about sockets of an earlier process of this host that end now.
   return ports_.empty() || std::find(ports_.begin(), ports_.end(), port) != ports_.end();
 }
 
@@ -216,11 +216,11 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
   return 0;
 }
 
-// The kernel answers a client that wants to connect.
+// The kernel answers a client that connects.
 void EgressGate::begin(std::uint64_t its, const Packet& packet) {
   Flow& flow = flows_[its];
   if (flow.filtered) filter_->forget(its);
-  drop_waiting(flow);  // of an earlier connection
+  drop_waiting(flow);  // those of an earlier connection
   flow = Flow{};
   flow.next = packet.acknowledges;
   flow.handshake = {packet.sequence + 1, packet.acknowledges};
@@ -241,11 +241,11 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   const std::uint64_t its = key(packet.client, packet.client_port, packet.port);
   if (packet.syn && packet.ack) begin(its, packet);
   const auto found = flows_.find(its);
-  if (found == flows_.end()) return pass(id);  // it has ended, or there was none
+  if (found == flows_.end()) return pass(id);  // the connection has ended, or there was none
   if (state_ == State::kHushed) return drop(id);
   Flow& flow = found->second;
-  // A reset without an acknowledgement is about a packet that has found no socket: this host's for
-  // the connection was made only then.
+  // A reset without an acknowledgement answers a packet that found no socket, because this host's
+  // socket for the connection was made only after it.
   if (packet.rst) return packet.ack ? pass(id) : drop(id);
   if (!packet.ack || !is_behind(packet.acknowledges, flow.next)) return pass(id);
   ++counters_.held;

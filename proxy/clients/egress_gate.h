@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The gate stands before all packets that leave this host from the virtual address.  No client
-// hears that one of its bytes has come before the log has committed that byte (NETWORK N7, N9).
+// All packets that leave this host from the virtual address pass the gate.  A client receives no
+// acknowledgement of a byte before the log has committed that byte (NETWORK N7, N9).
 //
-// A kernel acknowledges bytes as they come, and a client forgets what is acknowledged: bytes that
-// an earlier leader's kernel had, and the log has not, would be lost with its host.  So each packet
-// of the address waits in a queue of the kernel's packet filter (NFQUEUE) until what it
-// acknowledges is committed.  Without a process at the queue nothing leaves: a node that is killed,
-// or stopped, sends its clients no FIN and no RST, and neither does a node that was deposed.
+// A kernel acknowledges bytes as they arrive, and a client forgets acknowledged bytes.  Bytes that
+// an earlier leader's kernel had and the log does not have would be lost with that host.  So each
+// packet of the address waits in a queue of the kernel's packet filter (NFQUEUE) until the bytes
+// that it acknowledges are committed.  If no process reads the queue, nothing leaves: a node that
+// is killed or stopped sends its clients no FIN and no RST, and neither does a deposed node.
 //
 //   follows: closed -- leads: takes_over() -- open() ..  -- deposed: close()
 //
-// Packets that may pass in any case do not come here while the node lives (egress_filter.h): of a
-// node that is killed or stopped, output that was sent before is sent again for 50 ms more.
+// While the node lives, packets that may always pass do not reach the gate (egress_filter.h).
+// After a node was killed or stopped, its earlier output is retransmitted for another 50 ms.
 //
-// Needs CAP_NET_ADMIN, and Debian's iptables once, when it begins.  IPv4 only.
+// Needs CAP_NET_ADMIN, and Debian's iptables once at the start.  IPv4 only.
 // Threads: the loop's.
-// Errors: Result; connections end with their leader then, as they do without a virtual address.
-// INVARIANT GATE-1  No packet of a connection leaves that acknowledges more than allow() said.
-// INVARIANT GATE-2  Nothing of the address leaves a host whose node does not lead, and nothing of a
-//                   connection one whose node has no quorum.
+// Errors: Result; then connections end with their leader, as they do without a virtual address.
+// INVARIANT GATE-1  No packet of a connection leaves that acknowledges more than allow() permits.
+// INVARIANT GATE-2  No packet of the address leaves a host whose node does not lead, and no packet
+//                   of a connection leaves a host whose node has no quorum.
 
 #include <event2/event.h>
 
@@ -47,58 +47,60 @@ namespace crane::proxy {
 
 class EgressGate {
  public:
-  // `address`: of IPv4.  What an earlier process of this host has left waits on, and is dropped.
+  // `address`: IPv4.  Packets that an earlier process of this host has queued keep waiting, and are
+  // dropped.
   static Result<std::unique_ptr<EgressGate>> open(event_base* base, const std::string& address);
-  // The address is free again, if take_down() was called; else nothing leaves from it.
+  // After take_down() packets of the address leave freely; otherwise none leaves any more.
   ~EgressGate();
   EgressGate(const EgressGate&) = delete;
   EgressGate& operator=(const EgressGate&) = delete;
 
-  // Other ports of the address are not Crane's: their packets leave as they are.
+  // Crane does not use the other ports of the address: their packets leave unchanged.
   void add_port(std::uint16_t port) { ports_.push_back(port); }
 
   // This replica begins to lead.  The kernel does not know the earlier leader's connections yet,
   // and would reset them: resets are dropped until go_on().
   void take_over() noexcept;
   void go_on();
-  // It has no quorum, so another host may lead: of the connections nothing leaves meanwhile, what
-  // waits is dropped.  A client that it does not know is refused.
+  // The replica has no quorum, so another host may lead.  Meanwhile no packet of a connection
+  // leaves, and waiting packets are dropped.  A client without a connection is refused.
   void silence(bool on) noexcept;
-  // Judges all packets that the kernel has queued by now.
+  // Judges all packets that the kernel has queued so far.
   void flush();
-  // It leads no more; what waits is dropped (GATE-2).
+  // The replica no longer leads; waiting packets are dropped (GATE-2).
   void close() noexcept;
 
-  // The connection's first numbers; none: this host's kernel has not accepted it.
+  // The connection's initial sequence numbers; nullopt: this host's kernel has not accepted it.
   std::optional<Handshake> handshake_of(const VirtualAddress& client, std::uint16_t port) const;
-  // The client's bytes before sequence number `next` are committed.  Its packets wait from when its
-  // connection is made; here, also from when it is known.
+  // The client's bytes before sequence number `next` are committed.  Packets of a connection wait
+  // from the time when it is made; on this host, also from the time when it is known.
   void allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next);
-  // The connection has ended: the kernel's last words leave.
+  // The connection has ended: the kernel's last packets leave.
   void forget(const VirtualAddress& client, std::uint16_t port);
-  // Tells the kernel what was allowed and forgotten since: one call for many packets.
+  // Passes all calls of allow() and forget() since the last time to the kernel: one system call for
+  // many packets.
   void resume_reading();
 
   struct Counters {
-    std::uint64_t passed = 0, held = 0, dropped = 0;  // held: those that had to wait
+    std::uint64_t passed = 0, held = 0, dropped = 0;  // held: packets that had to wait
   };
   const Counters& counters() const noexcept { return counters_; }
-  // Whether most packets need not come here.
+  // Whether most packets bypass the node.
   bool filters() const noexcept { return filter_ != nullptr; }
-  // Ends in order: packets of the address leave again when this object is gone.
+  // An orderly end: packets of the address leave freely when this object is gone.
   void take_down() noexcept { takes_down_ = true; }
 
  private:
   enum class State : std::uint8_t { kClosed, kTakesOver, kOpen, kHushed };
   struct Waiting {
-    std::uint32_t id;  // of the kernel's
+    std::uint32_t id;  // the kernel's number
     std::uint32_t acknowledges;
   };
   struct Flow {
-    std::uint32_t next = 0;  // may be acknowledged
-    bool known = false;      // the log knows it
+    std::uint32_t next = 0;  // sequence number before which bytes may be acknowledged
+    bool known = false;      // the connection is in the log
     bool changed = false;    // since resume_reading()
-    bool filtered = false;   // the filter knows it
+    bool filtered = false;   // the filter knows this flow
     std::optional<Handshake> handshake;
     std::vector<Waiting> waiting;
   };
@@ -123,16 +125,16 @@ class EgressGate {
   void say_verdicts() noexcept;
 
   std::string address_;
-  std::uint16_t number_ = 0;  // of the kernel's queue
+  std::uint16_t number_ = 0;  // number of the kernel's queue
   nfq_handle* handle_ = nullptr;
   nfq_q_handle* queue_ = nullptr;
   event* event_ = nullptr;
-  std::unique_ptr<EgressFilter> filter_;  // none: each packet comes here
+  std::unique_ptr<EgressFilter> filter_;  // null: each packet comes to the gate
   State state_ = State::kClosed;
   bool takes_down_ = false;
   std::vector<std::uint16_t> ports_;
   std::unordered_map<std::uint64_t, Flow> flows_;  // by client and port
-  std::deque<std::uint64_t> begun_;  // those that may never be known, the oldest first
+  std::deque<std::uint64_t> begun_;  // flows that may never become known, oldest first
   std::vector<std::uint64_t> changed_;
   std::unique_ptr<Inbox> inbox_;
   std::array<char, 4096> verdicts_;  // messages to the kernel

@@ -48,7 +48,7 @@ ListenPlace listen_place(Pieces pieces) noexcept {
 }
 
 Place place_of(const ListenPlace& place) {
-  constexpr std::uint8_t kOwnAddress[] = {192, 0, 2, 1};  // of eth0, as servers see it
+  constexpr std::uint8_t kOwnAddress[] = {192, 0, 2, 1};  // the address of eth0, as servers see it
   const VirtualAddress& bound = place.bound;
   const bool is_ipv6 = bound.family == AF_INET6;
   const bool is_own = !is_ipv6 && std::memcmp(bound.ip, kOwnAddress, sizeof kOwnAddress) == 0;

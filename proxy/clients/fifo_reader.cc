@@ -39,7 +39,7 @@ FifoReader::~FifoReader() { stop(); }
 
 void FifoReader::on_bytes(int, short, void* reader) { static_cast<FifoReader*>(reader)->read(); }
 void FifoReader::on_room(int, short, void* reader) { static_cast<FifoReader*>(reader)->write(); }
-// Nothing is ever written to a reading end.
+// A reading end is never written to; its event means that it was closed.
 void FifoReader::on_end(int, short, void* reader) { static_cast<FifoReader*>(reader)->stop(); }
 
 // The next writer waits in open() until the server opens the FIFO again.

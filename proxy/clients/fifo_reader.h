@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A FIFO of this host that the server reads.  A client is a stream socket, so the FIFO's bytes are
-// put into one of a pair, and its end when the last writer has gone.
+// A FIFO of this host that the server reads.  A client must be a stream socket, so the FIFO's bytes
+// are put into one socket of a pair, and its end as well when the last writer has gone.
 //
 // Threads: the node's one thread, inside its event loop.
 
@@ -16,18 +16,18 @@
 
 namespace crane::proxy {
 
-// The FIFO, open for reading and non-blocking.  Error: its number is what open() came to.
+// Opens the FIFO for reading, non-blocking.  Error: its number is the errno of open().
 Result<int> open_fifo(const HostPath& place);
 
 class FifoReader {
  public:
-  // Takes over the FIFO and its end of the pair.
+  // Takes over the FIFO and its socket of the pair.
   FifoReader(event_base* base, int fifo, int socket);
   ~FifoReader();
   FifoReader(const FifoReader&) = delete;
   FifoReader& operator=(const FifoReader&) = delete;
 
-  // The server does not read it any more, or has been told its end.
+  // The server no longer reads it, or has read its end.
   bool is_over() const noexcept { return is_over_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kBuffered = 256 * 1024;
 constexpr timeval kConnectTimeout{3, 0};
-constexpr std::size_t kShareOfDescriptors = 4;  // each connection takes two
+constexpr std::size_t kShareOfDescriptors = 4;  // a share of the limit; each connection takes two
 
 socklen_t socket_address(const std::string& address, std::uint16_t port, sockaddr_storage& to) {
   to = {};
@@ -58,10 +58,10 @@ struct Forwarder::Pair {
   bufferevent* leader = nullptr;
   bool connected = false;
   bool client_ended = false, leader_ended = false;  // EOF was read from that side
-  bool client_shut = false, leader_shut = false;    // ... and passed on to that side
+  bool client_shut = false, leader_shut = false;    // .. and was forwarded to that side
 
   bufferevent* other(const bufferevent* side) const { return side == client ? leader : client; }
-  // Passes an EOF on once everything before it is written.
+  // Forwards an EOF when everything before it is written.
   void shut_down(bufferevent* side) {
     const bool to_client = side == client;
     bool& shut = to_client ? client_shut : leader_shut;
@@ -113,7 +113,7 @@ void Forwarder::take(int client, std::uint16_t port, const std::string& peer) {
   bufferevent_enable(pair->client, EV_READ | EV_WRITE);
 }
 
-// While `to` holds much that was not taken, `from` is not read.
+// While much output is waiting at `to`, `from` is not read.
 void Forwarder::pass_on(bufferevent* from, bufferevent* to) {
   bufferevent_write_buffer(to, bufferevent_get_input(from));
   if (evbuffer_get_length(bufferevent_get_output(to)) >= kBuffered) {

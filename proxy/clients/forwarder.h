@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Clients that came to a follower's host: their TCP connections are passed on to the leader's host,
-// byte for byte, half closes and resets included.  The server there sees this host as the peer; the
-// log of this node says who it was.
+// Clients that connected to a follower's host.  Their TCP connections are forwarded to the leader's
+// host, byte for byte, including half closes and resets.  The server there sees this host as the
+// peer; this node's log names the real one.
 //
-// Back-pressure: at most kBuffered bytes wait per direction, then the sender is not read.
+// Back-pressure: at most kBuffered bytes wait per direction; beyond that the sender is not read.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT FORWARD-1  All connections lead to the same target: set_target with another one resets
-//               them, as a change of the leader resets every client (DESIGN C8).
+// INVARIANT FORWARD-1  All connections lead to the same target: set_target() with another one
+//                      resets them, because a change of the leader resets every client (DESIGN C8).
 
 #include <event2/event.h>
 
@@ -31,9 +31,10 @@ class Forwarder {
   Forwarder(const Forwarder&) = delete;
   Forwarder& operator=(const Forwarder&) = delete;
 
-  // The leader's host; empty: there is none, and take() resets.  Others' connections are reset.
+  // Sets the leader's host; empty: there is none, and take() resets clients.  Connections to
+  // another host are reset.
   void set_target(const std::string& address);
-  // Takes over `client`; `port` is where the leader's host takes this server's clients.
+  // Takes over `client`.  `port`: where the leader's host accepts this server's clients.
   void take(int client, std::uint16_t port, const std::string& peer);
 
   std::size_t connections() const noexcept { return pairs_.size(); }

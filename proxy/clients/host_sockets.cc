@@ -21,7 +21,7 @@
 namespace crane::proxy {
 namespace {
 
-// Numbers of the kernel's states (net/tcp_states.h), as TCP_INFO gives them.
+// The kernel's state numbers (net/tcp_states.h), as in TCP_INFO.
 enum class TcpState : std::uint8_t {
   kEstablished = 1,
   kFinWait1 = 4,
@@ -43,7 +43,7 @@ bool has_received_fin(TcpState state) noexcept {
          state == TcpState::kClosing || state == TcpState::kTimeWait;
 }
 
-// Differs from one start of the machine to the next, when the kernel counts sockets anew.
+// Differs after each reboot, when the kernel's socket counter restarts.
 std::uint64_t number_of_boot() noexcept {
   const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -84,7 +84,7 @@ bool is_at_mark(int fd) noexcept {
   return ::ioctl(fd, SIOCATMARK, &is_at) == 0 && is_at != 0;
 }
 
-// How much is in the socket, also behind a mark (TCP_INQ); 0: the kernel does not say.
+// The number of bytes in the socket, also after a mark (TCP_INQ); 0: the kernel does not report it.
 std::size_t queued_bytes(msghdr& message) noexcept {
   int bytes = 0;
   const cmsghdr* const head = CMSG_FIRSTHDR(&message);
@@ -93,9 +93,9 @@ std::size_t queued_bytes(msghdr& message) noexcept {
   return static_cast<std::size_t>(bytes);
 }
 
-// The urgent byte, if it comes behind so many others, more than 0.  The kernel shows it, and where
-// it is, while SO_OOBINLINE is off.  Not so when the first byte has the mark, which is known then:
-// at another one that arrives meanwhile the kernel would take it for read.
+// Returns the urgent byte if it follows exactly `before` other bytes, more than 0.  The kernel
+// returns the byte and its place only while SO_OOBINLINE is off.  If the first byte has the mark,
+// this is not used: when another mark arrives meanwhile, the kernel would count that byte as read.
 bool add_urgent(int fd, std::size_t before, std::byte& byte) noexcept {
   const auto set_inline = [fd](int on) {
     (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
@@ -111,15 +111,15 @@ bool add_urgent(int fd, std::size_t before, std::byte& byte) noexcept {
   set_inline(0);
   const bool got = is_there() &&
                    ::recv(fd, &shown, sizeof shown, MSG_OOB | MSG_PEEK | MSG_DONTWAIT) == 1 &&
-                   is_there();  // no later one has come
+                   is_there();  // no later mark has arrived
   set_inline(1);
   if (got) byte = shown;
   return got;
 }
 
-// A mark stops the kernel, unless the first byte has it.  Where it is only SIOCATMARK says, and
-// only of the first byte.  That is asked afterwards: a mark that comes later is behind what was
-// there.
+// A mark stops the kernel's read, unless the first byte has it.  Only SIOCATMARK reports a mark,
+// and only at the first byte.  It is called after the read: a mark that arrives later is after the
+// bytes that were read.
 Peeked HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
   std::byte skipped[ClientSocket::kSkipMost];
   iovec parts[] = {{skipped, skip}, {into.data(), into.size()}};
@@ -144,13 +144,13 @@ Peeked HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) no
     return {behind + 1, true, queued > shown + 1};
   }
   if (behind > 0) return {behind, false, more};
-  errno = EAGAIN;  // or a FIN is there, which only shows when all before it was taken
+  errno = EAGAIN;  // or there is a FIN, which shows only when all bytes before it were taken
   return {-1};
 }
 
 void HostSockets::drop(int fd, std::uint64_t bytes) noexcept {
   while (bytes > 0) {
-    // TCP copies nothing with MSG_TRUNC.  Other stream sockets, of tests, need the room.
+    // With MSG_TRUNC, TCP copies nothing.  Other stream sockets, in tests, need the room.
     std::byte unread[4096];
     constexpr std::uint64_t kMost = 1U << 30;
     ssize_t got = ::recv(fd, nullptr, std::min(bytes, kMost), MSG_DONTWAIT | MSG_TRUNC);
@@ -158,7 +158,7 @@ void HostSockets::drop(int fd, std::uint64_t bytes) noexcept {
       got = ::recv(fd, unread, std::min<std::uint64_t>(bytes, sizeof unread), MSG_DONTWAIT);
     }
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;  // the client has reset it
+    if (got <= 0) return;  // the client has reset the connection
     bytes -= static_cast<std::uint64_t>(got);
   }
 }
@@ -182,7 +182,7 @@ ssize_t HostSockets::send(int fd, Pieces pieces, bool more) noexcept {
 }
 
 void HostSockets::reset(int fd) noexcept {
-  // close() alone resets the client only when no other process has the socket open.
+  // close() resets the client only if no other process has the socket open.
   const linger now{1, 0};
   (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   sockaddr nowhere{};
@@ -196,7 +196,7 @@ std::uint64_t HostSockets::unacknowledged(int fd) noexcept {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
-// What the kernel counts for a socket, and tells by several calls.
+// What the kernel counts for a socket, read by several calls.
 struct SocketCounts {
   tcp_info info{};
   int unread = 0, unacknowledged = 0;
@@ -207,9 +207,9 @@ bool read_info(int fd, tcp_info& info) noexcept {
   return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
 }
 
-// SOCKET-1: what arrives between two of the calls changes one of the numbers that are compared.
-// That ends, since this process alone takes from the socket and puts into it: what may still arrive
-// is bounded by what was put, and by the window that the client has.
+// SOCKET-1: bytes that arrive between two calls change one of the compared numbers.  The loop ends,
+// because only this process reads and writes the socket: what can still arrive is bounded by what
+// was put, and by the client's window.
 bool read_counts(int fd, SocketCounts& counts) noexcept {
   tcp_info before{};
   if (!read_info(fd, counts.info)) return false;
@@ -234,7 +234,7 @@ std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexc
   s.closed = tcp == TcpState::kClose;
   s.input_ended = has_received_fin(tcp);
   s.output_ended = has_sent_fin(tcp);
-  // A FIN counts as a byte in either direction; SIOCINQ leaves it out.
+  // A FIN counts as a byte in either direction; SIOCINQ does not count it.
   s.taken = info.tcpi_bytes_received - (s.input_ended ? 1 : 0) - static_cast<std::uint64_t>(unread);
   s.put =
       info.tcpi_bytes_acked + static_cast<std::uint64_t>(unacknowledged) - (s.output_ended ? 1 : 0);

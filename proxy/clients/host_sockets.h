@@ -14,17 +14,19 @@ SocketCalls& host_sockets() noexcept;
 // Takes over `fd`, a connected non-blocking stream socket; -1: none.
 ClientSocket host_socket(int fd) noexcept;
 
-// As ClientSocket::id; unknown on kernels without SO_COOKIE.
+// As ClientSocket::id; 0 on kernels without SO_COOKIE.
 SocketId socket_id(int fd) noexcept;
 
-// What all sockets of clients and to others have; of a listening one they inherit it.  Urgent bytes
-// stay in the stream, so that they are counted and kept like others; peek() finds their mark.
+// Sets the options of all sockets of clients and to other hosts; accepted sockets inherit them from
+// the listening one.  Urgent bytes stay in the stream, so they are counted and kept like others;
+// peek() finds their mark.
 void set_stream_options(int fd) noexcept;
 
-// A client that waits at the listening socket `fd`, and its address; -1, with errno: none.
+// Accepts a client that waits at the listening socket `fd`, and returns its address; -1, with
+// errno: none waits.
 int accept_client(int fd, VirtualAddress& peer) noexcept;
 
-// Either end of a connected or bound socket.
+// The two ends of a connected or bound socket.
 VirtualAddress peer_of(int fd) noexcept;
 VirtualAddress local_of(int fd) noexcept;
 

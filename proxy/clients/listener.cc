@@ -41,8 +41,8 @@ bool Listener::listens() const noexcept {
   return ::getsockopt(fd_, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0;
 }
 
-// A listening socket that is shut down is closed for all processes, and can listen again.  One that
-// does not listen would keep the mark, and hand it on to its clients: a FIN at once.
+// shutdown() closes a listening socket for all processes, and it can listen again.  A socket that
+// does not listen would keep the shutdown mark, and pass it to its clients: a FIN at once.
 void Listener::close_for_all() noexcept {
   if (listens()) ::shutdown(fd_, SHUT_RDWR);
 }

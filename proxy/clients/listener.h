@@ -18,7 +18,7 @@ class Proxy;
 
 class Listener {
  public:
-  // Takes over `fd`, a listening socket; `on_accept` gets this object.
+  // Takes over `fd`, a listening socket; `on_accept` receives this object.
   Listener(Proxy& owner, Place server_place, int fd, int backlog, event_base* base,
            event_callback_fn on_accept);
   ~Listener();
@@ -26,26 +26,26 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int fd() const noexcept { return fd_; }
-  // At which clients come; the server's is another where it is published elsewhere.
+  // Where clients connect; the server's port differs if it is published elsewhere.
   std::uint16_t host_port() const noexcept { return host_port_; }
-  // on_accept is called while clients wait; `at_once`: also if none does.
+  // on_accept is called while clients wait; `at_once`: also if none waits.
   void accept_clients(bool on, bool at_once);
   // Clients can connect.
   bool listens() const noexcept;
-  // The kernel refuses clients, also those that wait in its queue.
+  // The kernel refuses clients, including those that wait in its queue.
   void close_for_all() noexcept;
-  // It takes them again; false, with errno: it does not.
+  // Clients can connect again; false, with errno: they cannot.
   bool open_again() noexcept;
 
-  // It is for the clients of a server that listens there.
+  // The listener is for the clients of a server that listens at `at`.
   bool serves(const Place& at) const noexcept {
     return at.port == port && (at.address.empty() || address.empty() || address == at.address);
   }
 
   Proxy* const proxy;
-  const std::uint16_t port;   // the server's
+  const std::uint16_t port;   // the server's port
   const std::string address;  // Place::address
-  bool restarts = false;      // the server that listened there is restarted: clients wait
+  bool restarts = false;      // the server that listened there is being restarted: clients wait
 
  private:
   const int fd_;

@@ -18,18 +18,20 @@
 namespace crane::proxy {
 namespace {
 
-// Clocks of hosts differ by less: so much is between the time stamps of one leader and of the next.
+// Clocks of hosts differ by less than this; it separates the time stamps of one leader from the
+// next one's.
 constexpr std::uint32_t kReignMs = 10'000;
-// For a client's answer, which is asked for again.  One that is gone is left to the kernel then.
+// The time for a client's answer; the probe is repeated.  After that the kernel handles an absent
+// client.
 constexpr std::int64_t kPatienceNs = 30'000'000'000, kAskAgainNs = 200'000'000;
 constexpr int kAnswerLookUs = 1'000, kLateAnswerLookUs = 5'000;
-// The first segment may be an older one, which was under way: the client has more than it says.  A
-// socket behind that would take what the client acknowledges for nonsense, for ever.
+// The first segment may be an older one that was in flight: then the client has more than it says.
+// A socket after that would never accept the client's acknowledgements.
 constexpr std::int64_t kQuietNs = 3'000'000, kQuietRoundTrips = 2;
 constexpr int kTakenLookUs = 20'000;
 constexpr std::size_t kTakenMost = 1000;  // in one entry
 
-// A client that was silent for so long has nothing more under way to the earlier leader.
+// A client that was silent for this long has nothing in flight to the earlier leader.
 std::int64_t quiet_ns(const TcpStart& start) noexcept {
   return std::max(kQuietNs, kQuietRoundTrips * std::int64_t{start.rtt_us} * 1000);
 }
@@ -111,7 +113,7 @@ void MovedClients::tick() {
   arm();
 }
 
-// The next tick looks again at clients that have not acknowledged all of it.
+// The next tick looks again at clients that have not acknowledged everything.
 void MovedClients::tell_what_is_taken() {
   std::vector<Client*> again;
   for (Client* client : std::exchange(written_, {})) {
@@ -144,7 +146,7 @@ void MovedClients::lead(std::uint32_t reign) {
 }
 
 bool MovedClients::take(Client& client, std::uint16_t host_port) {
-  // It has recovered, and the client may lack what came before.
+  // The replica has recovered, and the client may lack earlier output.
   if (!client.moves() || client.move.taken < client.put()) return false;
   client.move.host_port = host_port;
   committed(client);
@@ -157,7 +159,7 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   return true;
 }
 
-// None: it cannot go on, and this says why.
+// Empty: the connection cannot continue; the reason is logged.
 ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
                                 std::span<const std::byte> output) const {
   VirtualAddress local = address_;
@@ -165,7 +167,7 @@ ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
   Result<ClientSocket> made = make_socket(
       {client.move.tcp, local, client.move.peer, client.received(), put, output}, clock());
   if (made.ok()) return std::move(made).value();
-  spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
+  spdlog::warn("the connection of {} cannot continue on this host: {}", text(client.move.peer),
                made.error().message());
   return {};
 }
@@ -188,7 +190,7 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
 }
 
 void MovedClients::serve(Client& client) {
-  if (client.move.heard == 0) {  // the kernel asks on, with what may be lost
+  if (client.move.heard == 0) {  // the kernel keeps probing, with output that may be lost
     return owner_.serve_moved(client, std::move(client.move.asked), client.move.asked_behind);
   }
   const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The clients of a virtual address, whose connections go on on the host of the next leader.
+// The clients of a virtual address, whose connections continue on the next leader's host.
 //
-// Every replica keeps the output that a client may not have acknowledged, which the leader tells
-// now and then (TAKEN).  A new leader makes each socket behind all that it has of that output, and
-// asks the client how much it has; then it makes the socket again behind that, and serves.
+// Every replica keeps the output that a client may not have acknowledged; the leader reports now
+// and then how much is acknowledged (TAKEN).  A new leader makes each socket after all of that
+// output, and probes the client for how much it has.  Then it makes the socket again after that,
+// and serves.
 //
 //   leader: accepted() -- written(), committed() .. -- ended() or stop()
 //   next:   lead() -- take() .. -- go_on() -- (a client answers, or kPatienceNs is over) -- serve
@@ -30,10 +31,10 @@ namespace crane::proxy {
 
 class MovedClients final : public ClientMoves {
  public:
-  // Whose clients they are.
+  // The owner of the clients.
   class Owner : public Woken {
    public:
-    // As Clients::serve_moved() and gone().
+    // As Clients::serve_moved() and Clients::gone().
     virtual void serve_moved(Client& client, ClientSocket socket, std::uint64_t put) = 0;
     virtual void gone(Client& client) = 0;
 
@@ -41,7 +42,8 @@ class MovedClients final : public ClientMoves {
     ~Owner() = default;
   };
 
-  // `address`: the virtual address.  Errors: of EgressGate; connections end with their leader.
+  // `address`: the virtual address.  Errors: those of EgressGate; then connections end with their
+  // leader.
   static Result<std::unique_ptr<MovedClients>> open(event_base* base, const std::string& address,
                                                     Batch& batch, Owner& owner);
   ~MovedClients();
@@ -50,13 +52,14 @@ class MovedClients final : public ClientMoves {
 
   void add_port(std::uint16_t port) { gate_->add_port(port); }
 
-  // What CONNECT says of a client that came to `local`; mss 0: it cannot move.
+  // The content of CONNECT for a client that connected to `local`; mss 0: it cannot move.
   TcpStart start_of(const ClientSocket& socket, const VirtualAddress& local,
                     const VirtualAddress& peer) const;
-  // This leader is deposed, and says nothing more to the client, who goes on with the next leader.
+  // This leader is deposed.  It sends nothing more to the client, which continues with the next
+  // leader.
   struct Left {
-    std::uint64_t taken = 0;       // of the output, the client has acknowledged
-    std::vector<std::byte> lacks;  // that was put, and it has not
+    std::uint64_t taken = 0;       // bytes of output that the client has acknowledged
+    std::vector<std::byte> lacks;  // bytes that were put and that the client has not acknowledged
   };
   Left leave(Client& client);
 
@@ -92,9 +95,9 @@ class MovedClients final : public ClientMoves {
   VirtualAddress address_{};
   std::uint32_t reign_ = 0;
   bool leads_ = false;
-  std::vector<Client*> unanswered_;  // who have not answered
+  std::vector<Client*> unanswered_;  // clients that have not answered the probe
   std::int64_t first_request_ns_ = 0, last_request_ns_ = 0;
-  std::vector<Client*> written_;             // since TAKEN was proposed last
+  std::vector<Client*> written_;             // since the last TAKEN was proposed
   std::vector<TakenBody> unproposed_takes_;  // to be proposed
   event* tick_ = nullptr;
 };

@@ -16,10 +16,10 @@
 namespace crane::proxy {
 namespace {
 
-// Numbers of the kernel's options (include/net/tcp.h), as TCP_REPAIR_OPTIONS takes them.
+// Option numbers of the kernel (include/net/tcp.h), as in TCP_REPAIR_OPTIONS.
 enum : std::uint32_t { kOptMss = 2, kOptWindow = 3, kOptSack = 4, kOptTimestamp = 8 };
-constexpr std::size_t kBufferMost = 512 * 1024;  // that the kernel sends as one
-constexpr std::uint32_t kPeerWindow = 65535;     // until the client says its own
+constexpr std::size_t kBufferMost = 512 * 1024;  // the most that the kernel sends as one
+constexpr std::uint32_t kPeerWindow = 65535;     // until the client announces its own
 
 template <typename T>
 bool set(int fd, int level, int option, const T& value) noexcept {
@@ -32,7 +32,7 @@ bool get(int fd, int option, T& value) noexcept {
   return ::getsockopt(fd, IPPROTO_TCP, option, &value, &size) == 0;
 }
 
-// While it lives the kernel sends nothing of the socket, and its numbers may be read and set.
+// During its lifetime the kernel sends nothing of the socket, and its numbers can be read and set.
 class Repair {
  public:
   explicit Repair(int fd) noexcept : fd_(fd), on_(set<int>(fd, IPPROTO_TCP, TCP_REPAIR, 1)) {}
@@ -47,7 +47,7 @@ class Repair {
     return set(fd_, IPPROTO_TCP, TCP_REPAIR_QUEUE, queue) &&
            set(fd_, IPPROTO_TCP, TCP_QUEUE_SEQ, number);
   }
-  // The kernel asks the client where it stands.
+  // The kernel probes the client.
   bool end() noexcept {
     on_ = false;
     return set<int>(fd_, IPPROTO_TCP, TCP_REPAIR, 0);
@@ -89,7 +89,7 @@ bool set_window(int fd, std::uint32_t next_received) noexcept {
   return set(fd, IPPROTO_TCP, TCP_REPAIR_WINDOW, window);
 }
 
-// Into the queue of what was sent, however much it is.
+// Puts all of `output` into the queue of sent bytes.
 bool fill(int fd, std::span<const std::byte> output) noexcept {
   if (output.empty()) return true;
   const int room = static_cast<int>(std::min<std::size_t>(output.size() * 2, 1U << 30));
@@ -104,7 +104,7 @@ bool fill(int fd, std::span<const std::byte> output) noexcept {
     good = took > 0;
     if (good) output = output.subspan(static_cast<std::size_t>(took));
   }
-  if (grows) (void)set<int>(fd, SOL_SOCKET, SO_BUF_LOCK, 0);  // the kernel sizes it again
+  if (grows) (void)set<int>(fd, SOL_SOCKET, SO_BUF_LOCK, 0);  // the kernel adapts the size again
   return good;
 }
 
@@ -146,15 +146,15 @@ Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
     return failed("set the numbers of a socket");
   }
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0) {
-    return failed("bind a socket that is moved here");
+    return failed("bind a moved socket");
   }
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
-    return failed("connect a socket that is moved here");
+    return failed("connect a moved socket");
   }
   if (!set_options(fd, move.start) || !set_window(fd, next)) {
     return failed("set the options of a socket");
   }
-  // An odd number makes it a clock of microseconds.
+  // An odd number would select a clock of microseconds.
   const std::uint32_t timestamp = (move.start.clock + clock + 1) & ~1U;
   if ((move.start.options & TCPI_OPT_TIMESTAMPS) != 0 &&
       !set(fd, IPPROTO_TCP, TCP_TIMESTAMP, timestamp)) {
@@ -162,8 +162,8 @@ Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
   }
   if (!fill(fd, move.output)) return failed("fill a socket with what was sent");
   if (!repair.end()) return failed("start a socket");
-  // The end of the repair has cleared it; without it no process could listen at this port as long
-  // as the socket lives.
+  // The end of the repair has cleared the option.  Without it no process could listen at this port
+  // while the socket exists.
   (void)set<int>(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   return socket;
 }
@@ -183,10 +183,10 @@ std::vector<std::byte> leave_silently(ClientSocket socket) {
   const int fd = socket.release();
   int unacknowledged = 0;
   const int queue = TCP_SEND_QUEUE;
-  // A socket in repair is closed without a word.
+  // A socket in repair mode is closed without a packet.
   if (set<int>(fd, IPPROTO_TCP, TCP_REPAIR, 1) && ::ioctl(fd, SIOCOUTQ, &unacknowledged) == 0 &&
       unacknowledged > 0 && set(fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, queue)) {
-    // The kernel gives whole buffers: of the first one the client may have some.
+    // The kernel returns whole buffers: the client may have a part of the first one.
     const auto lacks = static_cast<std::size_t>(unacknowledged);
     kept.resize(lacks + kBufferMost);
     const ssize_t got = ::recv(fd, kept.data(), kept.size(), MSG_PEEK | MSG_DONTWAIT);

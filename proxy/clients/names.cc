@@ -24,7 +24,7 @@ void Names::tell(const NameRequest& request) {
   if (named_.size() >= kNamedMost || !named_.insert(name_of(request)).second) return;
   spdlog::info("the server asks for the name {}", name_of(request));
   if (named_.size() == kNamedMost) {
-    spdlog::info("the server asks for more than {} names: no more are named", kNamedMost);
+    spdlog::info("the server asks for more than {} names; the log lists no more", kNamedMost);
   }
 }
 
@@ -40,7 +40,7 @@ void Names::asked(std::uint64_t number, const NameRequest& request) {
 
 void Names::committed(const ResolvedBody& body) {
   if (!resolver_ || pending_.erase(body.number) > 0) return;
-  // A second one, of another leader, or the own server has yet to ask.
+  // A second RESOLVED, by another leader; or this replica's server has yet to ask.
   if (body.number > last_asked_) ahead_.insert(body.number);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the server asks of names: every replica knows the questions of its own server, the leader
-// asks its resolver and proposes RESOLVED.  A question whose leader was lost before RESOLVED was in
-// the log is the next one's.
+// Questions of the server about names.  Every replica knows its own server's questions; the leader
+// asks its resolver, and proposes RESOLVED.  If a leader is lost before RESOLVED is in the log, the
+// next one asks again.
 //
 // Threads: the node's one thread.
 //
-// INVARIANT NAME-2  While this replica does not lead its resolver is asked nothing.
+// INVARIANT NAME-2  While this replica does not lead, it asks its resolver nothing.
 
 #include <cstdint>
 #include <map>
@@ -21,26 +21,26 @@ namespace crane::proxy {
 class NameResolver {
  public:
   virtual ~NameResolver() = default;
-  // The answer comes later, in the loop, by what the resolver was made with; unless forget_all()
-  // comes before it.
+  // The answer arrives later, in the loop, at the owner of the resolver, unless forget_all() is
+  // called first.
   virtual void ask(std::uint64_t number, const NameRequest& request) = 0;
   virtual void forget_all() = 0;
 };
 
 class Names {
  public:
-  static constexpr std::size_t kNamedMost = 256;  // in the log of the node, once each
+  static constexpr std::size_t kNamedMost = 256;  // listed in the node's log, once each
 
-  // None: a replay, which is given the answers.
+  // Without a resolver: a replay, which receives the answers.
   void use(std::unique_ptr<NameResolver> resolver) { resolver_ = std::move(resolver); }
-  // The own server asks.
+  // This replica's server asks a question.
   void asked(std::uint64_t number, const NameRequest& request);
-  // The resolver has answered that question; says whether RESOLVED is to be proposed.
+  // The resolver has answered; returns whether RESOLVED must be proposed.
   bool answered(std::uint64_t number) const { return leading_ && pending_.count(number) > 0; }
   // RESOLVED, on every replica.
   void committed(const ResolvedBody& body);
   void lead(bool leading);
-  // All that the own server had asked before this clock it has asked.
+  // This replica's server had asked all its questions of before this clock.
   void recover_at(std::uint64_t clock) noexcept { last_asked_ = kOutboundBit | clock; }
 
   std::size_t pending() const noexcept { return pending_.size(); }
@@ -50,8 +50,8 @@ class Names {
 
   std::unique_ptr<NameResolver> resolver_;
   bool leading_ = false;
-  std::map<std::uint64_t, NameRequest> pending_;  // by number: without RESOLVED in the log
-  std::set<std::uint64_t> ahead_;                 // RESOLVED came before the own server has asked
+  std::map<std::uint64_t, NameRequest> pending_;  // by number; RESOLVED is not in the log
+  std::set<std::uint64_t> ahead_;  // RESOLVED was committed before this replica's server asked
   std::uint64_t last_asked_ = 0;
   std::set<std::string> named_;
 };

@@ -75,7 +75,8 @@ void Destinations::asked(const Destination& to, bool is_allowed) {
   if (counts.connections++ > 0) return;
   counts.allowed = is_allowed;
   if (name == "others") {
-    spdlog::info("the server connects to more than {} addresses: no more are named", kNamedMost);
+    spdlog::info("the server connects to more than {} addresses; the log lists no more",
+                 kNamedMost);
   } else if (is_allowed) {
     spdlog::info("the server connects to {}", name);
   } else {

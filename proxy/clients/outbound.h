@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Connections that the server opens to others, by TCP or to a unix socket of this host: what was
-// asked for, and the socket of one.
-// server_outbound.cc opens it and keeps it.
+// Connections that the server opens to others, by TCP or to a unix socket of this host: the
+// requests, and the socket of a connection.  proxy_outbound.cc opens and keeps it.
 //
 // Threads: the node's one thread.
 
@@ -20,32 +19,32 @@
 
 namespace crane::proxy {
 
-// An address as the kernel has it.
+// An address in the kernel's form.
 struct HostAddress {
   sockaddr_storage bytes{};
   socklen_t size = 0;
 };
 HostAddress host_address(const VirtualAddress& a) noexcept;
 
-// Where a socket of the server lies on this host.
+// The place of a server's socket on this host.
 struct HostPath {
-  std::string directory;  // empty: nowhere
-  std::string below;      // a path from there, which does not lead out of it
+  std::string directory;  // empty: there is none
+  std::string below;      // path relative to `directory`, which does not lead out of it
 };
 
-// A descriptor (O_PATH) of the file, which must lie below the directory: a link that the server has
-// made there leads to no other file of the host.  Negative: an error number.
+// A descriptor (O_PATH) of the file, which must be below the directory: a link that the server has
+// made there must lead to no other file of the host.  Negative: an error number.
 int find_below(const HostPath& place) noexcept;
 
 // Address and port, or the path.
 std::string name_of(const Destination& to);
 
-// The destinations that the server has asked for; each is named once in the log.
+// The server's destinations; each is listed once in the log.
 class Destinations {
  public:
-  static constexpr std::size_t kNamedMost = 256;  // the others are one, "others"
+  static constexpr std::size_t kNamedMost = 256;  // all further ones count as one, "others"
   struct Counts {
-    std::uint64_t connections = 0;  // asked for
+    std::uint64_t connections = 0;  // requested connections
     bool allowed = true;
   };
 
@@ -56,11 +55,11 @@ class Destinations {
   std::map<std::string, Counts> all_;  // by name_of()
 };
 
-// A non-blocking socket that is being connected.  Error: its number is what connect() came to.
+// Opens a non-blocking socket and connects it.  Error: its number is the errno of connect().
 Result<ClientSocket> open_outbound(const OutboundRequest& request);
-// .. to a unix socket; EAGAIN: its backlog is full, and nothing tells when that changes.
+// .. to a unix socket; EAGAIN: its backlog is full, and no event reports when that changes.
 Result<ClientSocket> open_unix(const HostPath& place);
-// The result of a connect() that has finished: 0, or an errno.
+// The result of a finished connect(): 0 or an errno.
 int outcome_of(const ClientSocket& socket) noexcept;
 
 }  // namespace crane::proxy

@@ -19,7 +19,7 @@
 namespace crane::proxy {
 namespace {
 
-constexpr timeval kAgain{1, 0};  // where no keeper could be started
+constexpr timeval kAgain{1, 0};  // until the next attempt to start a keeper
 
 }  // namespace
 
@@ -120,7 +120,7 @@ void Proxy::carry_out(const client_actions::KeepOnly& action) {
 }
 
 void Proxy::carry_out(const client_actions::SaySlow& action) {
-  spdlog::warn("a client that takes too little of its output was reset: {} bytes waited",
+  spdlog::warn("a client that takes its output too slowly was reset: {} bytes were waiting",
                action.bytes);
 }
 
@@ -194,7 +194,8 @@ bool Proxy::takes_clients(const Place& place) const noexcept {
                      [&place](const auto& l) { return l->serves(place) && l->listens(); });
 }
 
-// The sockets of a port are opened and closed together where the server's own are; else one by one.
+// The sockets of a port are opened and closed together if the server's own are, otherwise one by
+// one.
 void Proxy::set_listening(const Place& place, bool listening, bool restarts) {
   listening ? (void)listened_.insert(place) : (void)listened_.erase(place);
   const bool any = std::any_of(listened_.begin(), listened_.end(),
@@ -261,7 +262,7 @@ void Proxy::accept_some(Listener& listener) {
       return;
     }
   }
-  // No event comes for those that wait here and not in the kernel.
+  // Clients that wait in this process instead of the kernel cause no event.
   update_accepting(listener.port);
 }
 
@@ -372,7 +373,7 @@ bool Proxy::may_lead(View view, std::int64_t now_ns) {
   return right != SharedSockets::Right::kWaits;
 }
 
-// Another replica has taken the sockets.
+// Another replica has adopted the sockets.
 void Proxy::release_sockets() {
   clients_.release_sockets();
   shared_->none_left();
@@ -390,7 +391,7 @@ void Proxy::adopt_sockets() {
   if (shared_->released()) release_sockets();
   std::vector<ClientSocket> sockets;
   for (const int fd : shared_->adopt_sockets()) {
-    set_stream_options(fd);  // its writer may have ended while it looked for a mark
+    set_stream_options(fd);  // their writer may have ended while it looked for a mark
     sockets.push_back(host_socket(fd));
   }
   clients_.sockets_adopted(std::move(sockets));

@@ -2,15 +2,15 @@
 #pragma once
 // The proxy: the group's clients on one side, entries and output records on the other.
 //
-// Every replica holds the same listening sockets; only the one that leads accepts on them, and only
-// for ports on which its own server listens.  Inputs of a loop iteration are collected in a Batch
+// Every replica holds the same listening sockets.  Only the leader accepts on them, and only for
+// ports on which its own server listens.  The inputs of a loop iteration are collected in a Batch
 // and proposed together.
 //
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
 //          committed(entry)*  resume_reading()
 //
-// proxy/replica/clients/clients.h decides about clients.  The proxy gives it the events of the
-// node's event loop, and carries out its actions.
+// proxy/replica/clients/clients.h makes the decisions about clients.  The proxy passes it the
+// events of the node's event loop, and carries out its actions.
 //
 // Threads: the node's one thread, inside its event loop.
 
@@ -42,24 +42,25 @@
 namespace crane::proxy {
 
 struct ProxyOptions : ClientOptions {
-  ResolverOptions resolver;  // of a leader
+  ResolverOptions resolver;  // used while this replica leads
 };
 
-// What the proxy asks of its node.
+// What the proxy needs from its node.
 class ProxyHost : public Woken {
  public:
-  // Of the server's backlog at that port.
+  // The space in the server's backlog of that port.
   virtual BacklogSpace space_of(std::uint16_t port);
-  // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
+  // Whether the server may connect to that address, if this replica leads; the log contains a
+  // refusal like any outcome.
   virtual bool allows(const VirtualAddress& to);
-  // A unix socket of the server, on this host.
+  // The place of a unix socket of the server on this host.
   virtual HostPath find_socket(std::string_view path);
 
  protected:
   ~ProxyHost() = default;
 };
 
-// Takes clients that come while this replica follows; `peer` as text.
+// Receives clients that connect while this replica follows; `peer` as text.
 class ClientsToForward {
  public:
   virtual void take_client_to_forward(int fd, std::uint16_t port, const std::string& peer) = 0;
@@ -72,7 +73,7 @@ class Proxy final : private MovedClients::Owner,
                     private Resolver::Owner,
                     private AcceptPause::Owner {
  public:
-  static constexpr int kBacklogMost = 65535;  // the kernel takes what it allows
+  static constexpr int kBacklogMost = 65535;  // the kernel reduces it to its limit
 
   // `host` outlives it.
   Proxy(event_base* base, const ProxyOptions& options, ProxyHost& host);
@@ -80,97 +81,98 @@ class Proxy final : private MovedClients::Owner,
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // A listening socket for clients of that place; taken over.  A second one is closed.
+  // Takes over a listening socket for clients of that place.  A second one is closed.
   void add_listener(const Place& place, int fd, int backlog = kBacklogMost);
   bool has_listener(const Place& place) const noexcept;
-  // Its socket listens.
+  // The socket of that place listens.
   bool takes_clients(const Place& place) const noexcept;
-  // `on`: the sockets do not listen, which must be this process's own: clients are refused by
-  // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
+  // `on`: stops listening.  REQUIRES: the sockets belong to this process only.  The kernel then
+  // refuses clients, including those that wait there, and a leader's clients are reset.  Off:
+  // listens again.
   void refuse(bool on);
-  // The sockets that are here; they stay ours.
+  // Visits the listening sockets of this replica; they stay the proxy's.
   template <typename Visit>
   void for_each_listener(Visit&& visit) const {
     for (const auto& listener : listeners_)
       visit(Place(listener->port, listener->address), listener->fd());
   }
-  // The own server listens there, or does not any more.
-  // `restarts`: clients wait in the kernel until the server listens again.
+  // This replica's server listens there, or no longer does.  `restarts`: clients wait in the kernel
+  // until the server listens again.
   void set_listening(const Place& place, bool listening, bool restarts = false);
-  // The server listens at another address, whose socket takes all clients of this one as well.
+  // The server listens at another address, whose socket also accepts all clients of this one.
   bool is_covered(const Place& place) const noexcept;
-  // Sockets that the server has left no longer keep `place` from being opened.
+  // Closes sockets that the server has left and that would keep `place` from being opened.
   void make_way(const Place& place) noexcept;
-  // The server that was restarted is up: it has left all places at which it does not listen now.
+  // A restarted server is up: it has left all places at which it does not listen now.
   void end_restart();
 
-  // Connections outlive their leader on this host.  Before the first lead().
+  // Connections survive their leader on this host.  Call before the first lead().
   void share(std::unique_ptr<SharedSockets> sockets);
   bool shares() const noexcept { return shared_ != nullptr; }
-  // Those of a virtual address outlive their leader's host.  Before the first lead().
+  // Connections of a virtual address survive their leader's host.  Call before the first lead().
   Outcome move_clients_of(const std::string& address);
   bool moves() const noexcept { return moved_ != nullptr; }
-  // While the lead is handed over to another host, its clients' output waits for the next leader:
-  // an answer would bring the next request here, where it comes too late.
+  // While leadership is handed over to another host, output waits for the next leader: an answer
+  // would bring the client's next request to this host, too late.
   void hold_output(bool on);
-  // Another host has the address: nothing of its clients leaves this one any more.
+  // Another host has the address: no packet of its clients leaves this host any more.
   void silence() { clients_.silence(true); }
   // Which connections end when this replica begins to lead.
   Resets resets() const noexcept {
     if (shared_) return Resets::kNone;
     return moved_ ? Resets::kThoseThatStay : Resets::kAll;
   }
-  // Whether lead(true) may be called, in this view: an earlier leader of this host does not use the
-  // sockets any more.  False: ask again at due_ns().
+  // Whether lead(true) may be called in this view: no earlier leader of this host uses the sockets
+  // any more.  False: ask again at due_ns().
   bool may_lead(View view, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
   // Takes the earlier leader's sockets over, so that lead(true) need not.  REQUIRES: may_lead().
   void adopt_sockets();
-  // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
-  // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
-  // `reign` rises from one leader of the group to the next.
+  // Starts or stops serving clients.  Starting continues with the earlier leader's clients.
+  // REQUIRES: may_lead(), and all output records up to the START of this reign.  Stopping drops the
+  // batch.  `reign` increases from one leader of the group to the next.
   void lead(bool leading, std::uint32_t reign = 0);
   bool leading() const noexcept { return clients_.leading(); }
-  // Behind lead(true): the server has this connection, which no client here is the other end of.
+  // Called after lead(true): the server has this connection; resets it if no client of this replica
+  // has it.
   void reset_unless_known(ConnId conn) { clients_.reset_unless_known(conn); }
-  // All clients are reset, if this replica leads: the group ends, or what they got may be wrong.
+  // Resets all clients if this replica leads: the group ends, or their output may be wrong.
   void end();
-  // Clients that come while this replica follows, on listening sockets of its own: `on` hands them
-  // on, else they wait in the kernel.
+  // For clients that connect while this replica follows, on listening sockets of its own.  `on`:
+  // they are forwarded; off: they wait in the kernel.
   void set_clients_to_forward(ClientsToForward& strangers) noexcept {
     clients_to_forward_ = &strangers;
   }
   void take_clients_to_forward(bool on);
-  // Clients may wait in the kernel's queue because the server's is full: look again soon.
+  // Clients may be waiting in the kernel's queue because the server's is full: look again soon.
   bool waits_for_room() const noexcept { return clients_.waits_for_room(); }
   void look_for_room();
   // While paused, clients are neither accepted nor read (the pipeline is full).
   void pause(bool paused);
   bool paused() const noexcept { return clients_.paused(); }
 
-  // An entry of the log, in its order.
+  // An entry of the log, in log order.
   void committed(EntryType type, Index index, std::span<const std::byte> body);
-  // Reads each client once for `outage`, a number that rises; false: call again, the batch is full
-  // or clients are paused.  REQUIRES: leading.
+  // Reads each client once per `outage`, a number that increases.  False: call again, the batch is
+  // full or clients are paused.  REQUIRES: leading.
   bool read_all(std::uint64_t outage);
-  // Behind committed(): reads on from clients whose inputs were committed.
+  // Called after committed(): continues to read clients whose inputs were committed.
   void resume_reading();
-  // While it follows: what the leader is done with is forgotten.
+  // For a follower: forgets the connections that the leader has finished.
   void prune_followed();
-  // A connection of the server that this replica recovers; before all else.
-  // `path`: Destination::path.
+  // A connection of the server that this replica recovers; called before everything else.  `path`:
+  // Destination::path.
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
                const std::string& path = {});
-  // .. one that it had asked for, without an outcome.
+  // .. a connection that the server had requested and that has no outcome.
   void restore_attempt(ConnId conn, const Destination& to);
-  // .. the same of a name.
+  // .. a question about a name, likewise.
   void restore_question(std::uint64_t number, const NameRequest& request);
-  // .. and all that it had asked for before this turn it has asked for.
+  // .. the server had made all its requests of before this turn.
   void recover_at(std::uint64_t clock) noexcept;
 
-  // One record of the own server's output ring; or several of kBytes, whose bytes follow each
-  // other.
-  // `last`: the connection's kShutdown or kClose is the next record.
+  // One record of this server's output ring, or several of kBytes whose bytes are consecutive.
+  // `last`: the next record is the connection's kShutdown or kClose.
   void put_out(const OutputHeader& header, Pieces pieces, bool last = false);
   void output(const OutputHeader& header, std::span<const std::byte> bytes) {
     put_out(header, Pieces(&bytes, 1));
@@ -182,26 +184,26 @@ class Proxy final : private MovedClients::Owner,
   }
   Batch& batch() noexcept { return clients_.batch(); }
 
-  // Clients that this replica serves, or whose connections it would go on with.
+  // Clients that this replica serves, or would serve if it led.
   std::size_t connections() const noexcept { return clients_.size(); }
-  // Output bytes that are not known to be in the clients' sockets.
+  // Output bytes that may not be in the clients' sockets yet.
   std::uint64_t queued_bytes() const noexcept { return clients_.queued_bytes(); }
   const ProxyCounters& counters() const noexcept { return clients_.counters(); }
   const Destinations& destinations() const noexcept { return destinations_; }
 
  private:
-  // Of a client's socket.
+  // The events of a client's socket.
   struct Watch {
     Proxy* proxy;
-    Client* client = nullptr;  // none: nothing is watched
+    Client* client = nullptr;  // null: nothing is watched
     event read{}, write{};
   };
-  // A connection that the server opens, until connect() has come to something.
+  // A connection that the server opens, until connect() has finished.
   struct Dialing {
     Proxy* proxy;
     ConnId conn;
-    ClientSocket socket;  // none: it is time for another attempt soon
-    int fifo = -1;        // .. or this one is waited for: a writer has written, or has gone
+    ClientSocket socket;  // empty: the next attempt follows soon
+    int fifo = -1;        // .. or a FIFO, until a writer has written or has gone
     event due{};
   };
 
@@ -262,12 +264,12 @@ class Proxy final : private MovedClients::Owner,
   std::map<ConnId, std::unique_ptr<FifoReader>> fifos_;
   ClientsToForward* clients_to_forward_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::set<Place> listened_;  // by the own server
-  AcceptPause pause_;         // of all of them
+  std::set<Place> listened_;  // by this replica's server
+  AcceptPause pause_;         // for all listeners
   Destinations destinations_;
   Names names_;
   std::unique_ptr<SharedSockets> shared_;
-  event keeper_event_{};  // its end; or when to try again to start one
+  event keeper_event_{};  // the keeper's end; or the time of the next attempt to start one
   std::unique_ptr<MovedClients> moved_;
   bool takes_none_ = false;  // an earlier leader may still use the sockets
 };

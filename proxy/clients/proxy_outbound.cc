@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that the server opens, as Clients asks for them, and the names that it asks for
+// Connections that the server opens, as Clients requests them, and names that the server asks for
 // (names.h).
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace crane::proxy {
 namespace {
-// A unix socket whose backlog is full is asked again so much later.
+// When to try a unix socket again whose backlog is full.
 constexpr int kDialAgainUs = 20'000;
 }  // namespace
 
@@ -94,7 +94,7 @@ Proxy::Dialing& Proxy::begin_dial(ConnId conn) {
   return *(dialing_[conn] = std::make_unique<Dialing>(Dialing{this, conn, {}}));
 }
 
-// Its socket; none: there is none yet.
+// Returns the socket; empty: there is none yet.
 ClientSocket Proxy::end_dial(ConnId conn) {
   const auto found = dialing_.find(conn);
   if (found == dialing_.end()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's output: to the clients' sockets, or what it asks of the outside.
+// The server's output: bytes for the clients' sockets, and its requests to the outside.
 #include "proxy/clients/encode.h"
 #include "proxy/clients/proxy.h"
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kPipe = 3;
 
-// Of libc's resolver of this thread.
+// Sets the server of libc's resolver in this thread.
 void use_server(const VirtualAddress& server) {
   if (::res_init() != 0) return;
   const HostAddress at = host_address(server);
@@ -38,14 +38,14 @@ void use_server(const VirtualAddress& server) {
   auto* const six = static_cast<sockaddr_in6*>(std::malloc(sizeof(sockaddr_in6)));
   if (six == nullptr) return;
   std::memcpy(six, &at.bytes, sizeof *six);
-  _res._u._ext.nsaddrs[0] = six;  // libc's to free
+  _res._u._ext.nsaddrs[0] = six;  // libc frees it
   _res._u._ext.nscount = 1;
 }
 
 void resolve_addresses(const NameRequest& request, ResolvedBody& body) {
   addrinfo hints{};
   hints.ai_family = request.address.family;
-  hints.ai_socktype = SOCK_STREAM;  // each address once
+  hints.ai_socktype = SOCK_STREAM;  // returns each address once
   hints.ai_flags = static_cast<int>(request.flags) &
                    (AI_CANONNAME | AI_ADDRCONFIG | AI_V4MAPPED | AI_ALL | AI_IDN | AI_CANONIDN);
   addrinfo* list = nullptr;
@@ -69,7 +69,7 @@ void resolve_name(const NameRequest& request, ResolvedBody& body) {
   if (body.error == EAI_SYSTEM) body.system_error = errno;
 }
 
-// The process of one question.
+// The main function of a question's process.
 [[noreturn]] void run(int fd, pid_t parent, const NameRequest& request,
                       const ResolverOptions& options) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -130,7 +130,7 @@ void Resolver::start_waiting() {
   for (Question& question : questions_) {
     if (running_ >= options_.at_once) return;
     if (question.pid >= 0 || start(question)) continue;
-    const timeval now = {0, 0};  // its answer comes by the loop, as any
+    const timeval now = {0, 0};  // the answer arrives through the loop, like any other
     event_add(&question.limit, &now);
   }
 }
@@ -144,7 +144,7 @@ bool Resolver::start(Question& question) {
   if (pid == 0) run(ends[1], parent, question.request, options_);
   ::close(ends[1]);
   if (pid < 0) {
-    spdlog::error("a name cannot be asked for: fork: {}", std::strerror(errno));
+    spdlog::error("cannot resolve a name: fork: {}", std::strerror(errno));
     ::close(ends[0]);
     return false;
   }
@@ -173,7 +173,7 @@ void Resolver::read(Question& question) {
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n > 0) question.got += static_cast<std::size_t>(n);
   if (question.got == sizeof question.answer) return finish(question, 0);
-  if (n <= 0) finish(question, EAI_AGAIN);  // it was killed
+  if (n <= 0) finish(question, EAI_AGAIN);  // the process was killed
 }
 
 void Resolver::stop(Question& question) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The leader's resolver: libc's, which reads /etc/nsswitch.conf, /etc/hosts and /etc/resolv.conf of
-// the host and may wait long.  So each question has a process of its own; the loop hears of its
-// answer by a pipe, and kills one that is late.
+// The leader's resolver is libc's.  It reads /etc/nsswitch.conf, /etc/hosts and /etc/resolv.conf of
+// the host, and may wait long.  So each question has its own process; the loop receives the answer
+// through a pipe, and kills a process that is late.
 //
 // Threads: the node's one thread, inside its event loop.
 
@@ -18,13 +18,13 @@
 namespace crane::proxy {
 
 struct ResolverOptions {
-  VirtualAddress server{};         // instead of those of /etc/resolv.conf; family 0: none
-  bool only_files = false;         // nothing is asked over the network (--outbound none)
-  std::int64_t limit_ms = 30'000;  // then the answer is EAI_AGAIN
-  std::size_t at_once = 16;        // processes; more questions wait
+  VirtualAddress server{};         // replaces those of /etc/resolv.conf; family 0: none
+  bool only_files = false;         // no question goes to the network (--outbound none)
+  std::int64_t limit_ms = 30'000;  // after that the answer is EAI_AGAIN
+  std::size_t at_once = 16;        // processes; further questions wait
 };
 
-// What libc answers in this process, which may take long.
+// libc's answer, in this process; may take long.
 ResolvedBody resolve(const NameRequest& request, const ResolverOptions& options);
 
 class Resolver final : public NameResolver {
@@ -54,7 +54,7 @@ class Resolver final : public NameResolver {
     std::uint64_t number;
     NameRequest request;
     pid_t pid = -1;
-    int fd = -1;  // from the process
+    int fd = -1;  // reading end of the process's pipe
     std::size_t got = 0;
     ResolvedBody answer{};
     event readable{};

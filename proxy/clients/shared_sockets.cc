@@ -37,7 +37,7 @@ void SharedSockets::replace_keeper() {
   keeper_.reset();
   auto next = SocketKeeper::start(*table_, holder_);
   if (next.ok()) {
-    spdlog::warn("the keeper of the clients' sockets was killed, another one is in its place");
+    spdlog::warn("the keeper of the clients' sockets was killed and replaced");
     keeper_.emplace(std::move(next).value());
   } else if (!complained_) {
     spdlog::error(

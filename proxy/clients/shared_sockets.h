@@ -4,8 +4,7 @@
 // the next one gets them.
 //
 //   become_writer() -- adopt_sockets() -- (serves clients) -- stop_writing()
-//                                                           `--> another's adopt_sockets() -->
-//                                                           released()
+//                                             `-- another process's adopt_sockets() --> released()
 //
 // Threads: the node's one thread.
 
@@ -25,8 +24,8 @@ namespace crane::proxy {
 
 class SharedSockets {
  public:
-  // `path`: the table, the same for all nodes of the group.  Errors: of ConnectionTable and
-  // SocketKeeper; the group's connections cannot outlive their leader on this host.
+  // `path`: the table, the same for all nodes of the group.  Errors: those of ConnectionTable and
+  // SocketKeeper; then connections end with their leader.
   static Result<std::unique_ptr<SharedSockets>> open(const std::string& path);
   ~SharedSockets();
   SharedSockets(const SharedSockets&) = delete;
@@ -38,23 +37,24 @@ class SharedSockets {
   void stop_writing() noexcept { right_.stop_writing(); }
   std::int64_t due_ns() const noexcept { return right_.due_ns(); }
 
-  // The clients' sockets that other processes hold; these let go of them.  REQUIRES: the right.
-  // From here on this process holds sockets: another one that collects() gets them.
+  // Takes the clients' sockets that other processes hold; these release them.  REQUIRES: the right.
+  // From now on this process holds sockets, which another one's adopt_sockets() takes.
   std::vector<int> adopt_sockets();
-  // A client's socket was opened here.
+  // This process has opened a client's socket.
   void opened(int fd) noexcept;
-  // Another process has collected what this one held: its descriptors are to be closed.
+  // Another process has adopted this one's sockets: the descriptors must be closed.
   bool released() const noexcept;
-  // No client's socket is left here: the keeper ends with this process.
+  // This process has no client's socket any more: the keeper ends with it.
   void none_left() noexcept;
 
   // --- the keeper (KEEPER-1)
-  // Readable once it was killed; -1: there is none, connections would end with this process.
+  // Readable after the keeper was killed; -1: there is none, and connections would end with this
+  // process.
   int keeper_fd() const noexcept { return keeper_ ? keeper_->pidfd() : -1; }
-  // Starts another one in its place; says whether that could be done.
+  // Starts another keeper in its place.
   void replace_keeper();
 
-  // Clients come to this port of the host.
+  // Clients connect to this port of the host.
   void add_port(std::uint16_t port) noexcept { table_->add_port(port); }
   ConnectionTable& table() noexcept { return *table_; }
 
@@ -65,7 +65,7 @@ class SharedSockets {
   SocketHolder& holder_;
   WriterRight right_;
   std::optional<SocketKeeper> keeper_;
-  bool complained_ = false;  // that there is no keeper
+  bool complained_ = false;  // about the missing keeper
   bool held_ = false;        // adopt_sockets() was called since the last released()
 };
 

@@ -22,22 +22,22 @@
 namespace crane::proxy {
 namespace {
 
-constexpr std::int64_t kLookNs = 100'000'000;  // whether the group has ended
+constexpr std::int64_t kLookNs = 100'000'000;  // how often to check whether the group has ended
 
-// Calls `visit(number)` for all numbers that may be open descriptors of a holder.  /proc/<pid>/fd
-// would tell, and makes an inode for each: that takes longer than all of the rest.
+// Calls `visit(number)` for all numbers that may be open descriptors of a holder.  Reading
+// /proc/<pid>/fd would make an inode for each, which takes longer than all the rest.
 template <typename Visit>
 void for_each_descriptor(const SocketHolder& holder, Visit&& visit) {
-  // A node that is killed may just have accepted a client, without noting its number.  Other
-  // descriptors that the node has opened since may lie before it.  Each question takes a
-  // microsecond, also where nothing is.
+  // A killed node may just have accepted a client without noting its number.  Other descriptors
+  // that the node has opened since may come before it.  Each call takes a microsecond, also for a
+  // closed number.
   constexpr int kMore = 32;
   const int end = static_cast<int>(holder.descriptors.load()) + kMore;
   for (int fd = 0; fd < end; ++fd) visit(fd);
 }
 
-// A listener is none, also while it is closed (LISTEN-2): nothing has come to it.  A connection
-// that its client has reset is one, with what came before.
+// False for a listener, even while it is closed (LISTEN-2): it has received nothing.  True for a
+// connection that its client has reset, because of what arrived before.
 bool has_been_connected(int fd) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -46,7 +46,7 @@ bool has_been_connected(int fd) noexcept {
   return info.tcpi_state != kListens && (info.tcpi_state != kClosed || info.tcpi_segs_in > 0);
 }
 
-// Of a client, by its port; of a connection that the server has opened, by its slot.
+// A client's connection is recognized by its port, one that the server has opened by its slot.
 bool is_connection(const ConnectionTable& table, const std::vector<SocketId>& slots,
                    int fd) noexcept {
   if (!table.has_port(local_of(fd).port)) {
@@ -59,7 +59,7 @@ int take_descriptor(int pidfd, int fd) noexcept {
   return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, 0));
 }
 
-// The process.  It has a copy of the node's memory as it was, and uses none of it but the table.
+// The main function of the keeper.  It has a copy of the node's memory, and uses only the table.
 [[noreturn]] void keep(ConnectionTable& table, SocketHolder& holder, pid_t node) {
   sigset_t all;
   ::sigfillset(&all);
@@ -67,7 +67,7 @@ int take_descriptor(int pidfd, int fd) noexcept {
   ::setsid();
   ::prctl(PR_SET_NAME, "crane-sockets");
   const int pidfd = consensus::open_pidfd(node);
-  // A node that may live uses what would be closed below.
+  // A node that may be alive uses the descriptors that would be closed below.
   if (pidfd < 0 && errno != ESRCH) ::_exit(1);
   pollfd gone{pidfd, POLLIN, 0};
   while (pidfd >= 0 && ::poll(&gone, 1, -1) < 0 && errno == EINTR) continue;
@@ -79,7 +79,7 @@ int take_descriptor(int pidfd, int fd) noexcept {
     if (is_connection(table, slots, fd)) {
       clients.push_back(fd);
     } else {
-      ::close(fd);  // others wait for the end of what the node had open
+      ::close(fd);  // other processes wait for the end of these
     }
   });
   while (holder.holds.load() != 0 && !clients.empty() && table.is_there()) {
@@ -95,16 +95,16 @@ int take_descriptor(int pidfd, int fd) noexcept {
 
 Result<SocketKeeper> SocketKeeper::start(ConnectionTable& table, SocketHolder& holder) {
   const pid_t node = ::getpid();
-  // No signal tells of its end, so that nobody who waits for another child hears of it.
+  // Its end sends no signal, so it does not disturb code that waits for another child.
   const long pid = ::syscall(SYS_clone, CLONE_FILES, nullptr, nullptr, nullptr, nullptr);
   if (pid == 0) keep(table, holder, node);
   if (pid < 0) return system_error("start the keeper of sockets");
   const int pidfd = consensus::open_pidfd(static_cast<pid_t>(pid));
   SocketKeeper keeper(static_cast<pid_t>(pid), pidfd);
   holder.keeper.store(name_of_process(keeper.pid_));
-  const int taken = take_descriptor(pidfd, pidfd);  // one that is surely there
+  const int taken = take_descriptor(pidfd, pidfd);  // a descriptor that certainly exists
   const int why = errno;
-  // Clients' numbers begin behind what this process has open by now.
+  // The clients' numbers come after those that this process has open now.
   const auto behind = static_cast<std::uint32_t>(pidfd) + 1;
   if (pidfd >= 0 && behind > holder.descriptors.load()) holder.descriptors.store(behind);
   if (taken >= 0) ::close(taken);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bounds of the proxy and how they relate; those of one connection: proxy/replica/clients/tuning.h.
+// Bounds of the proxy and their relations; those of one connection are in
+// proxy/replica/clients/tuning.h.
 
 #include <cstdint>
 
@@ -10,14 +11,16 @@ namespace crane::proxy {
 
 using replica::kNever;
 
-// Clients taken from one listener per event, so that a flood of connects leaves room for requests.
+// Clients accepted from one listener per event, so that a flood of connects leaves time for
+// requests.
 inline constexpr int kAcceptsPerEvent = 64;
-// How often a listener whose server has a full backlog is looked at, while clients wait for it.
+// How often a listener is checked whose server has a full backlog while clients wait.
 inline constexpr std::int64_t kRoomLookNs = 5'000'000;
-// Output that clients have not taken, over all of them; beyond it the largest queue is reset.
+// Output that all clients together have not taken; beyond it the client with the largest queue is
+// reset.
 inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
-// Before the lead goes to another host: what clients have sent, and what their kernels send at
-// once, comes in and is committed.  Their answers wait for the next leader.
+// Before leadership goes to another host: the time in which input that clients have sent, or that
+// their kernels send at once, arrives and is committed.  The answers wait for the next leader.
 inline constexpr std::int64_t kLetInNs = 3'000'000;
 
 }  // namespace crane::proxy

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kAnnouncements = 2;
 
-// A frame has at least 60 bytes, and ARP fills 42 of them.
+// A frame has at least 60 bytes; ARP uses 42 of them.
 struct [[gnu::packed]] ArpFrame {
   ether_header head;
   ether_arp arp;
@@ -93,11 +93,12 @@ Outcome VirtualAddress::open(const std::string& address, const std::string& inte
   return Done{};
 }
 
-// Without it the address can neither be announced nor heard: announce() says so.
+// Without this socket the address can be neither announced nor watched: announce() reports it.
 void VirtualAddress::open_packets() noexcept {
   packets_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (packets_ < 0) return;
-  // Only frames whose sender or target is the address: others' ARP wakes no node.
+  // Receives only frames whose sender or target is the address, so that other ARP does not wake the
+  // node.
   constexpr auto kSender = sizeof(ether_header) + offsetof(ether_arp, arp_spa);
   constexpr auto kTarget = sizeof(ether_header) + offsetof(ether_arp, arp_tpa);
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSender),
@@ -120,7 +121,7 @@ VirtualAddress::Heard VirtualAddress::hear() noexcept {
   Heard heard = Heard::kNothing;
   ArpFrame frame{};
   ssize_t got = 0;
-  while ((got = ::recv(packets_, &frame, sizeof frame, 0)) > 0) {  // what others sent
+  while ((got = ::recv(packets_, &frame, sizeof frame, 0)) > 0) {  // frames of other hosts
     const bool named = got == static_cast<ssize_t>(sizeof frame) &&
                        std::memcmp(frame.name, kName, sizeof kName) == 0;
     const bool later = named && ntohl(frame.reign) > reign_;
@@ -174,7 +175,7 @@ Outcome VirtualAddress::change(bool add) const {
   return Error{Code::kSystem, -answer.error.error, add ? "add the address" : "remove the address"};
 }
 
-// An ARP request and a reply for the address itself: some listen to the one, some to the other.
+// Sends an ARP request and a reply for the address: some hosts honour the one, some the other.
 Outcome VirtualAddress::announce() const {
   if (packets_ < 0) return Error{Code::kSystem, EPERM, "open a packet socket"};
   ifreq hardware{};

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The address that moves with the lead ([clients] virtual_ip, interface): whoever leads has it.
+// The address that moves with leadership ([clients] virtual_ip, interface): the leader has it.
 //
 // It is added by rtnetlink and announced by gratuitous ARP, so that switches and neighbours send to
-// the new leader's host at once; both take microseconds and never wait, which a program to run
-// would. IPv4 only. A leader that is cut off keeps the address on its cut-off host until it learns
-// that it was replaced: then it gives it up.  One whose process was killed leaves it there until
-// the next one of this replica starts.
+// the new leader's host at once.  Both take microseconds and never wait, as running a program
+// would.  IPv4 only.  A leader that is cut off keeps the address on its host until it learns that
+// it was replaced, and gives it up then.  If its process was killed, the address stays on the host
+// until the next process of this replica starts.
 //
-// When the cut is mended both hosts have it for a while, and whoever speaks last gets the clients.
-// So an announcement carries the reign, in the padding of its frame: the later leader announces it
-// again when it hears another host speak of the address (RFC 5227), the earlier one keeps silent.
+// When the cut is mended, both hosts have the address for a while, and the last one that announces
+// it gets the clients.  So an announcement carries the reign, in the padding of its frame.  The
+// later leader announces the address again when it sees ARP packets of another host about it (RFC
+// 5227); the earlier one stays silent.
 //
-// Needs CAP_NET_ADMIN and CAP_NET_RAW. Threads: the loop's. Errors: Result; `what` says which step.
+// Needs CAP_NET_ADMIN and CAP_NET_RAW. Threads: the loop's. Errors: Result; `what` names the step.
 
 #include <cstdint>
 #include <string>
@@ -28,24 +29,25 @@ class VirtualAddress {
   VirtualAddress(const VirtualAddress&) = delete;
   VirtualAddress& operator=(const VirtualAddress&) = delete;
 
-  // "192.0.2.9/24" on "eth0". kBadArgument: no such form; kNotFound: no such interface.
-  // `left`: it is there, and a process of Crane that was killed has left it.
+  // "192.0.2.9/24" on "eth0".  kBadArgument: the form is wrong; kNotFound: there is no such
+  // interface.  `left`: the host has the address because a Crane process that was killed has left
+  // it.
   Outcome open(const std::string& address, const std::string& interface, bool left = false);
   bool configured() const noexcept { return index_ != 0; }
   bool held() const noexcept { return held_; }
-  // Adds it, and announces it; EEXIST: the host has it by itself.  `reign` rises from one leader to
-  // the next.
+  // Adds and announces the address; EEXIST: the host has it for another reason.  `reign` increases
+  // from one leader to the next.
   Outcome take(std::uint32_t reign);
-  // Again: neighbours that heard another host would send there until they ask anew, which takes
-  // half a minute.
+  // Announces it again: neighbours that heard another host would send there until they ask again,
+  // which takes half a minute.
   Outcome announce() const;
   void give_up() noexcept;
 
-  // Readable when another host has spoken of the address; -1: it cannot be heard.
+  // Readable when another host has sent ARP packets about the address; -1: they cannot be received.
   int fd() const noexcept { return packets_; }
   enum class Heard : std::uint8_t {
     kNothing,
-    kAnother,   // asks for it, or has it, too
+    kAnother,   // another host asks for it, or has it, too
     kReplaced,  // a later leader has it
   };
   Heard hear() noexcept;
@@ -60,7 +62,8 @@ class VirtualAddress {
   std::string interface_;
   bool held_ = false;
   std::uint32_t reign_ = 0;
-  int packets_ = -1;  // ARP of the address; kept, for the kernel takes 10 ms to close one
+  // ARP packets of the address; kept open, because closing takes the kernel 10 ms.
+  int packets_ = -1;
 };
 
 }  // namespace crane::node

@@ -3,7 +3,7 @@
 
 namespace crane::proxy {
 
-// Hears that the event loop has woken, first in each of its callbacks.
+// Called first in each callback of the event loop.
 class Woken {
  public:
   virtual void woke() = 0;

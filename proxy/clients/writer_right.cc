@@ -12,7 +12,8 @@
 namespace crane::proxy {
 namespace {
 
-constexpr std::int64_t kLookNs = 200'000;  // whether an earlier writer has stopped
+// How often to check whether an earlier writer has stopped.
+constexpr std::int64_t kLookNs = 200'000;
 
 class HostProcesses final : public Processes {
  public:
@@ -31,7 +32,7 @@ void HostProcesses::end(ProcessName name, std::int64_t waited_ns) {
   const pid_t pid = pid_of(name);
   const int pidfd = consensus::open_pidfd(pid);
   if (pidfd < 0) return;
-  // The number is the writer's as long as the descriptor is of a process that is still it.
+  // The number belongs to the writer as long as the descriptor's process is still the writer.
   if (may_write(name)) {
     spdlog::warn(
         "process {} has led this group and still holds the clients' sockets after {} ms: "
@@ -94,7 +95,7 @@ WriterRight::Right WriterRight::become_writer(View view, std::int64_t now_ns) {
   due_ns_ = free ? kNever : now_ns;
   waits_since_ns_ = free ? 0 : waits_since_ns_;
   killed_ = false;
-  // A newer leader may have had the right, and given it up, since the first look.
+  // A newer leader may have had the right and given it up since the first look.
   if (free && !is_newest(view)) return become_writer(view, now_ns);
   return free ? Right::kOurs : Right::kWaits;
 }

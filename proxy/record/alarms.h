@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What live checking has found so far: how far this replica and a majority were equal, and what
-// differed.  A difference that no majority settles ends nothing: what follows is compared again,
-// from a log index on (verification.h, HashBody::restarts).
+// What live checking has found so far: up to where this replica and a majority were equal, and what
+// differed.  A difference that no majority settles ends nothing: from a later log index on the
+// replicas are compared again (verification.h, HashBody::restarts).
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
-// INVARIANT LIVE-A1  unbroken() never moves past a difference that no majority settled: what was
-//                    compared again is behind restarted_from(), and is no proof of what was before.
+// INVARIANT LIVE-A1  unbroken() never moves past a difference that no majority settled: a new
+//                    comparison covers only what follows restarted_from(), and proves nothing about
+//                    what precedes it.
 
 #include <cstdint>
 #include <string>
@@ -18,29 +19,29 @@ class Alarms {
  public:
   // This replica and a majority were equal at this cut.
   void agreed(std::uint64_t index);
-  // They were not, at this cut; `when`: the wall clock's time as text.
+  // They differed at this cut; `when`: wall clock time as text.
   void raised(std::string what, std::uint64_t index, const std::string& when);
-  // Nothing before this log index is compared any more.
+  // What precedes this log index is no longer compared.
   void restart_from(std::uint64_t index);
 
   bool none() const noexcept { return count_ == 0; }
   std::uint64_t count() const noexcept { return count_; }
   const std::string& last() const noexcept { return last_; }
-  // Equal from the beginning up to here.
+  // Equal from the beginning up to this log index.
   std::uint64_t unbroken() const noexcept { return unbroken_; }
-  // The last cut at which they were equal, be it compared again.
+  // The last cut at which they were equal, possibly after a restart of the comparison.
   std::uint64_t verified() const noexcept;
   std::uint64_t restarted_from() const noexcept { return restarted_from_; }
-  // For the status: the last difference, since when there are any, and what is known since.
+  // For the status: the last difference, since when there are any, and what is known since then.
   std::string text() const;
 
-  // Of a checkpoint.
+  // Restores the state of a checkpoint.
   void restore(std::uint64_t unbroken, std::uint64_t restarted_from) noexcept;
 
  private:
   std::uint64_t unbroken_ = 0;
   std::uint64_t restarted_from_ = 0;  // 0: everything is compared
-  std::uint64_t since_ = 0;           // the last equal cut behind restarted_from_
+  std::uint64_t since_ = 0;           // the last equal cut after restarted_from_
   std::uint64_t count_ = 0;
   std::string last_, first_when_;
   std::uint64_t first_index_ = 0;

@@ -100,7 +100,7 @@ std::string printable(const std::vector<std::byte>& bytes, std::size_t from, std
   return text;
 }
 
-// Sixteen bytes a line; the byte where they differ is marked.
+// Prints sixteen bytes per line, and marks the first different byte.
 void dump(const std::vector<std::byte>& bytes, std::uint64_t start, std::uint64_t mark) {
   if (start + bytes.size() <= mark) fmt::print("    (the output ends at byte {})\n", mark);
   for (std::size_t line = 0; line < bytes.size(); line += 16) {
@@ -202,7 +202,7 @@ void print_text(const TurnDifference& d, const std::vector<RecordedSchedule>& al
   for (std::size_t i = 0; i < all.size(); ++i) {
     fmt::print("    {}: {}\n", all[i].file().path(), text_of(d.sides[i], all[i]));
   }
-  // What led there is the same on all sides.
+  // The turns before it, which are the same on all sides.
   for (std::uint64_t n = d.number - std::min<std::uint64_t>(d.number - 1, kTurnsShown);
        n < d.number; ++n) {
     if (const auto turn = all[0].turn(n)) {
@@ -230,10 +230,9 @@ void print_text(const ScheduleComparison& c, const std::vector<RecordedSchedule>
           ? "nothing compared"
           : fmt::format("{} recordings, {} log indexes compared, {} to {}{}", all.size(), c.common,
                         c.first, c.last, c.rest_compared ? " and at rest after it" : "");
-  fmt::print("schedule {}: {}{}\n", name(c.verdict), compared,
-             c.verdict == Verdict::kUnknown && c.common > 0
-                 ? ", all equal; --prefix leaves it at that"
-                 : "");
+  fmt::print(
+      "schedule {}: {}{}\n", name(c.verdict), compared,
+      c.verdict == Verdict::kUnknown && c.common > 0 ? ", all equal; --prefix accepts that" : "");
 }
 
 Json to_json(const std::optional<SchedulePoint>& p) {
@@ -275,7 +274,7 @@ void print_json(const ScheduleComparison& c, const std::vector<RecordedSchedule>
 
 // --- running ---------------------------------------------------------------------------------
 
-// Opens what was named; nothing after a complaint.
+// Opens the named recordings; empty after a complaint.
 template <typename Kind>
 std::vector<Kind> open_all(const std::vector<std::string>& named, const char* suffix,
                            std::uint32_t version) {

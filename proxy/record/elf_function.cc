@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// function_at(): just enough of ELF.  The file may be anything: every place in it is checked.
+// function_at(): just enough of ELF.  The file may contain anything, so every offset in it is
+// checked.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ constexpr std::uintmax_t kFileMax = 1u << 30;
 class Elf {
  public:
   explicit Elf(const std::string& path) {
-    std::error_code none;  // then it has no size
+    std::error_code none;  // then the size is unknown
     const std::uintmax_t size = std::filesystem::file_size(path, none);
     std::ifstream file(path, std::ios::binary);
     if (none || size > kFileMax || !file) return;
@@ -31,7 +32,7 @@ class Elf {
             head_.e_ident[EI_CLASS] == ELFCLASS64 && head_.e_ident[EI_DATA] == ELFDATA2LSB;
   }
 
-  // The address that the byte at `offset` is loaded at, relative to the file's; 0: not loaded.
+  // The address where the byte at `offset` is loaded, relative to the file's base; 0: not loaded.
   std::uint64_t address_of(std::uint64_t offset) const {
     Elf64_Phdr part{};
     for (unsigned i = 0; good_ && i < head_.e_phnum; ++i) {
@@ -44,7 +45,7 @@ class Elf {
     return 0;
   }
 
-  // The function that `address` lies in, of the full table of symbols or else the dynamic one.
+  // The function that contains `address`, from the full symbol table or else the dynamic one.
   std::string function(std::uint64_t address) const {
     for (const std::uint32_t type : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}}) {
       for (unsigned i = 0; good_ && i < head_.e_shnum; ++i) {

@@ -18,7 +18,7 @@ const TurnRecord* turn_of(const Evidence& e, std::uint64_t number) {
   return there ? &e.turns[number - e.first_turn] : nullptr;
 }
 
-// Are all turns between the two points there, as they were when the hash went over them?
+// Are all turns between the two points present and unchanged since they were hashed?
 bool proven(const Evidence& e, const SchedulePoint& from, const SchedulePoint& to) {
   std::uint64_t hash = from.hash;
   for (std::uint64_t n = from.clock + 1; n <= to.clock; ++n) {
@@ -45,7 +45,7 @@ FirstTurn first_turn(const Evidence& own, const Evidence& theirs) {
     t.answer = FirstTurn::Answer::kNone;
     return t;
   }
-  // Both have the same log, so that equal indexes lie side by side.
+  // Both replicas have the same log, so equal indexes correspond.
   const auto& points = own.points;
   std::size_t mine = points.size(), other = 0;
   for (std::size_t i = 0, j = 0; i < points.size() && mine == points.size(); ++i) {
@@ -60,8 +60,9 @@ FirstTurn first_turn(const Evidence& own, const Evidence& theirs) {
   const SchedulePoint& equal = before(own, mine);
   const SchedulePoint &here = points[mine], &there = theirs.points[other];
   if (equal != before(theirs, other)) return unknown("the last equal log index is not known");
-  if (!proven(own, equal, here)) return unknown("its turns are not remembered here any more");
-  if (!proven(theirs, equal, there)) return unknown("its turns are not remembered there any more");
+  if (!proven(own, equal, here)) return unknown("this replica no longer remembers its turns");
+  if (!proven(theirs, equal, there))
+    return unknown("the other replica no longer remembers its turns");
   const std::uint64_t end = std::max(here.clock, there.clock);
   for (t.number = equal.clock + 1; t.number <= end; ++t.number) {
     const TurnRecord* a = t.number <= here.clock ? turn_of(own, t.number) : nullptr;
@@ -72,7 +73,7 @@ FirstTurn first_turn(const Evidence& own, const Evidence& theirs) {
     if (b != nullptr) t.theirs = *b;
     return t;
   }
-  return unknown("the turns are equal, the hashes are not");
+  return unknown("the turns are equal, but the hashes differ");
 }
 
 }  // namespace crane::proxy

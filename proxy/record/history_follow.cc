@@ -18,7 +18,8 @@ Result<HistoryFollower> HistoryFollower::open(const std::string& path, std::stri
       follower.first_ = record;
       break;
     }
-    if (record->number != pieces++) follower.damage_ = "what it says of the server is in pieces";
+    if (record->number != pieces++)
+      follower.damage_ = "its description of the server is not in one piece";
     follower.about_.append(reinterpret_cast<const char*>(record->body.data()), record->body.size());
   }
   if (follower.damage_.empty()) return follower;
@@ -30,7 +31,7 @@ std::optional<RecordTail::Record> HistoryFollower::next_record() {
   if (!damage_.empty()) return std::nullopt;
   auto record = file_.next();
   if (record.ok()) return record.value();
-  damage_ = std::string(record.error().what) + " behind entry " + std::to_string(last_);
+  damage_ = std::string(record.error().what) + " after entry " + std::to_string(last_);
   return std::nullopt;
 }
 

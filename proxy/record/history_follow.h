@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A history (history_record.h) that is still being recorded, entry by entry: what an analysis
-// replica's server runs while the group serves.  It holds no more than one piece of the file.
+// Reads a history (history_record.h) entry by entry while it is being recorded: an analysis
+// replica's server runs it while the group serves.  The object holds at most one piece of the file.
 //
 // Threads: one object, one thread.
 
@@ -18,24 +18,25 @@ namespace crane::proxy {
 
 class HistoryFollower {
  public:
-  // What it says of the server must be there already.  Errors as History::open().
+  // The description of the server must already be in the file.  Errors: those of History::open().
   static Result<HistoryFollower> open(const std::string& path, std::string& why);
 
   std::uint32_t replica() const noexcept { return file_.replica(); }
   const std::string& about() const noexcept { return about_; }
   const std::string& path() const noexcept { return path_; }
 
-  // The next one, which is valid until the next call; nullopt: it is not there (yet).
+  // The next entry, valid until the next call; nullopt: it does not exist (yet).
   std::optional<consensus::EntryView> next();
-  // The history was ended, and all of it was handed out.
+  // The history has ended, and all of it was returned.
   bool ended() const noexcept { return file_.ended() && !first_; }
-  // Why nothing more will come although it has not ended; empty: more may come.
+  // Why no more entries will follow although the history has not ended; empty: more may follow.
   const std::string& damage() const noexcept { return damage_; }
 
-  std::uint64_t last() const noexcept { return last_; }                 // handed out; 0: none
-  std::uint64_t first_stamp_ns() const noexcept { return began_; }      // of the first and the
-  std::uint64_t last_stamp_ns() const noexcept { return newest_; }      // last input
-  std::uint64_t position() const noexcept { return file_.position(); }  // in the file
+  // The last entry that was returned; 0: none.
+  std::uint64_t last() const noexcept { return last_; }
+  std::uint64_t first_stamp_ns() const noexcept { return began_; }      // stamp of the first input
+  std::uint64_t last_stamp_ns() const noexcept { return newest_; }      // stamp of the last input
+  std::uint64_t position() const noexcept { return file_.position(); }  // position in the file
 
  private:
   HistoryFollower(RecordTail file, std::string path)
@@ -44,7 +45,7 @@ class HistoryFollower {
 
   RecordTail file_;
   std::string path_, about_, damage_;
-  std::optional<RecordTail::Record> first_;  // read when `about` was
+  std::optional<RecordTail::Record> first_;  // read together with `about`
   std::uint64_t last_ = 0, began_ = 0, newest_ = 0;
 };
 

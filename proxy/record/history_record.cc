@@ -62,7 +62,7 @@ Result<History> History::open(const std::string& path, std::string& why) {
   if (why.empty()) {
     const std::uint64_t last = history.last();
     why = read.error().what + (last == 0 ? std::string(" before the first entry")
-                                         : " behind entry " + std::to_string(last));
+                                         : " after entry " + std::to_string(last));
   }
   return read.error();
 }
@@ -82,7 +82,7 @@ bool History::take(HistoryKind kind, std::uint64_t number, std::span<const std::
                    std::string& why) {
   if (kind == HistoryKind::kAbout) {
     if (number != about_pieces_++ || !entries_.empty()) {
-      why = "what it says of the server is not in one piece";
+      why = "its description of the server is not in one piece";
       return false;
     }
     about_.append(reinterpret_cast<const char*>(body.data()), body.size());

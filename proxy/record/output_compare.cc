@@ -13,7 +13,7 @@ namespace {
 
 using Connection = Recording::Connection;
 
-// The offset of the first different byte of what both have; their common length if there is none.
+// The offset of the first different byte in what both have; if there is none, their common length.
 std::uint64_t first_difference(const Connection& a, const Connection& b) {
   std::uint64_t offset = 0;
   std::size_t i = 0, j = 0, in_a = 0, in_b = 0;
@@ -73,7 +73,7 @@ class Pair {
     const std::uint64_t offset = first_difference(a, b);
     if (offset < std::min(a.size, b.size)) return around(DifferenceKind::kBytes, offset, a, b);
     if (a.size != b.size) {
-      // Only output that still goes on can be cut by the end of its recording.
+      // The end of a recording can only shorten output that had not ended.
       const bool excused = a.size < b.size ? a_short_ && !a.closed : b_short_ && !b.closed;
       if (!excused) return around(DifferenceKind::kLength, offset, a, b);
       return cut = true, std::nullopt;
@@ -153,14 +153,15 @@ Comparison compare(const std::vector<Recording>& recordings, const CompareOption
   Comparison result;
   result.recordings = recordings.size();
   std::set<std::uint64_t> all;
-  // All are compared with the one that can show most: the first that is whole.
+  // All recordings are compared with the most informative one, the first whole one.
   std::size_t base = recordings.size();
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     if (base == recordings.size() && !recordings[i].ends_early()) base = i;
     result.bytes.push_back(recordings[i].bytes());
     for (const auto& [conn, connection] : recordings[i].connections()) all.insert(conn);
   }
-  // None is whole: every pair has to be compared, since each may hold what the others lost.
+  // No recording is whole: every pair must be compared, because each may contain what the others
+  // lost.
   const bool every_pair = base == recordings.size();
   if (!options.prefix) report_early_ends(recordings, result);
   result.connections = all.size();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compares the recorded outputs of two or more replicas, connection by connection: their relative
-// order is not compared (clients cannot see it), every byte of each is.
+// Compares the recorded outputs of two or more replicas, connection by connection.  The order
+// between connections is not compared, because clients cannot see it; every byte of each connection
+// is.
 //
 // Threads: pure functions.
 
@@ -16,11 +17,11 @@ namespace crane::proxy {
 
 enum class DifferenceKind {
   kMissing,    // the connection is not in this recording
-  kPeer,       // other port or peer address
+  kPeer,       // another port or peer address
   kBytes,      // another byte at `offset`
   kLength,     // equal up to `offset`, where this recording's output ends
-  kClosing,    // closed in another way, or not
-  kEndsEarly,  // the recording as a whole ends before its replica did (no connection)
+  kClosing,    // closed in another way, or not closed
+  kEndsEarly,  // the recording ends before its replica did (no connection)
 };
 
 // How recording `right` differs from recording `left` in one connection.
@@ -29,26 +30,26 @@ struct Difference {
   std::uint64_t conn = 0;
   std::size_t left = 0, right = 0;    // numbers of the recordings
   std::uint64_t offset = 0;           // first different byte of the connection's output
-  std::string left_says, right_says;  // text of both sides, for all kinds but kBytes and kLength
-  // Bytes around `offset`: from `context_offset` on.
+  std::string left_says, right_says;  // text of both sides, for all kinds except kBytes and kLength
+  // Bytes around `offset`, from `context_offset` on.
   std::uint64_t context_offset = 0;
   std::vector<std::byte> left_bytes, right_bytes;
 };
 
 struct CompareOptions {
-  // A recording that ends early may hold less: compare what it holds.
+  // A recording that ends early may contain less: compares only what it contains.
   bool prefix = false;
   std::size_t context_bytes = 32;    // on each side of the difference
-  std::size_t differences_max = 20;  // listed; all are counted
+  std::size_t differences_max = 20;  // the most that are listed; all are counted
 };
 
 struct Comparison {
   std::size_t recordings = 0;
-  std::uint64_t connections = 0;        // in any of them
-  std::uint64_t different = 0;          // connections that differ
-  std::uint64_t shorter = 0;            // connections cut by a recording that ends early
+  std::uint64_t connections = 0;  // in any of them
+  std::uint64_t different = 0;    // connections that differ
+  std::uint64_t shorter = 0;      // connections that are incomplete because a recording ends early
   std::vector<std::uint64_t> bytes;     // of each recording
-  std::vector<Difference> differences;  // at most one per connection, in their order
+  std::vector<Difference> differences;  // at most one per connection, in order of connections
   bool equal() const noexcept { return different == 0 && differences.empty(); }
 };
 

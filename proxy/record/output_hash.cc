@@ -10,8 +10,8 @@
 namespace crane::proxy {
 namespace {
 
-// A permutation of 64-bit values whose output bits all depend on all input bits (murmur3's last
-// step), so that sums of many values do not cancel by accident.
+// A permutation of 64-bit values whose output bits all depend on all input bits (the last step of
+// murmur3), so that sums of many values do not cancel by chance.
 constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdULL;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ULL;
@@ -22,7 +22,7 @@ constexpr std::uint64_t fold(std::uint64_t chain, std::uint64_t next) noexcept {
   return mix(chain * 0x9e3779b97f4a7c15ULL + next + 1);
 }
 
-// The same values as crc64() of dmt/base, with the processor's carry-less multiplication.
+// Returns the same values as crc64() of dmt/base, using the processor's carry-less multiplication.
 std::uint64_t crc64_fast(std::span<const std::byte> bytes, std::uint64_t crc) noexcept {
   return crc64_ecma_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
 }

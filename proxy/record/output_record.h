@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Recorded outputs: what one replica's server wrote to its clients, kept for crane-diff (DESIGN
-// section 8).  One file per replica, `<dir>/replica-<i>.out`.
+// Recorded outputs: what one replica's server wrote to its clients, for crane-diff (DESIGN section
+// 8).  One file per replica, `<dir>/replica-<i>.out`.
 //
 // Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
 //   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text
-// Records follow each other in turn order.  The bytes of a connection that the server has opened
-// begin with its OutboundRequest.  A question for a name is a connection of its own, to
-// kResolverPeer: NameRequest, and its end.
+// Records are in turn order.  The bytes of a connection that the server has opened begin with its
+// OutboundRequest.  A question for a name is a separate connection to kResolverPeer: its
+// NameRequest, and its end.
 //
 // Threads: one object, one thread.
 
@@ -31,7 +31,7 @@ inline constexpr const char* kResolverPeer = "the resolver";
 
 enum class RecordKind : std::uint8_t { kConnected = 1, kBytes = 2, kClosed = 3 };
 
-// "connection 17"; of those that the server has opened, "outbound connection of clock 17".
+// "connection 17"; for a connection that the server has opened, "outbound connection of clock 17".
 std::string name_of(ConnId conn);
 
 class OutputRecorder final : public Recorder {
@@ -46,26 +46,25 @@ class OutputRecorder final : public Recorder {
   using Recorder::Recorder;
 };
 
-// A recording, read back and indexed by connection.  The bytes stay in the mapped file.
+// A recording, read from its file and indexed by connection.  The bytes stay in the mapped file.
 class Recording {
  public:
   struct Connection {
     bool connected = false;  // its CONNECT was recorded
     std::uint16_t port = 0;
     std::string peer;
-    std::vector<std::span<const std::byte>> pieces;  // output in order
-    std::uint64_t size = 0;                          // bytes in all pieces
+    std::vector<std::span<const std::byte>> pieces;  // the output, in order
+    std::uint64_t size = 0;                          // total bytes of all pieces
     bool closed = false;
     std::string how;  // "closed", "reset", "refused"
   };
 
-  // kSystem: cannot be opened; kDamaged: not a recording, or a record inside it is broken;
-  // kWrongVersion.
+  // kSystem: cannot be opened; kDamaged: not a recording, or a record is broken; kWrongVersion.
   static Result<Recording> open(const std::string& path);
-  // Of a replica that has not recorded any: nothing is known of it.
+  // For a replica without a recording: nothing is known about it.
   static Recording none() { return {}; }
 
-  // The connection for people, with its ends where they are known.
+  // The connection's name for messages, with its ends if they are known.
   std::string name_of(std::uint64_t conn) const;
 
   const std::string& path() const noexcept { return file_.path(); }

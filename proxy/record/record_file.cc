@@ -34,7 +34,7 @@ Result<std::unique_ptr<RecordWriter>> RecordWriter::open(const RecordFormat& for
   std::filesystem::create_directories(dir, error);
   if (error) return Error{Code::kSystem, error.value(), "create the directory for recordings"};
   const std::string path = dir + "/replica-" + std::to_string(replica) + format.suffix;
-  // A fresh file, not a truncated one: somebody may still read the older recording.
+  // A new file instead of a truncated one: a reader may still have the older recording open.
   ::unlink(path.c_str());
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("create a recording");
@@ -117,7 +117,7 @@ bool RecordWriter::write_all(const std::byte* data, std::size_t size) {
   return true;
 }
 
-// Keeps what is whole: cuts the file after the last buffer that went out completely.
+// Keeps the whole records: cuts the file after the last buffer that was written completely.
 void RecordWriter::stop(int error) {
   (void)!::ftruncate(fd_, static_cast<off_t>(written_));
   mark(RecordingEnd::kStopped, error);
@@ -125,7 +125,7 @@ void RecordWriter::stop(int error) {
   buffer_.clear();
   buffer_.shrink_to_fit();
   message_ = "recording stopped: " + path_ + ": " + std::generic_category().message(error) +
-             "; the service goes on, free some space and start the group again to record";
+             "; the service continues: free some space and start the group again to record";
 }
 
 void RecordWriter::mark(RecordingEnd end, int error) {
@@ -198,7 +198,7 @@ Outcome RecordFile::read_header(const RecordFormat& format) {
   return Done{};
 }
 
-// The record at `at`, which moves behind it; false: there is none, or only a torn one.
+// Reads the record at `at` and moves `at` after it; false: there is none, or only a torn one.
 Result<bool> RecordFile::next(std::size_t& at, Record& record) {
   if (at >= file_.size()) return false;
   Reader reader(file_.subspan(at));
@@ -218,7 +218,7 @@ Result<bool> RecordFile::next(std::size_t& at, Record& record) {
   return true;
 }
 
-// Whether a whole, correct record starts anywhere at or after `at`: tells damage inside a file from
+// Whether a whole, correct record starts at or after `at`: distinguishes damage inside a file from
 // a torn end.
 bool RecordFile::record_follows(std::size_t at) const {
   for (; at + kRecordHeadBytes <= file_.size(); ++at) {

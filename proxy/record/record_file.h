@@ -8,8 +8,8 @@
 //   header  8 bytes of magic, u32 version, u32 replica, u32 0, u32 CRC32C of the 20 bytes before,
 //           u32 end (RecordingEnd), u32 errno of what stopped it
 //   record  u32 CRC32C of all that follows, u32 body bytes, u8 kind, 7 x 0, u64 number, body
-// The two words after the header's checksum are rewritten in place when the recording ends: that
-// needs no room, so a full disk can still be told.  A process that is killed leaves `end` at
+// The two words after the header's checksum are rewritten in place when the recording ends.  That
+// needs no room, so even a full disk can be reported.  A process that is killed leaves `end` at
 // kEndsEarly and at most one torn record, which a reader drops.
 //
 // Threads: one object, one thread.
@@ -27,7 +27,7 @@
 
 namespace crane::proxy {
 
-// Of the file; where its `end` stands; and of a record, before its body.
+// Sizes of the file header and of the head before a record's body; offset of `end` in the header.
 inline constexpr std::size_t kRecordingHeaderBytes = 32;
 inline constexpr std::size_t kRecordingEndOffset = 24;
 inline constexpr std::size_t kRecordHeadBytes = 24;
@@ -35,44 +35,44 @@ inline constexpr std::size_t kRecordHeadBytes = 24;
 enum class RecordingEnd : std::uint32_t {
   kEndsEarly = 0,  // still being written, or its writer was killed
   kWhole = 1,      // the replica stopped in order
-  kStopped = 2,    // writing failed (disk full): all before that is there
+  kStopped = 2,    // writing failed (disk full); all earlier records are in the file
 };
 
 struct RecordFormat {
   const char* magic;   // 8 characters
-  const char* suffix;  // of the file's name
+  const char* suffix;  // of the file name
   std::uint32_t version;
-  std::uint8_t kinds;  // of records: 1 .. kinds
-  const char* not_one;
+  std::uint8_t kinds;   // record kinds are 1 .. kinds
+  const char* not_one;  // message for a file of another format
 };
 
 class RecordWriter {
  public:
-  // A record's body holds at most this.
+  // The largest body of a record.
   static constexpr std::uint32_t kBodyMax = 1u << 20;
 
   // Creates `dir` if it is missing and replaces an older recording of this replica.
   static Result<std::unique_ptr<RecordWriter>> open(const RecordFormat& format,
                                                     const std::string& dir, std::uint8_t replica);
-  // Without finish() before, the recording ends early: so does one whose replica failed.
+  // Without finish() the recording ends early, like that of a replica that failed.
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
-  // The body is `head` and then `rest`.
+  // Appends a record whose body is `head` followed by `rest`.
   void append(std::uint8_t kind, std::uint64_t number, std::span<const std::byte> head,
               std::span<const std::byte> rest);
-  // Hands what is buffered to the kernel: it then survives the death of this process.
+  // Writes the buffer to the kernel, so that it survives the death of this process.
   void flush();
-  // Ends the recording in order: the replica stopped, and did nothing that is not here.
+  // Ends the recording in order: the replica stopped, and everything that it did is in the file.
   void finish();
 
-  // False after a failure to write; the service goes on, the file says why it ends.
+  // False after a failure to write; the service continues, and the file records the error.
   bool recording() const noexcept { return fd_ >= 0 && !stopped_; }
-  // Once after recording stopped: the text to log; else empty.
+  // Returns the text to log, once after recording stopped; otherwise empty.
   std::string take_message();
 
-  // As if the file system had room for `bytes` more only.
+  // Acts as if the file system had room for only `bytes` more.
   void test_only_room(std::uint64_t bytes) noexcept { test_room_ = bytes; }
 
  private:
@@ -84,14 +84,14 @@ class RecordWriter {
   int fd_;
   const std::string path_;
   std::vector<std::byte> buffer_;  // whole records
-  std::uint64_t written_ = 0;      // file size up to the last whole record
+  std::uint64_t written_ = 0;      // file size after the last whole record
   bool stopped_ = false;
   std::string message_;
   std::uint64_t test_room_ = UINT64_MAX;
 };
 
-// What writes one kind of record file; its owner ends it and hears of failures as RecordWriter
-// says.
+// Writes one kind of record file.  The owner calls finish() and take_message(), as for
+// RecordWriter.
 class Recorder {
  public:
   Recorder(const Recorder&) = delete;
@@ -110,7 +110,7 @@ class Recorder {
   std::unique_ptr<RecordWriter> file_;
 };
 
-// A file of records, mapped.  What it hands out lives as long as it does.
+// A mapped file of records.  What it returns is valid as long as the object.
 class RecordFile {
  public:
   RecordFile() = default;
@@ -121,8 +121,8 @@ class RecordFile {
   // kSystem: cannot be opened; kDamaged: not such a file, or its header is broken; kWrongVersion.
   static Result<RecordFile> open(const RecordFormat& format, const std::string& path);
 
-  // Calls take(kind, number, body) -> bool for each record; kDamaged: one of them is broken, or
-  // take() said no.
+  // Calls take(kind, number, body) -> bool for each record; kDamaged: a record is broken, or take()
+  // returned false.
   template <typename Take>
   Outcome for_each(Take&& take) {
     Record record;
@@ -140,9 +140,9 @@ class RecordFile {
   std::uint32_t replica() const noexcept { return replica_; }
   RecordingEnd end() const noexcept { return end_; }
   int stop_error() const noexcept { return stop_error_; }
-  // A record at the end was cut off and left out.  Known after for_each().
+  // A torn record at the end was left out.  Known after for_each().
   bool torn() const noexcept { return torn_; }
-  // Ends before the replica did: it may hold less than the others.
+  // The file ends before the replica did, so it may contain less than the others.
   bool ends_early() const noexcept { return end_ != RecordingEnd::kWhole || torn_; }
 
  private:

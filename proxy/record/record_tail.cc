@@ -19,7 +19,7 @@ constexpr std::size_t kReadBytes = 256 * 1024;
 }  // namespace
 
 Result<RecordTail> RecordTail::open(const RecordFormat& format, const std::string& path) {
-  // The header is what RecordFile says it is.
+  // RecordFile::open() checks the header.
   auto file = RecordFile::open(format, path);
   if (!file.ok()) return file.error();
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,8 @@ RecordTail::~RecordTail() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// At least `size` bytes from position() on are in the buffer; false: the file does not have them.
+// Fills the buffer with at least `size` bytes from position() on; false: the file does not have
+// them.
 Result<bool> RecordTail::fill(std::size_t size) {
   while (buffer_.size() - used_ < size) {
     buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(used_));
@@ -68,7 +69,7 @@ bool RecordTail::has_end() {
 }
 
 Result<std::optional<RecordTail::Record>> RecordTail::next() {
-  const bool last = has_end();  // looked at first: nothing is written behind it
+  const bool last = has_end();  // read first: nothing is written after the end mark
   const auto nothing = [&]() -> Result<std::optional<Record>> {
     ended_ = last;
     return std::optional<Record>{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file of records (record_file.h) that is still being written, read from its front: what is there
-// is handed out, and more when it comes.
+// Reads a file of records (record_file.h) from its beginning while it is still being written.
 //
 // Threads: one object, one thread.
 
@@ -25,19 +24,19 @@ class RecordTail {
     std::span<const std::byte> body;  // valid until the next call
   };
 
-  // Errors as RecordFile::open().
+  // Errors: those of RecordFile::open().
   static Result<RecordTail> open(const RecordFormat& format, const std::string& path);
   RecordTail(RecordTail&& other) noexcept;
   RecordTail& operator=(RecordTail&&) = delete;
   ~RecordTail();
 
-  // nullopt: there is no more for now, or for good.  kDamaged: a record is broken.
+  // nullopt: there is no more now, or the file has ended.  kDamaged: a record is broken.
   Result<std::optional<Record>> next();
-  // Its writer has ended it, and all of it was handed out.
+  // The writer has ended the file, and all of it was returned.
   bool ended() const noexcept { return ended_; }
 
   std::uint32_t replica() const noexcept { return replica_; }
-  // Behind what was handed out.
+  // The position after the returned records.
   std::uint64_t position() const noexcept { return buffer_at_ + used_; }
 
  private:
@@ -48,9 +47,9 @@ class RecordTail {
   int fd_;
   std::uint8_t kinds_ = 0;
   std::uint32_t replica_ = 0;
-  std::vector<std::byte> buffer_;  // of the file, from buffer_at_ on
+  std::vector<std::byte> buffer_;  // part of the file, from buffer_at_ on
   std::uint64_t buffer_at_ = 0;
-  std::size_t used_ = 0;  // of buffer_, handed out
+  std::size_t used_ = 0;  // bytes of buffer_ that were returned
   bool ended_ = false;
 };
 

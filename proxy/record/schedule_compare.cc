@@ -51,13 +51,13 @@ void note_tails(const std::vector<RecordedSchedule>& recordings, ScheduleCompari
                           ? std::string(": recording stopped: ") + std::strerror(f.stop_error())
                           : ": ends early (its replica was killed, or still runs)"));
     } else if (r.last() > result.last) {
-      result.unknown.push_back(f.path() + ": goes on to log index " + std::to_string(r.last()) +
-                               ", not all others do");
+      result.unknown.push_back(f.path() + ": continues to log index " + std::to_string(r.last()) +
+                               ", but not all others do");
     }
   }
 }
 
-// What ran between the last admission and the end, where all recordings know it.
+// Compares what ran between the last admission and the end, if all recordings contain it.
 void compare_rest(const std::vector<RecordedSchedule>& recordings, ScheduleComparison& result) {
   ScheduleDifference d;
   d.index = result.last;
@@ -77,8 +77,8 @@ bool same(const std::optional<TurnRecord>& a, const std::optional<TurnRecord>& b
   return a->slot == b->slot && a->operation == b->operation && a->result == b->result;
 }
 
-// Between the last equal point and the first different one.  A replica that did not admit the entry
-// where the others did may have taken any number of turns.
+// Searches between the last equal point and the first different one.  A replica that did not admit
+// the entry may have taken any number of turns.
 std::optional<TurnDifference> first_turn(const std::vector<RecordedSchedule>& recordings,
                                          const ScheduleDifference& d) {
   const std::uint64_t after = d.equal_before ? d.equal_before->clock : 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr RecordFormat kFormat{"CRANESCH", ".schedule", kScheduleVersion, 5,
                                "not a recorded schedule"};
-// Points of one record.
+// The most points in one record.
 constexpr std::size_t kPointsMax = 1024;
 
 static_assert(std::endian::native == std::endian::little, "points are written as they are");

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The recorded schedule of one replica, kept for crane-diff --schedule (DESIGN D14): logical clock
-// and schedule hash at every entry of the log that its server admitted.  A log index names the same
-// moment on every replica, whatever the physical time.  One file per replica,
-// `<dir>/replica-<i>.schedule`.
+// The recorded schedule of one replica, for crane-diff --schedule (DESIGN D14): logical clock and
+// schedule hash at every log entry that its server admitted.  A log index names the same moment on
+// every replica, whatever the physical time.  One file per replica, `<dir>/replica-<i>.schedule`.
 //
 // Format: record_file.h, magic "CRANESCH", version 1; a record's number is the index of its first
 // point.
-//   body    kPoints: points of three u64, log index, clock, hash, by rising index;
+//   body    kPoints: points of three u64, log index, clock, hash, in ascending order of index;
 //           kAtRest: one point: where the replica came to rest after that index, before it stopped;
-//           kTurns: the turns from `number` on, as TurnRecord has them (crane-run --trace);
-//           kNames: names of operations by code, each ended by a 0;
+//           kTurns: the turns from `number` on, as TurnRecords (crane-run --trace);
+//           kNames: names of operations by code, each terminated by a 0;
 //           kMaps: the server's /proc/PID/maps, for the callers of turns; the last one counts
 //
 // Threads: one object, one thread.
@@ -43,7 +42,7 @@ enum class ScheduleKind : std::uint8_t {
   kMaps = 5,
 };
 
-// The state of a replica's schedule right after it admitted the entry `index`.
+// The state of a replica's schedule directly after it admitted the entry `index`.
 struct SchedulePoint {
   std::uint64_t index;
   std::uint64_t clock;
@@ -59,16 +58,16 @@ class ScheduleRecorder final : public Recorder {
   ~ScheduleRecorder() { flush(); }
 
   void admitted(const SchedulePoint& point);
-  // No thread has the turn; nothing follows.  Left out unless it belongs to the last point
-  // admitted.
+  // No thread has the turn; nothing follows.  The point is recorded only if it belongs to the last
+  // admitted point.
   void at_rest(const SchedulePoint& point);
 
-  // Turns `first`, `first` + 1, ...: whole TurnRecords.
+  // The turns `first`, `first` + 1, ... as whole TurnRecords.
   void turns(std::uint64_t first, std::span<const std::byte> records);
   void names(std::string_view names);
   void maps(std::string_view maps);
 
-  // With the points that are not in the file's buffer yet.
+  // Also writes the points that are not in the file's buffer yet.
   void flush();
   void finish();
 
@@ -81,18 +80,18 @@ class ScheduleRecorder final : public Recorder {
   std::uint64_t last_ = 0;
 };
 
-// A recorded schedule, read back.  The points stay in the mapped file.
+// A recorded schedule, read from its file.  The points stay in the mapped file.
 class RecordedSchedule {
  public:
-  // kSystem: cannot be opened; kDamaged: not a schedule, a record inside it is broken, or its
-  // indexes do not rise; kWrongVersion.
+  // kSystem: cannot be opened; kDamaged: not a schedule, a record is broken, or its indexes do not
+  // ascend; kWrongVersion.
   static Result<RecordedSchedule> open(const std::string& path);
-  // Of a replica that has not recorded any: nothing is known of it.
+  // For a replica without a recording: nothing is known about it.
   static RecordedSchedule none() { return {}; }
 
   const RecordFile& file() const noexcept { return file_; }
-  std::uint64_t size() const noexcept { return size_; }  // points
-  std::uint64_t last() const noexcept { return last_; }  // index of the last one; 0: none
+  std::uint64_t size() const noexcept { return size_; }  // number of points
+  std::uint64_t last() const noexcept { return last_; }  // index of the last point; 0: none
   const std::optional<SchedulePoint>& at_rest() const noexcept { return at_rest_; }
 
   bool traced() const noexcept { return !turns_.empty(); }
@@ -100,7 +99,7 @@ class RecordedSchedule {
   std::optional<TurnRecord> turn(std::uint64_t number) const;
   const TurnNames& names() const noexcept { return names_; }
 
-  // Walks through the points in order.
+  // Iterates over the points in order.
   class Cursor {
    public:
     explicit Cursor(const RecordedSchedule& schedule) noexcept : schedule_(&schedule) {}
@@ -122,7 +121,7 @@ class RecordedSchedule {
   std::vector<std::span<const std::byte>> pieces_;  // none is empty
   std::uint64_t size_ = 0, last_ = 0;
   std::optional<SchedulePoint> at_rest_;
-  std::map<std::uint64_t, std::span<const std::byte>> turns_;  // by the first one's number
+  std::map<std::uint64_t, std::span<const std::byte>> turns_;  // by the number of the first turn
   TurnNames names_;
 };
 

@@ -37,7 +37,7 @@ std::string TurnNames::place(std::uint64_t address) const {
     const std::string file = line.substr(static_cast<std::size_t>(path));
     if (file.empty()) return "";
     const std::uint64_t at = address - start + offset;
-    // The call is before the address that it returns to, which may be another function's.
+    // The call is before its return address, which may belong to another function.
     const std::string function = at == 0 ? "" : function_at(file, at - 1);
     return fmt::format("{}+0x{:x}{}", file, at, function.empty() ? "" : " (" + function + ")");
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A turn as a reader wants it: which thread did what, about what, called from where.
+// A turn as text for a reader: thread, operation, object and caller.
 //
 // Threads: pure values.
 //
-// INVARIANT LIVE-V5  A place is told only for the process whose memory is known, the server's main
-//               one: an address of another process may mean something else there.
+// INVARIANT LIVE-V5  A place in the code is named only for the process whose memory map is known,
+//                    the server's main process: an address of another process may mean something
+//                    else.
 
 #include <cstdint>
 #include <string>
@@ -19,15 +20,15 @@ namespace crane::proxy {
 
 class TurnNames {
  public:
-  // Names of operations by code, each ended by a 0.
+  // Names of operations by code, each terminated by a 0.
   void set_operations(std::string_view names);
   // /proc/PID/maps of the server's main process.
   void set_maps(std::string maps) { maps_ = std::move(maps); }
 
   // The operation's name, or its code.
   std::string operation(std::uint32_t code) const;
-  // Where in the code of the main process a return address is: file, offset in it and, when the
-  // file has symbols, the function; empty: not known.
+  // The place of a return address in the code of the main process: file, offset and, if the file
+  // has symbols, function; empty: unknown.
   std::string place(std::uint64_t address) const;
   std::string text(const TurnRecord& turn) const;
 
@@ -36,8 +37,8 @@ class TurnNames {
   std::string maps_;
 };
 
-// The function of an ELF file that the byte at `offset` of it belongs to, as "name+0x1f"; empty:
-// the file cannot be read, or says nothing about it.
+// The function that contains the byte at `offset` of an ELF file, as "name+0x1f"; empty: the file
+// cannot be read, or has no such symbol.
 std::string function_at(const std::string& path, std::uint64_t offset);
 
 }  // namespace crane::proxy

@@ -14,12 +14,12 @@
 namespace crane::proxy {
 namespace {
 
-// A HASH is proposed after so much, ...
+// A HASH is proposed after this much work ...
 constexpr std::uint64_t kWorkEntries = 4096;
 constexpr std::uint64_t kWorkBytes = 8u << 20;
-// ... or after so long when there was any work, or digests are to be judged ...
+// ... or after this time, if there was any work, or digests must be judged ...
 constexpr std::int64_t kPaceNs = 500'000'000;
-// ... which are waited for at most so long.
+// ... for which it waits at most this long.
 constexpr std::int64_t kWaitNs = 2'000'000'000;
 
 constexpr std::uint32_t kHashFormat = 3;
@@ -29,14 +29,14 @@ constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4,
 struct Head {
   std::uint32_t format;
   std::uint8_t flags;
-  std::uint8_t digests;  // replicas 0 .. digests-1: a byte each, then the Digest where it is 1
+  std::uint8_t digests;  // replicas 0 .. digests-1: a byte each, then the Digest if the byte is 1
   std::uint8_t padding[2];
   std::uint32_t marks, points, turns, unused;
   std::uint64_t first_turn;
 };
 static_assert(sizeof(Head) == 32 && offsetof(Head, flags) == offsetof(HashEntryHead, flags));
 
-// What the schedule hash folds of a turn.
+// The part of a turn that the schedule hash folds.
 struct SentTurn {
   std::uint64_t result;
   std::uint32_t operation;
@@ -67,7 +67,7 @@ bool equal_outputs(const Digest& a, const Digest& b) noexcept { return a.outputs
 
 using Same = bool (*)(const Digest&, const Digest&) noexcept;
 
-// The digest that a strict majority of the voters shares, as `same` looks at it.
+// The digest that a strict majority of the voters shares, compared by `same`.
 std::optional<Digest> majority_in(const Digests& digests, std::size_t voters, Same same) {
   for (const auto& d : digests) {
     if (!d) continue;
@@ -78,7 +78,8 @@ std::optional<Digest> majority_in(const Digests& digests, std::size_t voters, Sa
   return std::nullopt;
 }
 
-// A majority agrees in this alone: who does not is the minority, nobody is known to be equal.
+// A majority agrees in this alone: the others are the minority, and no replica is known to be
+// equal.
 bool accuse(Judgement& j, const Digests& digests, std::size_t voters, Same same) {
   const auto most = majority_in(digests, voters, same);
   for (std::size_t i = 0; most && i < digests.size(); ++i) {

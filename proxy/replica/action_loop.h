@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Carries out what a machine of proxy/replica asks for.  A shell may step the machine again inside
-// of an action: the new actions are carried out behind those of the list that is under way.
+// Carries out the actions of a machine of proxy/replica.  An action may step the machine again; the
+// new actions are carried out after those of the current list.
 //
 // Threads: the node's one thread.
 
@@ -13,8 +13,8 @@ namespace crane::replica {
 template <typename ActionList>
 class ActionLoop {
  public:
-  // Gives each action of `machine` to `carry_out`, in order, until it asks for nothing more.  The
-  // list keeps its capacity.
+  // Passes each action of `machine` to `carry_out`, in order, until there are no more.  The list
+  // keeps its capacity.
   template <typename Machine, typename CarryOut>
   void run(Machine& machine, const CarryOut& carry_out) {
     if (std::exchange(runs_, true)) return;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the replicas of a group tell each other beside the log: the one table of out-of-band
-// messages.  Consensus carries their bytes (Consensus::send_message); any of them may be lost, and
-// those of one sender come in their order or not at all.
+// What the replicas of a group send each other outside the log: the one table of out-of-band
+// messages.  Consensus carries their bytes (Consensus::send_message).  Any message may be lost;
+// those that arrive from one sender arrive in order.
 //
 //   send(message_of(m).bytes()) .. another replica .. read_message(bytes) -> Message
 //
-// A new message is a struct and a row here, and what hears it (Node::on_message,
+// A new message needs a struct and a row here, and a handler (Node::on_message,
 // proxy/node/node_events.cc).
 //
 // Threads: pure functions over plain values.
-// INVARIANT MESSAGE-1  What is read is of the type, the version and the length of one row of the
-//                      table, or it is not read at all.
+// INVARIANT MESSAGE-1  A message is read only if its type, version and length are those of one row
+//                      of the table.
 
 #include <array>
 #include <cstddef>
@@ -30,60 +30,60 @@ namespace crane::replica {
 // A late follower, to its leader: how far its server is.
 struct ProgressMessage {
   std::uint64_t applied = 0;  // the last entry that its server admitted
-  // Not 0: its node began with less than the log has, and it has not caught up since; a number that
-  // tells this return from others.
+  // Not 0: its node began with less than the log contains, and has not caught up since.  The number
+  // distinguishes this return from others.
   std::uint64_t recovers = 0;
 };
 
-// A replica that recovers asks its leader how much the group has committed, and the answer.
+// From a recovering replica to its leader: how much has the group committed?  Also the answer.
 struct CommittedMessage {
-  std::uint64_t life = 0;       // of the replica that asks
-  std::uint64_t answers = 0;    // 1: it does
-  std::uint64_t committed = 0;  // by the group, then
+  std::uint64_t life = 0;       // identifies the process that sent the question
+  std::uint64_t answers = 0;    // 1: this is the answer
+  std::uint64_t committed = 0;  // by the group, at that time
 };
 
-// A leader whose server lags asks its followers how far theirs are, and a follower's answer.
+// From a leader whose server lags to its followers: how far are theirs?  Also a follower's answer.
 struct StandingMessage {
-  std::uint64_t answers = 0;  // 1: it does
-  std::uint64_t applied = 0;  // the last entry that the follower's server has run,
-  std::uint64_t clock = 0;    // and its logical clock
+  std::uint64_t answers = 0;  // 1: this is the answer
+  std::uint64_t applied = 0;  // the last entry that the follower's server has run
+  std::uint64_t clock = 0;    // the logical clock of that server
   std::uint64_t waits = 0;    // 1: it waits for the leader's server to pass this clock
 };
 
-// A replica, to all others: what became of the checkpoint that it was asked for.  Any of them may
-// lead next and ask for the one after that, or may recover and begin at it.  One that is not heard
-// of counts as given up in time.
+// From a replica to all others: the outcome of the checkpoint that was requested from it.  Any of
+// them may lead next and request the following one, or may recover and begin at this one.  If no
+// note arrives, the leader assumes after a time that the checkpoint was given up.
 struct CheckpointNote {
   enum Came : std::uint64_t {
     kNothing = 0,
     kTaken = 1,
     kGivenUp = 2,
-    kRefused = 3,  // for good
-    kBusy = 4,     // another one was not finished
+    kRefused = 3,  // it will always be refused
+    kBusy = 4,     // the previous one was not finished
   };
 
   std::uint64_t came = kNothing;
-  std::uint64_t index = 0;    // its entry; of one that was given up about that
+  std::uint64_t index = 0;    // its entry; for one that was given up, approximately
   std::uint64_t end = 0;      // where that entry ends in the log, bytes
-  std::uint64_t by_criu = 0;  // 1: of one that was taken: CRIU did
+  std::uint64_t by_criu = 0;  // 1: it was taken by CRIU
 };
 
-// A follower, to its leader: why CRIU does not dump its server; "": it does.
+// From a follower to its leader: why CRIU cannot dump its server; "": it can.
 struct RefusalMessage {
   char why[200] = {};
 };
 
-// A replica, of itself, to each peer that is there: what makes the verdict of the group
+// From a replica to each connected peer: its own state, from which the verdict of the group is made
 // (runtime/control/verdict.h, proxy/replica/status/peer_notes.h).
 struct PeerNote {
   std::uint64_t applied = 0;
   std::uint64_t done = 0, of = 0, per_s = 0;
   std::int64_t left_ms = -1;
   std::int64_t lag_ms = 0;
-  std::array<std::uint64_t, 2> gets_log{};  // a leader's word: a bit for each replica
+  std::array<std::uint64_t, 2> gets_log{};  // set by the leader: a bit for each replica
   std::uint32_t flags = 0;                  // Flag
-  std::uint32_t asks = 0;                   // 1: it wants one back
-  char why_not[96] = {};                    // as much of it as there is room for
+  std::uint32_t asks = 0;                   // 1: the sender requests a note in return
+  char why_not[96] = {};                    // truncated to this size
 
   enum Flag : std::uint32_t {
     kRuns = 1,
@@ -100,7 +100,7 @@ struct PeerNote {
 };
 static_assert(kReplicasMax <= 128);
 
-// --- the table: a number is never used for anything else again
+// --- the table: a number is never reused for another message
 
 template <typename M>
 struct MessageRow;
@@ -130,7 +130,7 @@ using Message = std::variant<ProgressMessage, CommittedMessage, StandingMessage,
 
 struct MessageHead {
   std::uint8_t type = 0, version = 0;
-  std::uint16_t size = 0;  // of what follows
+  std::uint16_t size = 0;  // of the body
   std::uint32_t unused = 0;
 };
 
@@ -146,13 +146,13 @@ struct Framed {
   }
 };
 
-// The bytes live as long as what is returned.
+// The bytes are valid as long as the returned object.
 template <typename M>
 Framed<M> message_of(const M& body) noexcept {
   return {.body = body};
 }
 
-// nullopt: it is none of this table (MESSAGE-1).
+// nullopt: the message matches no row of the table (MESSAGE-1).
 std::optional<Message> read_message(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace crane::replica

@@ -26,7 +26,7 @@ std::string SimClient::step(Kernel& kernel, Random& random) {
   return done_ ? "" : hear(kernel, random);
 }
 
-// One in three clients, at one in four of its writes.
+// One in three clients sends urgent bytes, in one of four writes.
 bool SimClient::sends_urgent() const { return number_ % 3 == 0 && sent_.size() * 7 % 4 == 0; }
 
 void SimClient::send(Kernel& kernel, Random& random) {
@@ -72,7 +72,7 @@ std::string SimClient::hear(Kernel& kernel, Random& random) {
       ++s.acked;
       continue;
     }
-    return "STREAM: " + text() + " hears another byte than the server has written there";
+    return "STREAM: " + text() + " received another byte than the server has written";
   }
   if (n > 0) kernel.changed();
   if (s.reset_here) return lost_ ? "" : "RESET: " + text() + " is reset";
@@ -82,7 +82,7 @@ std::string SimClient::hear(Kernel& kernel, Random& random) {
   const bool half = half_at_ != 0 && sent_.size() >= half_at_;
   const bool quit = quits_ && sent_.size() == to_send_;
   if ((!fin_ && !half && !quit) || heard_ != expected_.size()) {
-    return "FIN: " + text() + " hears the end too early";
+    return "FIN: " + text() + " received the end too early";
   }
   done_ = fin_ || quit;
   kernel.changed();
@@ -91,7 +91,7 @@ std::string SimClient::hear(Kernel& kernel, Random& random) {
 
 std::string SimClient::text() const {
   return "client " + std::to_string(number_) + ", which has sent " + std::to_string(sent_.size()) +
-         " bytes of " + std::to_string(to_send_) + (fin_ ? " and FIN" : "") + " and heard " +
+         " bytes of " + std::to_string(to_send_) + (fin_ ? " and FIN" : "") + " and received " +
          std::to_string(heard_) + " of " + std::to_string(expected_.size()) + ",";
 }
 

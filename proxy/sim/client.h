@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A client of the simulated group: it sends what it was drawn to send, and compares every byte that
-// it hears with what the server makes of it.
+// A client of the simulated group.  It sends bytes drawn at random, and compares every received
+// byte with the server's output.
 //
 // Threads: one.
 
@@ -19,28 +19,28 @@ using consensus::sim::Random;
 
 class SimClient {
  public:
-  // It sends so many bytes at most.
+  // `most`: the most bytes that it sends.
   SimClient(unsigned number, Random& random, std::uint64_t most = 6000);
 
-  // It connects, sends or hears something.  A complaint, or "".
+  // Connects, sends or receives something.  Returns a complaint, or "".
   std::string step(Kernel& kernel, Random& random);
   std::uint64_t begins_ns() const { return begins_ns_; }
   std::uint64_t pace_ns() const { return pace_ns_; }
   bool done() const { return done_; }
-  // Its connection was reset by a leader that could not go on, as it may.
+  // Its connection was reset by a leader that could not continue it, which is allowed.
   bool lost() const { return lost_; }
   void lose() { lost_ = done_ = true; }
-  // It has sent all that it was to send, and heard the end.
+  // It has sent everything and received the end.
   bool complete() const { return ended_ && (fin_ || (quits_ && sent_.size() == to_send_)); }
   unsigned number() const { return number_; }
 
   const std::string& sent() const { return sent_; }
   bool aborted() const { return socket_ != nullptr && socket_->reset_by_client; }
   bool fin_sent() const { return fin_; }
-  // Where its urgent bytes end.
+  // The ends of its urgent bytes.
   const std::set<std::uint64_t>& marks() const { return marks_; }
   std::uint64_t heard() const { return heard_; }
-  // How far it has come, for a complaint.
+  // Its progress, for a complaint.
   std::string text() const;
 
  private:
@@ -52,9 +52,9 @@ class SimClient {
   std::uint64_t begins_ns_ = 0;
   std::uint64_t pace_ns_ = 0;
   std::uint64_t to_send_ = 0;
-  std::uint64_t aborts_at_ = 0;  // it resets the connection behind so many bytes; 0: it does not
-  std::uint64_t half_at_ = 0;    // where kHalf stands; 0: nowhere
-  bool quits_ = false;           // kQuit is the last byte; else a FIN ends its stream
+  std::uint64_t aborts_at_ = 0;  // it resets the connection after this many bytes; 0: never
+  std::uint64_t half_at_ = 0;    // the place of kHalf; 0: none
+  bool quits_ = false;           // kQuit is the last byte; otherwise a FIN ends its stream
   bool sends_large_ = false;
   std::uint64_t hears_most_ = 0;
 

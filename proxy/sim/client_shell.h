@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the shells around Clients have in common, those of --connections (node.h) and of worlds of
-// whole replicas (replicas/model_proxy.h): sockets that ring, and what Clients asks for.
+// The common part of the shells around Clients, for --connections (node.h) and for worlds of whole
+// replicas (replicas/model_proxy.h): sockets with events, and the actions of Clients.
 //
 // Threads: one.
 
@@ -23,49 +23,51 @@ class ClientShell {
   struct Rules {
     ClientOptions options;
     ClientMutant mutant = ClientMutant::kNone;
-    bool releases_early = false;  // TABLE-1 is removed
-    unsigned skipped = 0;         // of a thousand things to do, left for the next turn
+    bool releases_early = false;  // true: without TABLE-1
+    unsigned skipped = 0;         // per thousand things to do, left for the next turn
   };
-  // `slots`: of nodes that share their sockets; nullptr: they do not.  All outlive the object.
+  // `slots`: for nodes that share their sockets; nullptr: they do not.  All arguments outlive the
+  // object.
   ClientShell(const Rules& rules, Kernel& kernel, Process process, ConnectionSlots* slots,
               consensus::sim::Random& random);
-  // Nothing is closed: the keeper has the same descriptors.
+  // Closes nothing: the keeper has the same descriptors.
   ~ClientShell();
   ClientShell(const ClientShell&) = delete;
   ClientShell& operator=(const ClientShell&) = delete;
 
   Clients& clients() { return clients_; }
   const Clients& clients() const { return clients_; }
-  // Carries out the next thing that Clients asks for; false: there is none.
+  // Carries out the next action of Clients; false: there is none.
   bool next();
 
-  // The next client, if one waits.  What comes of it is in next().
+  // Accepts the next client, if one waits.  next() carries out what follows.
   struct Turn {
-    bool waits = false;  // there is something to do: now, or it was left for the next turn
+    bool waits = false;  // there is something to do, now or in the next turn
     bool done = false;
   };
   Turn accept();
   std::vector<int> watched() const;
-  // That socket, if it has changed since it rang last.
+  // Delivers the events of that socket, if it has changed since the last time.
   Turn ring(int fd);
-  // Every socket rings again.
+  // Delivers the events of every socket again.
   void ring_all();
 
-  // Its server begins behind that entry, as `server` was there.
+  // Its server begins after entry `index`, in the state of `server`.
   void restore(const EchoServer& server, std::uint64_t index);
-  // Whether it has begun too late to go on with the socket, whose connection the server has closed
-  // at `closed_at`; 0: it has not.
+  // Whether it began too late to continue with the socket, whose connection the server has closed
+  // at `closed_at`; 0: the connection is open.
   bool lacks(const SimSocket& socket, std::uint64_t closed_at) const;
-  // Another process has collected what this one held.
+  // Releases the sockets that another process has adopted.
   void let_go_if_released();
-  // The leader's: with what earlier ones held, where nodes share their sockets.
+  // Becomes the leader's shell; with the sockets of earlier leaders, if nodes share them.
   void take_over();
 
  private:
-  // A socket that rings when it changes, as epoll's edges.
+  // A socket with events when it changes, like epoll's edges.
   struct Watch {
     Client* client = nullptr;
-    std::optional<std::uint64_t> input, output;  // as of the last ring; none: it rings at once
+    // As of the last event; none: the next event comes at once.
+    std::optional<std::uint64_t> input, output;
     bool writing = false;
   };
 
@@ -80,7 +82,7 @@ class ClientShell {
   void carry_out(const client_actions::Watch& a) { watches_[a.fd] = {a.client, {}, {}, false}; }
   void carry_out(const client_actions::WatchWriting& a);
   void carry_out(const client_actions::Unwatch& a) { watches_.erase(a.fd); }
-  // All that comes is accepted, and no message is for anyone here.
+  // Every client is accepted, and messages have no recipient.
   template <typename Other>
   void carry_out(const Other&) {}
 
@@ -90,8 +92,8 @@ class ClientShell {
   ConnectionSlots* const slots_;
   consensus::sim::Random& random_;
   Clients clients_;
-  ClientActionList actions_;      // being carried out
-  std::size_t next_ = 0;          // .. from here on
+  ClientActionList actions_;      // the actions that are being carried out
+  std::size_t next_ = 0;          // the first of them that is left
   std::map<int, Watch> watches_;  // by descriptor
   std::optional<std::uint64_t> restored_at_;
   std::map<SocketId, std::uint64_t> restored_written_;

@@ -48,7 +48,7 @@ void EchoServer::reset_all(const Emit& emit) {
   }
 }
 
-// False: it has closed the connection.
+// False: the connection is closed.
 bool EchoServer::work(std::uint64_t conn, Open& open, const Emit& emit) const {
   ConnectionProgress& p = open.progress;
   const auto put_out = [&](OutputType type, std::uint64_t argument, const std::string& bytes) {

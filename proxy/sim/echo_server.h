@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A deterministic server: what it does depends on the entries that it admits, and on nothing else.
+// A deterministic server: its behaviour depends only on the entries that it admits.
 //
-// It answers each byte of a client with two that are of this client and this place alone.  A byte
-// kHalf ends what it writes, kQuit the connection, each behind the answer to it; the client's FIN
-// ends the connection once all is answered.  It reads no more than it has room to answer (D15).
+// It answers each byte of a client with two bytes that are unique to this client and place.  A byte
+// kHalf ends the output, and kQuit ends the connection, after the answer to that byte; the client's
+// FIN ends the connection when everything is answered.  The server reads no more than it has room
+// to answer (D15).
 //
 // Pure.  Threads: one.
 
@@ -23,15 +24,15 @@ namespace crane::proxy::sim {
 
 inline constexpr char kHalf = '^', kQuit = '!';
 
-// The answer to the byte at `at` of a client's.
+// The answer to the byte at position `at` of a client's input.
 std::string answer(unsigned client, std::uint64_t at, char byte);
 
 class EchoServer {
  public:
-  // `send_buffer`: S, as ConnectionOptions has it.
+  // `send_buffer`: S, as in ConnectionOptions.
   explicit EchoServer(std::uint64_t send_buffer) : send_buffer_(send_buffer) {}
 
-  // A record of its output, as the output ring has it.
+  // Receives a record of its output, as in the output ring.
   using Emit = std::function<void(const OutputHeader& header, std::span<const std::byte> bytes)>;
   void admit(EntryType type, Index index, std::span<const std::byte> body, const Emit& emit);
 
@@ -43,7 +44,7 @@ class EchoServer {
     ConnectionProgress progress;
     std::string input;  // received and not read
   };
-  // Those that it has not closed, by number.
+  // The connections that it has not closed, by number.
   const std::map<std::uint64_t, Open>& connections() const { return connections_; }
 
  private:

@@ -95,7 +95,7 @@ void Group::begin() {
   }
 }
 
-// The group must serve once more: a client comes in the calm.
+// The group must serve once more: a client connects after the last fault.
 void Group::faults_end() {
   const auto last = static_cast<unsigned>(clients_.size());
   clients_.emplace_back(last + 1, random());
@@ -113,7 +113,7 @@ void Group::step_client(unsigned number) {
     count(Count::kClients);
     return;
   }
-  // So that all come to their end in the calm.
+  // Fast enough for all to reach their end after the last fault.
   const std::uint64_t most = cluster_.faults_over() ? 1'000'000 : client.pace_ns();
   const std::uint64_t pace = std::min(client.pace_ns(), most);
   cluster_.world().after(random().between(pace / 4, pace * 7 / 4),
@@ -191,7 +191,7 @@ consensus::sim::ApplicationCounts Group::counts() const { return counts_; }
 
 namespace {
 
-// Nothing is lost but processes, and the time of those that are stopped: it is one host.
+// It is one host: only processes are lost, and the time of stopped ones.
 consensus::sim::Faults draw(std::uint64_t seed) {
   consensus::sim::Faults f = consensus::sim::Faults::draw(seed);
   consensus::sim::Random r(seed ^ 0xc0aa'ec71'0000'0007U);

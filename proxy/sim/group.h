@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A simulated group with clients on one host: nodes on the cores of a consensus::sim::Cluster, and
-// the properties that clients rely on.
+// the properties on which clients rely.
 //
-//   STREAM   a client hears what the server has written to it: no byte lost, none twice, none
-//            foreign
-//   INPUT    the log has what a client has sent: no byte lost, none twice, each client once
+//   STREAM   a client receives what the server has written to it: each byte once, and no other
+//   INPUT    the log contains what a client has sent: each byte once, and each client once
 //   TAKEN    no byte leaves a socket before it is in the log (CONN-4)
 //   WRITER   only the process with the right to write uses sockets (WRITER-1)
-//   FIN      a client hears the end only where the server or the client has ended it
-//   RESET    a client is reset only by a replica that has recovered too late to go on
+//   FIN      a client receives the end only if the server or the client has ended the connection
+//   RESET    a client is reset only by a replica that has recovered too late to continue
 //   TAIL     no replica keeps more of a connection's output than the server may write
-//   STUCK    after the last fault every client comes to its end
+//   STUCK    after the last fault every client reaches its end
 //
 // REPLAY  crane-sim --connections --seed N --trace
 // Threads: one.
@@ -33,16 +32,16 @@
 
 namespace crane::proxy::sim {
 
-// Places in consensus::sim::Outcome::application.
+// Indexes of consensus::sim::Outcome::application.
 enum class Count : std::size_t {
-  kClients,    // that came to their end
-  kLost,       // .. that were reset, as they may be
+  kClients,    // clients that reached their end
+  kLost,       // .. that were reset, as is allowed
   kTakeOvers,  // with clients
-  kAdopted,    // clients that went on
-  kUnclaimed,  // .. that were accepted in vain before
+  kAdopted,    // clients whose connections continued
+  kUnclaimed,  // .. that an earlier leader had accepted and not proposed
   kEnded,      // earlier writers that were killed
   kInside,     // processes stopped inside a call
-  kBytes,      // that clients heard
+  kBytes,      // bytes that clients received
 };
 
 class Group final : public consensus::sim::Application {
@@ -66,7 +65,7 @@ class Group final : public consensus::sim::Application {
     bool of_core = false;
     std::vector<std::byte> body;
   };
-  // The log, as far as any replica has delivered it; index 1 is the first.
+  // The log up to the last entry that any replica has delivered; index 1 is the first.
   const std::vector<Logged>& log() const { return log_; }
   consensus::sim::Cluster& cluster() { return cluster_; }
   consensus::sim::Random& random() { return cluster_.world().random; }

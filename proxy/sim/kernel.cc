@@ -46,7 +46,7 @@ int Kernel::accept(Process process) {
 void Kernel::died(Process process) {
   Table& table = tables_[process];
   table.dead = true;
-  table.inside.clear();  // the call in which it was stopped has done nothing
+  table.inside.clear();  // the call in which it was stopped had no effect
   if (!table.holds || mutant_ == Mutant::kNoKeeper) close_all(process);
 }
 
@@ -82,7 +82,7 @@ void Kernel::close_all(Process process) {
   }
 }
 
-// The last close: FIN, or a reset for bytes that were not read.
+// The last close: a FIN, or a reset if bytes were not read.
 void Kernel::release(SimSocket& socket, Process by) {
   if (--socket.descriptors > 0 || socket.over()) return;
   if (socket.received.size() > socket.taken) {
@@ -232,7 +232,7 @@ void Kernel::reset(int fd) noexcept {
 
 void Kernel::close(int fd) noexcept {
   const Descriptor by = descriptors_.at(fd);
-  if (is_inside(by.process)) {  // the descriptor is its keeper's still
+  if (is_inside(by.process)) {  // the descriptor still belongs to its keeper
     apply(by, false, [this, fd](SimSocket&) { close(fd); });
     return;
   }
@@ -240,7 +240,7 @@ void Kernel::close(int fd) noexcept {
   release(*by.socket, by.process);
 }
 
-// A socket that is over counts the FINs, and does not say so.
+// A closed socket includes the FINs in its counts, without reporting them.
 std::optional<SocketState> Kernel::state(int fd, bool) noexcept {
   const SimSocket& socket = *descriptors_.at(fd).socket;
   SocketState s;

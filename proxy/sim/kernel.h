@@ -2,13 +2,13 @@
 #pragma once
 // The kernel of a simulated host: TCP sockets of clients, and which processes have them open.
 //
-// A socket is two streams.  Of the client's: the bytes received, and how many were taken out.  Of
-// ours: the bytes put in, and how many the client has acknowledged.  FINs and resets as Linux
-// counts them.  The bytes are kept, so that what a client hears can be compared.
+// A socket has two streams: the bytes received from the client, of which a part was taken out, and
+// the bytes put in by the server, of which the client has acknowledged a part.  FINs and resets are
+// counted as by Linux.  The bytes are kept, so that what a client receives can be compared.
 //
-// A process' descriptors outlive it in its keeper's table, until another process collects them. The
-// last close of a socket ends it for the client.  A process may be stopped inside a call that
-// changes a socket: then that call, and all that follow, take effect when it is continued.
+// A process' descriptors survive it in its keeper's table, until another process collects them.
+// The last close of a socket ends it for the client.  A process may be stopped inside a call that
+// changes a socket; then that call and all later ones take effect when it is continued.
 //
 // Threads: one.
 
@@ -28,24 +28,24 @@ namespace crane::proxy::sim {
 
 struct SimSocket {
   SocketId id{};
-  unsigned client = 0;  // its number
+  unsigned client = 0;  // the client's number
   std::string received;
   std::uint64_t taken = 0;
   bool fin_received = false;
-  std::uint64_t mark = 0;   // where the last urgent byte ends; 0: there is none
-  bool mark_shown = false;  // .. and a process has seen it
+  std::uint64_t mark = 0;   // the end of the last urgent byte; 0: there is none
+  bool mark_shown = false;  // a process has seen the mark
   std::string put;
   std::uint64_t acked = 0;
   bool fin_put = false, fin_acked = false;
   bool reset_by_client = false, reset_here = false;
-  bool error_taken = false;  // a process has heard of the reset
+  bool error_taken = false;  // a process was notified of the reset
   unsigned descriptors = 0;
 
   bool reset() const { return reset_by_client || reset_here; }
   bool over() const { return reset() || (fin_received && fin_put && fin_acked); }
 };
 
-// One run of a replica's node.
+// One process of a replica's node.
 using Process = std::pair<unsigned, std::uint32_t>;
 
 class Kernel final : public SocketCalls {
@@ -54,9 +54,9 @@ class Kernel final : public SocketCalls {
   static constexpr std::uint64_t kReceiveBuffer = 4096, kSendBuffer = 2048;
 
   struct Hooks {
-    // A client's bytes came, or went: whoever serves may have something to do.
+    // A client's bytes arrived or left: the serving process may have something to do.
     std::function<void()> changed;
-    // A process reads or writes a socket: just done, or about to be.
+    // A process has just read or written a socket, or is about to.
     std::function<void(Process by, const SimSocket& socket)> used;
     // Whether the process is stopped inside this call.
     std::function<bool(Process by)> stops;
@@ -74,32 +74,34 @@ class Kernel final : public SocketCalls {
   void started(Process process) { tables_[process]; }
   void died(Process process);
   bool waits_for_accept() const { return !backlog_.empty(); }
-  // A descriptor of the next client; -1: none waits.
+  // Returns a descriptor of the next client; -1: none waits.
   int accept(Process process);
-  // Duplicates of all that other processes hold; these are to let go of theirs.
+  // Returns duplicates of all sockets that other processes hold; those must release theirs.
   std::vector<int> adopt_sockets(Process process);
-  // Another process has collected what this one held.
+  // Another process has collected the sockets of this one.
   bool released(Process process) const;
   void none_left(Process process) { tables_[process].held = false; }
-  // While none is stopped inside a call.
+  // Off: no process is stopped inside a call.
   void interruptible(bool on) { interruptible_ = on; }
   bool is_inside(Process process) const;
-  // Here, where it is in no call: it is inside as well until it is continued.
+  // A point outside of any call where the process may be stopped; it counts as inside a call until
+  // it is continued.
   void may_stop(Process process);
   void resumed(Process process);
 
-  // What epoll sees of a socket: either changes with each of its edges.
+  // epoll's view of a socket: each of its edges changes one of the two numbers.
   struct Edges {
     std::uint64_t input = 0;   // of the client's bytes, FIN and reset
     std::uint64_t output = 0;  // of its acknowledgements
-    bool ends = false;         // the FIN or a reset is there
+    bool ends = false;         // a FIN or a reset has arrived
     bool takes_output = false;
   };
   Edges edges_of(int fd) const;
   const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
 
   // --- SocketCalls
-  // A mark in what is passed over stops it, as in Linux, unless it is the first of that.
+  // An urgent mark in the skipped bytes stops the call, as in Linux, unless it is on the first
+  // byte.
   Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
@@ -119,14 +121,14 @@ class Kernel final : public SocketCalls {
     Process process;
   };
   struct Table {
-    bool held = false;  // it has collected, and has not let go since
+    bool held = false;  // it has collected sockets, and has not released them since
     bool holds = false;
     bool dead = false;
-    std::vector<std::function<void()>> inside;  // calls to take effect when it is continued
+    std::vector<std::function<void()>> inside;  // calls that take effect when it is continued
   };
   int open(Process process, SimSocket& socket);
   void close_all(Process process);
-  // A call that changes a socket: now, or when the process is continued.
+  // Makes a call that changes a socket: now, or when the process is continued.
   template <typename Effect>
   void apply(const Descriptor& by, bool may_stop, Effect&& effect);
   void release(SimSocket& socket, Process by);
@@ -134,7 +136,7 @@ class Kernel final : public SocketCalls {
 
   const Hooks hooks_;
   const Mutant mutant_;
-  std::deque<SimSocket> sockets_;  // each stays where it is
+  std::deque<SimSocket> sockets_;  // the addresses of elements are stable
   std::deque<SimSocket*> backlog_;
   std::map<int, Descriptor> descriptors_;
   std::map<Process, Table> tables_;

@@ -41,10 +41,10 @@ std::string Ledger::add(std::uint64_t index, EntryType type, std::span<const std
   }
   if (type == EntryType::kShutdown && !client.aborted() &&
       (!client.fin_sent() || line->committed != client.sent().size())) {
-    return "INPUT: the end comes too early of " + client.text() + where;
+    return "INPUT: the end is too early for " + client.text() + where;
   }
   if (type == EntryType::kReset && !client.done()) {
-    return "RESET: the server is told a reset of " + client.text() + where;
+    return "RESET: the log contains a reset of " + client.text() + where;
   }
   return "";
 }

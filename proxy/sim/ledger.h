@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the log says of clients, compared with what they have sent: no byte lost, none twice, each
-// client once, the last urgent byte with its mark and no other byte with one.
+// Compares the log with what clients have sent: each byte once, each client once, the last urgent
+// byte with its mark and no other byte with one.
 //
 // Threads: one.
 
@@ -22,20 +22,20 @@ class Ledger {
     SocketId socket{};
     unsigned client = 0;
     std::uint64_t committed = 0;  // bytes
-    std::uint64_t mark = 0;       // where the last urgent byte ends; 0: none was committed
-    std::uint64_t closed_at = 0;  // by the server, at that entry; 0: it is open
+    std::uint64_t mark = 0;       // the end of the last urgent byte; 0: none was committed
+    std::uint64_t closed_at = 0;  // the entry at which the server closed it; 0: it is open
   };
 
-  // `clients`, by number - 1, outlive the object.
+  // `clients`, by number - 1, outlives the object.
   explicit Ledger(const std::vector<SimClient>& clients) : clients_(clients) {}
 
-  // The next committed entry.  A complaint, or "".
+  // Adds the next committed entry.  Returns a complaint, or "".
   std::string add(std::uint64_t index, EntryType type, std::span<const std::byte> body);
   void closed(std::uint64_t conn, std::uint64_t index);
-  // nullptr: the log has none.
+  // nullptr: the log has no such connection.
   const Line* of(SocketId socket) const;
   const Line* of_connection(std::uint64_t conn) const;
-  // Once all clients should have come to their end.  A complaint, or "".
+  // Called when all clients should have reached their end.  Returns a complaint, or "".
   std::string at_end() const;
 
  private:

@@ -14,7 +14,7 @@ namespace core = consensus::core;
 namespace {
 
 constexpr std::size_t kTailLook = 64;  // for small worlds
-constexpr unsigned kSkipped = 300;     // of a thousand things to do, left for the next turn
+constexpr unsigned kSkipped = 300;     // per thousand things to do, left for the next turn
 
 ClientMutant of_clients(Mutant mutant) {
   switch (mutant) {
@@ -76,7 +76,7 @@ void Node::ended() {
   group_.kernel().died(process_);
 }
 
-// What its sockets did not give inside the call they give now: each rings again.
+// Sockets that had no result inside the call have it now: all their events are delivered again.
 void Node::resumed() {
   group_.kernel().resumed(process_);
   shell_->ring_all();
@@ -97,7 +97,7 @@ void Node::delivered(const core::Entry& entry) {
   if (serves() || leads_) wake(group_.random().between(2'000, 60'000));
 }
 
-// The server is brought back to where it stood behind that entry, as from a checkpoint.
+// Restores the server to its state after that entry, as from a checkpoint.
 void Node::restore_at(std::uint64_t index) {
   restored_ = true;
   admitted_ = index;
@@ -170,7 +170,7 @@ void Node::wake(std::uint64_t delay_ns) {
 }
 
 void Node::turn() {
-  run();  // what the process had to do when it was stopped
+  run();  // the actions that were left when the process was stopped
   if (inside()) return;
   if (!leads_ && !serves()) return prune_followed();
   if (!serves()) return try_to_lead();
@@ -183,7 +183,7 @@ void Node::turn() {
   if (again || inside()) wake(group_.random().between(2'000, 100'000));
 }
 
-// The sockets that ring, but for some that do so in the next turn.
+// Serves the sockets that have events; some only in the next turn.
 bool Node::serve_clients() {
   bool again = false;
   for (const int fd : shell_->watched()) {
@@ -242,7 +242,7 @@ bool Node::propose_start() {
   return index.ok();
 }
 
-// As Service::follow_role(): an earlier writer ends while START is agreed on.
+// As Service::follow_role(): an earlier writer ends while START is being agreed on.
 void Node::try_to_lead() {
   const auto now = static_cast<std::int64_t>(group_.cluster().world().now_ns());
   const View view = group_.mutant() == Mutant::kAnyView ? View{0} : view_;

@@ -3,11 +3,12 @@
 // One replica of a simulated group, above its core: the server, the connections of clients, and
 // their change from leader to leader.
 //
-// What it decides about clients is Clients, the production code, with its Connections, the
-// ConnectionTable and the WriterRight.  What Proxy (proxy/clients/proxy.h) does in an event loop
-// is done here in turns of random order: accept, read, write, propose, drop.  Between any two of
-// them, behind each action of Clients, and inside each call that changes a socket, the process may
-// be stopped or killed.  client_shell.h has what it shares with worlds of whole replicas.
+// The decisions about clients are those of Clients, the production code, with its Connections, the
+// ConnectionTable and the WriterRight.  Proxy (proxy/clients/proxy.h) runs it in an event loop;
+// this class runs it in turns of random order: accept, read, write, propose, drop.  Between any two
+// of them, after each action of Clients, and inside each call that changes a socket, the process
+// may be stopped or killed.  client_shell.h contains what this class shares with worlds of whole
+// replicas.
 //
 // Threads: one.
 
@@ -43,7 +44,7 @@ class Node {
   void delivered(const consensus::core::Entry& entry);
   void leads(View view, bool on);
 
-  // A client's socket has changed: it looks what there is to do.
+  // A client's socket has changed: plans a turn if there is something to do.
   void look();
   Process process() const { return process_; }
   bool serves() const { return shell_ && shell_->clients().leading(); }
@@ -72,7 +73,7 @@ class Node {
   void step_down();
   void prune_followed();
 
-  // Carries out what Clients asks for, as far as the process is not stopped meanwhile.
+  // Carries out the actions of Clients until the process is stopped.
   void run();
   bool inside() const;
   Result<Index> propose_entry(EntryType type, GrantTurns grant, std::span<const std::byte> body);
@@ -84,14 +85,14 @@ class Node {
   std::unique_ptr<ConnectionTable> table_;
   std::optional<WriterRight> right_;
   std::optional<ClientShell> shell_;
-  bool gives_right_up_ = false;  // behind what Clients asks for
-  View view_{};                  // in which it leads, or has led
-  bool leads_ = false;           // the log
+  bool gives_right_up_ = false;  // after the actions of Clients
+  View view_{};                  // the view in which it leads or has led
+  bool leads_ = false;           // consensus has made it the leader
   std::uint64_t start_ = 0;      // index of this reign's START, once proposed
   bool turn_planned_ = false;
 
   EchoServer server_;
-  bool restored_ = false;             // the server stands where the log goes on
+  bool restored_ = false;             // the server is where the log continues
   std::deque<std::uint64_t> inputs_;  // indexes that the server has yet to admit
   std::uint64_t admitted_ = 0;
   bool server_planned_ = false;

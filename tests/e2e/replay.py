@@ -110,7 +110,7 @@ def check_refusals(scenario, record):
         c.data[at + 40] ^= 1
         c.write()
         status, _, text = replay(scenario, c.place)
-        scenario.check(status == BAD and f"damaged behind entry {number - 1}" in text,
+        scenario.check(status == BAD and f"damaged after entry {number - 1}" in text,
                        f"a flipped byte of entry {number} is damage behind {number - 1}",
                        f"{status}: {text}")
     with Changed(scenario, record) as c:

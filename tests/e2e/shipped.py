@@ -301,7 +301,7 @@ def on_disk(scenario, foreign):
                            group.news(lost)[-2000:])
             scenario.check(not (group.checkpoints(lost) / foreign.name).exists(),
                            f"on disk, {name}: and none of another group")
-        scenario.check(any(f"replica {lost} asks for a checkpoint" in group.said(i)
+        scenario.check(any(f"replica {lost} needs a checkpoint" in group.said(i)
                            for i in group.live()),
                        "on disk, nobody has any: who leads had one taken")
         found = held(group)

@@ -34,7 +34,7 @@ std::string minority(const proxy::Judgement& j) {
   return who;
 }
 
-// The log index of the cut at which they were taken; 0: there are none.
+// The log index of the cut at which the digests were taken; 0: there are none.
 std::uint64_t cut_of(const proxy::Digests& digests) {
   const auto any = std::find_if(digests.begin(), digests.end(), [](const auto& d) { return d; });
   return any == digests.end() ? 0 : (*any)->point.index;
@@ -65,7 +65,7 @@ void Cuts::on(const Restored& restored) {
   alarms_.restore(restored.verified, restored.restarted_from);
 }
 
-// --- the leader's -------------------------------------------------------------------------------
+// --- the leader --------------------------------------------------------------------------------
 
 void Cuts::on(const Led&) {
   policy_.lead();
@@ -126,7 +126,7 @@ void Cuts::propose(std::span<const consensus::MemberStatus> members) {
   body.digests = digests_;
   const proxy::Judgement judged = proxy::judge(digests_, voters_of(members));
   const bool differ = judged.verdict == Verdict::kDifferent;
-  // A replica whose digest is missing may make a majority at the next cut.
+  // If a digest is missing, that replica may make a majority at the next cut.
   body.restarts = differ && !judged.majority && all_digests_there(members);
   actions_.emplace_back(Propose{std::move(body), differ && evidence_cut_ == cut_});
 }
@@ -139,7 +139,7 @@ void Cuts::on(const Proposed& proposed) {
   due_ns_ = policy_.look_again_ns(now_ns_, done_);
 }
 
-// --- every replica's ----------------------------------------------------------------------------
+// --- every replica -----------------------------------------------------------------------------
 
 void Cuts::on(const Admitted& entry) {
   if (!awaits(entry.here.index)) return;  // CHECK-1
@@ -167,8 +167,8 @@ void Cuts::on(const Taken& taken) {
   actions_.emplace_back(SendDigest{asks, taken.digest});
 }
 
-// What a replica missed it runs from the log, which tells of its earlier life, or that it was away:
-// what counts is what it has made of the same entries now.
+// A replica runs the entries that it missed from the log, whose digests of this replica were made
+// by its previous process, or are missing.  What counts is what it has made of these entries now.
 void Cuts::replace_own_digest(proxy::Digests& digests) const {
   if (value(options_.self) >= digests.size()) return;
   std::optional<Digest>& own = digests[value(options_.self)];
@@ -202,7 +202,8 @@ void Cuts::judge(HashBody& body, ReplicaId proposer, std::size_t voters) {
     raise.theirs = std::move(body.evidence);
   }
   raise.accused = self < j.replicas.size() && j.replicas[self] == Finding::kMinority;
-  raise.says = !again || raise.accused;  // one that goes on is said once; the status counts
+  // A lasting difference is logged once; the status counts it.
+  raise.says = !again || raise.accused;
   raise.keeps_evidence = own && alarms_.none();
   actions_.emplace_back(std::move(raise));
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What live checking (proxy/record/verification.h) has a node decide: when the leader proposes a
-// HASH entry and what it says, the judgement that all replicas make of it alike, and what a replica
-// does that differs.
+// The decisions of live checking (proxy/record/verification.h): when the leader proposes a HASH
+// entry and what it contains, the judgement that all replicas make of it alike, and what a replica
+// does that differs from the others.
 //
-//   leader: Tick -> LookAtMembers, Propose          every replica: Committed, Admitted ->
-//   TakeDigest Taken -> SendDigest .. the leader: Heard .. the next Propose carries it back to all
+//   leader:         Tick -> LookAtMembers, Propose
+//   every replica:  Committed, Admitted -> TakeDigest;  Taken -> SendDigest
+//   leader:         Heard; the next Propose carries the digests back to all
 //
 // The contract with the shell (proxy/host/live_check.h) is that of consensus/core/step.h: actions
-// are carried out in order and completely before those of a later step, every event is legal in
-// every state.  Members answers LookAtMembers, Proposed Propose, Taken TakeDigest, Raised Raise.
+// are carried out in order and completely before those of a later step, and every event is legal in
+// every state.  Members answers LookAtMembers, Proposed answers Propose, Taken answers TakeDigest,
+// Raised answers Raise.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT CHECK-1  A digest is taken at the admission of its cut, the same moment of the schedule
-//                    on every replica; entries that the server has not admitted yet wait.
+// INVARIANT CHECK-1  A digest is taken when its cut is admitted, which is the same moment of the
+//                    schedule on every replica; entries that the server has not admitted yet wait.
 // INVARIANT CHECK-2  The leader counts only digests of its own view and of the last cut that it
 //                    proposed.
 
@@ -37,24 +39,24 @@ namespace cuts {
 
 // --- events
 
-// The replica begins at a checkpoint, at `at`, of this state of the alarms.
+// The replica begins at the checkpoint of entry `at`; the rest is the state of its alarms.
 struct Restored {
   Index at{};
   std::uint64_t verified = 0;
   std::uint64_t restarted_from = 0;
 };
-// A HASH entry of the log, in its order.
+// A HASH entry of the log, in log order.
 struct Committed {
   Viewstamp at;
   proxy::HashBody body;
 };
-// The own server admitted it; what it put out before was hashed.
+// This replica's server admitted the entry; its earlier output was hashed.
 struct Admitted {
   proxy::SchedulePoint here{};
-  bool takes_digests = false;  // the replica has not come to its end
+  bool takes_digests = false;  // the replica has not reached its end
   std::size_t voters = 0;
 };
-// What this node knows of its role, with the events that need it.
+// What this node knows about its role; part of the events that need it.
 struct Reign {
   bool leads = false;
   View view{};
@@ -72,9 +74,9 @@ struct Heard {
 // This replica begins to lead.
 struct Led {};
 struct Tick {
-  bool serves = false;                     // it leads, takes clients, and goes on
+  bool serves = false;                     // it leads, accepts clients, and continues
   bool busy = false;                       // nothing can be proposed now
-  std::span<const std::uint64_t> entries;  // committed, by EntryType; valid during the step
+  std::span<const std::uint64_t> entries;  // committed entries, by EntryType; valid during the step
   std::uint64_t output_bytes = 0;
 };
 struct Members {
@@ -89,7 +91,7 @@ struct Raised {
   std::string alarm;
   Index at{};
   bool accused = false;
-  std::string when;  // the wall clock's time as text
+  std::string when;  // wall clock time as text
 };
 
 using Event =
@@ -98,43 +100,43 @@ using Event =
 // --- actions
 
 struct LookAtMembers {};
-// A HASH entry; `with_evidence`: of the last cut.
+// Proposes a HASH entry; `with_evidence`: with that of the last cut.
 struct Propose {
   proxy::HashBody body;
   bool with_evidence = false;
 };
-// And the evidence for it.
+// Takes the digest and the evidence for it.
 struct TakeDigest {
   View view{};
   proxy::SchedulePoint here{};
 };
-// Out of band: it may be lost, and counts as unknown then.
+// Sent out of band: it may be lost, and then counts as unknown.
 struct SendDigest {
   ReplicaId to{};
   proxy::Digest digest{};
 };
-// The own digest at a cut, and what the log tells of all replicas' there.
+// This replica's digest at a cut, and the digests of all replicas there according to the log.
 struct Compared {
   proxy::Digest own{};
   proxy::Digests logged;
 };
-// All were equal where the evidence was taken.
+// All replicas were equal at the cut of the evidence.
 struct Verified {};
-// Nothing before is compared any more.
+// Earlier states are no longer compared.
 struct StartAgain {
   proxy::SchedulePoint here{};
 };
-// Replicas differ: what is said of it, with the differences from what the leader did.
+// Replicas differ: the text of the alarm, and the evidence to compare with the leader's.
 struct Raise {
   std::string what;
   Index at{};
   ReplicaId leader{};
-  std::optional<proxy::Evidence> theirs;  // nullopt: there is none to compare the own with
-  bool says = false;                      // the log has not said so yet
+  std::optional<proxy::Evidence> theirs;  // nullopt: there is none to compare this replica's with
+  bool says = false;                      // the alarm must be logged
   bool keeps_evidence = false;
   bool accused = false;
 };
-// This replica is in the minority: it must not go on.
+// This replica is in the minority and must not continue.
 struct Diverged {
   std::string alarm;
   Index at{};
@@ -147,7 +149,7 @@ using ActionList = std::vector<Action>;
 struct Options {
   ReplicaId self{};
   std::uint8_t replicas = 1;
-  bool judges = true;  // as a member of the group; a replay only compares
+  bool judges = true;  // true: a member of the group; false: a replay, which only compares
 };
 
 }  // namespace cuts
@@ -157,18 +159,18 @@ class Cuts {
   explicit Cuts(const cuts::Options& options) noexcept : options_(options) {}
 
   void step(const cuts::Event& event, std::int64_t now_ns);
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(cuts::ActionList& out);
   // When the next Tick is due; kNever: after the next event.
   std::int64_t deadline_ns() const noexcept { return due_ns_; }
-  // Whether Admitted with this entry changes anything (CHECK-1).
+  // Whether the Admitted event of this entry changes anything (CHECK-1).
   bool awaits(std::uint64_t index) const noexcept {
     return !hashes_.empty() && value(hashes_.front().at.index) == index;
   }
 
   const proxy::Alarms& alarms() const noexcept { return alarms_; }
   proxy::Verdict verdict() const noexcept { return verdict_; }
-  // CLOCK_MONOTONIC at the last cut at which this replica and a majority were equal; 0: never.
+  // CLOCK_MONOTONIC at the last cut where this replica and a majority were equal; 0: never.
   std::int64_t verified_ns() const noexcept { return verified_ns_; }
 
  private:
@@ -194,14 +196,14 @@ class Cuts {
   std::int64_t now_ns_ = 0;
   std::int64_t due_ns_ = kNever;
   Index began_at_{};                    // the checkpoint's entry; 0: none
-  std::deque<cuts::Committed> hashes_;  // not yet admitted by the own server
+  std::deque<cuts::Committed> hashes_;  // not yet admitted by this replica's server
   proxy::VerifyPolicy policy_;
   proxy::VerifyPolicy::Work done_{};         // as of the last Tick
-  bool looks_ = false;                       // at the members
-  std::uint64_t cut_ = 0;                    // the last one proposed here
-  proxy::Digests digests_;                   // leader: of that cut; empty: it was none
-  std::optional<proxy::Digest> own_digest_;  // at the last cut
-  std::uint64_t evidence_cut_ = 0;           // where the evidence ends
+  bool looks_ = false;                       // a LookAtMembers is unanswered
+  std::uint64_t cut_ = 0;                    // the last cut that this replica proposed
+  proxy::Digests digests_;                   // leader: the digests of that cut; empty: it was none
+  std::optional<proxy::Digest> own_digest_;  // of this replica, at the last cut
+  std::uint64_t evidence_cut_ = 0;           // the cut where the evidence ends
   std::int64_t verified_ns_ = 0;
   proxy::Verdict verdict_ = proxy::Verdict::kUnknown;
   proxy::Alarms alarms_;

@@ -13,16 +13,16 @@ using namespace slices;
 namespace {
 
 constexpr std::int64_t kLookNs = 10'000'000;
-// A thread at one clock for so long is not sliced, for whatever reason.
+// A thread that stays this long at one clock is not sliced, for whatever reason.
 constexpr std::int64_t kComputesNs = 25'000'000;
-// .. or so long, while the server starts.
+// .. the time while the server starts.
 constexpr std::int64_t kStartsNs = 1'000'000'000;
-// An operator hears of one that cannot be sliced when it has lasted so long.
+// An operator is warned of a computation that cannot be sliced when it has lasted this long.
 constexpr std::int64_t kWarnNs = 1'000'000'000;
-// The first computation that lasts so long is taken for endless; each later one that lasts twice as
-// long as the one before (SLICES-4).
+// The first computation that lasts this long is considered endless; each later one must last twice
+// as long as the one before (SLICES-4).
 constexpr std::int64_t kEndlessNs = 10'000'000'000;
-// A slice that is wrong by less is right.
+// A slice whose length is wrong by less than this factor is not corrected.
 constexpr double kToleratedFactor = 1.5;
 constexpr double kFactorMax = 64;
 constexpr std::int64_t kApart = 4, kApartMaxNs = 30'000'000'000;
@@ -92,7 +92,7 @@ void Slices::propose_known(const Look& look) {
   }
 }
 
-// Of the known ones it is proposed again at the next look, another one when it is found again.
+// A known point is proposed again at the next look, any other one when it is found again.
 void Slices::on(const NotProposed& refused) {
   std::erase_if(proposed_, [&refused](const TickPoint& p) { return is_same(p, refused.point); });
   known_proposed_ = false;
@@ -102,7 +102,7 @@ void Slices::on(const NotProposed& refused) {
 void Slices::correct_weight(const Look& look) {
   if (look.slices == slices_seen_ || look.point >= look.points.size()) return;
   slices_seen_ = look.slices;
-  // One that was followed was slow.
+  // A thread that was being searched was slow.
   if (std::exchange(followed_, finding_) || finding_ || look.cpu_ns == 0 ||
       find(proposed_, look.points[look.point]) != nullptr) {  // SLICES-2
     return;
@@ -170,7 +170,7 @@ void Slices::on(const Found& found) {
     actions_.emplace_back(
         Say{unsliced_.lasted_ns >= kWarnNs,
             fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
-                        "be had there: the others wait; it is in {}",
+                        "be found there: the other threads wait; it is in {}",
                         found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000, found_for_.clock,
                         found.where)});
     return;

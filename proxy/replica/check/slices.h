@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The leader's node decides about time slices (dmt/slices.h): which thread it looks at for a tick
-// point, when it proposes a point that is known, and how much a passage of a point is worth.
+// What the leader decides about time slices (dmt/slices.h): in which thread it looks for a tick
+// point, when it proposes a known point, and how much the passage of a point weighs.
 //
-// Looks only while a thread has the turn: an idle replica costs nothing.  A thread that has had it
-// for kComputesNs at one clock (longer while the server starts) computes without a tick point, or
-// its points come too rarely; it is looked at, which makes it slow for a while: so much later, as
-// SLICES-3 says, the next one may be. What is found serves from the thread's next turn on; for a
-// computation that has none for long, all replicas begin again.
+// The leader looks only while a thread has the turn, so an idle replica costs nothing.  A thread
+// that has had it for kComputesNs at one clock (longer while the server starts) computes without a
+// tick point, or passes its points too rarely.  Looking for a point in it makes it slow for a
+// while; SLICES-3 says how much later the next search may be.  A point that was found takes effect
+// from the thread's next turn on.  If a computation has no turn for long, all replicas begin again.
 //
-// Contract with the shell (proxy/host/slice_watch.h): as consensus/core/step.h.  Each Find is
-// answered by Found.
+// The contract with the shell (proxy/host/slice_watch.h) is that of consensus/core/step.h.  Found
+// answers each Find.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT SLICES-1  One thread at a time is looked at.
-// INVARIANT SLICES-2  A weight is proposed again only when the last one that was proposed for the
-//               point has been admitted.
-// INVARIANT SLICES-3  Between two looks lies kApart times as long as the last one took, twice as
-//               long for each in a row that found nothing, at most kApartMaxNs.
-// INVARIANT SLICES-4  All begin again only for a thread that has computed at one clock for
-//               kEndlessNs, twice as long for each time before, for which a point was found that
-//               does not count yet, and for which others wait.
+// INVARIANT SLICES-1  One thread is searched at a time.
+// INVARIANT SLICES-2  A weight of a point is proposed only when the last one that was proposed for
+//                     it has been admitted.
+// INVARIANT SLICES-3  The time between two searches is kApart times the duration of the last one,
+//                     doubled for each one in a row that found nothing, and at most kApartMaxNs.
+// INVARIANT SLICES-4  All replicas begin again only for a thread for which other threads wait,
+//                     which has computed at one clock for kEndlessNs, doubled for each earlier
+//                     time, and for which a point was found that is not in effect yet.
 
 #include <cstdint>
 #include <optional>
@@ -36,7 +36,7 @@ namespace crane::replica {
 
 namespace slices {
 
-// A thread that has the turn, outside of Crane.
+// A thread that has the turn and runs outside of Crane.
 struct Computing {
   std::uint16_t slot = 0;
   std::uint64_t clock = 0;
@@ -46,20 +46,20 @@ struct Look {
   bool leads = false;
   bool serves = false;  // the server has had a client
   std::optional<Computing> thread;
-  std::span<const TickPoint> points;  // that were admitted; valid during the step
-  // The last slice that ended here: how many did, at which point, what that weighed in it, and the
-  // processor time that it took.
+  std::span<const TickPoint> points;  // those that were admitted; valid during the step
+  // The last slice that ended on this replica: the number of such slices, its point, the weight of
+  // that point in it, and the processor time of the slice.
   std::uint64_t slices = 0;
   std::uint32_t point = 0;
   std::uint32_t weight_ps = 0;
-  std::int64_t cpu_ns = 0;  // 0: not known
-  // Somebody waits for the thread, and a replica that ends is started again.
+  std::int64_t cpu_ns = 0;  // 0: unknown
+  // Other threads wait for this one, and a replica that ends is restarted.
   bool may_begin_again = false;
-  std::uint32_t early_points = 0;  // of this group so far
+  std::uint32_t early_points = 0;  // of this group, so far
 };
 struct Found {
   std::optional<TickPoint> point;
-  std::string where;  // it is, or why there is none
+  std::string where;  // the place of the point, or why there is none
 };
 // The entry of this point could not be proposed.
 struct NotProposed {
@@ -68,7 +68,7 @@ struct NotProposed {
 
 using Event = std::variant<Look, Found, NotProposed>;
 
-// `proposed`: points to know beside those that were admitted.
+// `proposed`: points that count as known in addition to the admitted ones.
 struct Find {
   std::uint16_t slot = 0;
   std::vector<TickPoint> proposed;
@@ -76,8 +76,8 @@ struct Find {
 struct Propose {
   TickPoint point{};
 };
-// The thread has no turn at which it could get the point that was found for it, so all replicas
-// begin again, where it gets it before it computes.  When that cannot be proposed it is asked for
+// The thread has no turn at which the found point could take effect.  So all replicas begin again,
+// with the point in effect before the thread computes.  If this cannot be proposed, it is requested
 // again.
 struct BeginAgain {
   EarlyPoint early{};
@@ -91,16 +91,16 @@ using Action = std::variant<Find, Propose, BeginAgain, Say>;
 using ActionList = std::vector<Action>;
 
 struct Options {
-  std::int64_t slice_ns = 0;     // 0: there are no slices
-  std::vector<TickPoint> known;  // from earlier runs, and of the profile
+  std::int64_t slice_ns = 0;     // 0: slices are off
+  std::vector<TickPoint> known;  // from earlier runs and the profile
   std::size_t points_max = 0;
 };
 
 }  // namespace slices
 
-// What computes without a tick point, for the status.
+// A computation without a tick point, for the status.
 struct Unsliced {
-  std::string where;  // "": nothing was seen to
+  std::string where;  // "": none was seen
   std::int64_t lasted_ns = 0;
 };
 
@@ -109,7 +109,7 @@ class Slices {
   explicit Slices(slices::Options options) : options_(std::move(options)) {}
 
   void step(const slices::Event& event, std::int64_t now_ns);
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(slices::ActionList& out);
   // When the next Look is due; kNever: after the next event.
   std::int64_t deadline_ns() const noexcept { return due_ns_; }
@@ -136,19 +136,19 @@ class Slices {
   std::int64_t due_ns_ = kNever;
 
   bool led_ = false;
-  bool known_proposed_ = false;  // all of options_.known, in this reign
+  bool known_proposed_ = false;  // all of options_.known were, in this reign
   std::uint64_t slices_seen_ = 0;
-  std::vector<TickPoint> proposed_;  // and not yet admitted
+  std::vector<TickPoint> proposed_;  // not yet admitted
   std::vector<TickPoint> admitted_;  // as of the last Look
 
   slices::Computing computing_;
   std::int64_t since_ns_ = 0;
   std::int64_t find_began_ns_ = 0, next_find_ns_ = 0;
-  unsigned in_vain_ = 0;  // looks in a row
+  unsigned in_vain_ = 0;  // fruitless searches in a row
   bool finding_ = false;
-  bool followed_ = false;  // in the slice that is under way
+  bool followed_ = false;  // a thread was searched during the current slice
   slices::Computing found_for_;
-  std::optional<TickPoint> early_;  // for the computation that is under way
+  std::optional<TickPoint> early_;  // the point for the current computation
   std::int64_t found_since_ns_ = 0;
   Unsliced unsliced_;
 };

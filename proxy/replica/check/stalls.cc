@@ -12,14 +12,15 @@ using namespace stalls;
 
 namespace {
 
-// Probes of a thread, and of one that was stalled before: some are needed before it is caught.
+// Intervals between probes of a thread, and of one that was stalled before.  Several probes may be
+// needed to hold it.
 constexpr std::int64_t kProbeNs = 2'500'000;
 constexpr std::int64_t kProbeKnownNs = 60'000;
-// Without START admitted: only a thread that is stalled for so long is preempted (STALL-1).
+// If START is not admitted, only a thread that is stalled for this long is preempted (STALL-1).
 constexpr std::int64_t kLongNs = 2'000'000'000;
-// When a thread is said to be stalled.
+// When a stalled thread is reported.
 constexpr std::int64_t kReportNs = 5'000'000'000;
-// PASSED entries are at least so far apart, for a server that waits and for one that works.
+// The least distance of PASSED entries, for a server that waits and for one that works.
 constexpr std::int64_t kTellIdleNs = 200'000;
 constexpr std::int64_t kTellBusyNs = 1'000'000;
 
@@ -61,7 +62,7 @@ void Stalls::on(const Restored& restored) {
 
 void Stalls::on(const Tick& tick) {
   news_ = false;
-  if (!tick.leads) {  // what was proposed under this leader may be lost: the next time, again
+  if (!tick.leads) {  // proposals of this reign may be lost: propose again in the next
     proposed_clock_ = kNoClock;
     passed_proposed_ = passed_;
   }
@@ -82,15 +83,15 @@ void Stalls::hand_out_orders(const Tick& tick) {
     published_ = false;
     orders_.pop_front();
   }
-  // A server that is past an order can never obey it: an earlier leader's that went on while this
-  // was decided.
+  // A server that is past an order can never obey it: it belonged to an earlier leader, and
+  // continued while the order was being decided.
   if (!orders_.empty() && tick.clock > orders_.front().clock && !published_) {
     actions_.emplace_back(
         Diverged{"the server is past a turn at which the group preempts a thread"});
     return;
   }
   std::uint64_t limit = tick.leads ? kNoClock : passed_;
-  // DMT-W2; the held slot obeys where it is held, and what follows need not wait for us.
+  // DMT-W2.  The held thread obeys where it is held, and later operations need not wait.
   const bool obeys_held =
       tick.leads && tick.held && !orders_.empty() && tick.held->clock == orders_.front().clock;
   if (!orders_.empty() && !obeys_held) limit = std::min(limit, orders_.front().clock);
@@ -131,8 +132,8 @@ std::int64_t Stalls::look(const Tick& tick) {
   }
   if (!options_.on) return kNever;
   const bool requested = published_ && orders_.front().clock == now.clock;
-  // STALL-1.  A server that is behind what an earlier leader has passed may not decide what that
-  // one did not.
+  // STALL-1.  A server that is behind what an earlier leader's has passed must not decide what that
+  // leader did not.
   const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
   const bool may_catch = tick.leads && (tick.decides || stood_there);
   if (!requested && !tick.leads) return kNever;
@@ -148,8 +149,8 @@ std::int64_t Stalls::look(const Tick& tick) {
   return probed_at_ns_ + period;
 }
 
-// A new leader asks for all who are there: what the one before proposed may be lost, and an ATTACH
-// that comes twice has no effect.
+// A new leader proposes ATTACH for all that have arrived: proposals of the last leader may be lost,
+// and a second ATTACH has no effect.
 void Stalls::bring_back(const Tick& tick) {
   const bool fresh = tick.leads && !led_;
   led_ = tick.leads;
@@ -194,7 +195,7 @@ void Stalls::on(const Proposed& proposed) {
   } else if (proposed.ok) {
     attach_proposed_.push_back(std::get<AttachBody>(proposed.entry));
   } else {
-    led_ = false;  // the next step tries again
+    led_ = false;  // the next step retries
   }
 }
 

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the stall rule (dmt/stall.h) has a node decide.  The leader's looks for a thread that has
-// the turn and takes no operation, has it probed, proposes PREEMPT when it is held, and tells how
-// far its server has come (PASSED).  Every replica's hands the orders to its server, one by one,
-// and keeps it from running ahead of what the leader has told.
+// What a node decides about the stall rule (dmt/stall.h).  The leader looks for a thread that has
+// the turn and executes no operation, has it probed, proposes PREEMPT when it is held, and
+// announces how far its server is (PASSED).  Every replica passes the orders to its server one by
+// one, and keeps it from running ahead of what the leader has announced.
 //
-// Also the leader's part of agreed detachment (dmt/scheduler.h): proposes ATTACH for its own
-// server's threads that want to rejoin.
+// The leader also does its part of agreed detachment (dmt/scheduler.h): it proposes ATTACH for
+// threads of its server that want to rejoin.
 //
-// Looks only while a thread has the turn: an idle replica costs nothing.  Without the rule it only
-// notices which thread is stalled, for the status and the log.
+// It looks only while a thread has the turn, so an idle replica costs nothing.  Without the rule it
+// only notes which thread is stalled, for the status and the log.
 //
 // The contract with the shell (proxy/host/stall_watch.h) is that of consensus/core/step.h: actions
-// are carried out in order and completely before those of a later step, every event is legal in
-// every state.  Each Propose is answered by Proposed, LookForArrived by Arrived, before the next
-// Tick.  Nothing is allocated per entry or step.
+// are carried out in order and completely before those of a later step, and every event is legal in
+// every state.  Proposed answers Propose and Arrived answers LookForArrived, before the next Tick.
+// Nothing is allocated per entry or step.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT STALL-1  A leader does not decide before its own server has admitted its START, and so
-//               has passed all that an earlier leader's can have passed (or was stalled for kLongNs
-//               at a clock that no leader has told to be passed: then that one stood there too).
+// INVARIANT STALL-1  A leader decides only after its server has admitted its START.  Then it has
+//                    passed everything that an earlier leader's server can have passed.  Exception:
+//                    a thread was stalled for kLongNs at a clock that no leader announced as
+//                    passed; then the earlier leader's server was stalled there too.
 
 #include <cstdint>
 #include <deque>
@@ -36,38 +37,38 @@ namespace crane::replica {
 
 namespace stalls {
 
-// No limit, and no clock of a PREEMPT (dmt/stall.h).
+// No limit; as a clock of a PREEMPT: none (dmt/stall.h).
 inline constexpr std::uint64_t kNoClock = UINT64_MAX;
 
-// An entry that grants no turn but what an input does.
+// An entry that grants only the turn of an input.
 using Proposal = std::variant<PreemptBody, PassedBody, AttachBody>;
 
 // The thread that has the turn.
 struct Holder {
   std::uint16_t slot = 0;
   std::uint64_t clock = 0;
-  bool in_operation = false;  // within Crane: nothing to be done, it will come out
-  bool helps = false;         // the rule could: another thread is runnable, or an entry waits
+  bool in_operation = false;  // it is inside Crane and will leave it: nothing to do
+  bool helps = false;         // the rule could help: another thread is runnable, or an entry waits
   bool known = false;         // it was preempted before
 };
 
 // --- events
 
-// Of the log, in its order.
+// An entry of the log, in log order.
 struct Preempt {
   PreemptBody body{};
 };
 struct Passed {
   std::uint64_t clock = 0;
 };
-// The log tells nothing new: all is known.
+// The log contains no more orders: all are known.
 struct Closed {};
-// The server recovered from a checkpoint, at `clock`; the log behind the entry follows.  It may
-// have obeyed orders that stand there: the server went on to its rest with them.
+// The server recovered from a checkpoint at `clock`; the part of the log after its entry follows.
+// The server may already have obeyed orders of that part, when it ran on until it was quiescent.
 struct Restored {
   std::uint64_t passed = 0;
   std::uint64_t clock = 0;
-  std::uint64_t obeyed = 0;  // Tick::obeyed, now
+  std::uint64_t obeyed = 0;  // the current Tick::obeyed
 };
 struct Proposed {
   Proposal entry;
@@ -79,15 +80,15 @@ struct Arrived {
 };
 // A look at the server.
 struct Tick {
-  bool leads = false;                    // may propose
-  bool decides = false;                  // STALL-1
-  std::uint64_t obeyed = 0;              // orders, in all
-  bool idle = false;                     // no thread has the turn, nor wants it
-  std::uint64_t clock = 0;               // as far as its turns are taken, read after the two before
-  std::uint64_t leader_clock_limit = 0;  // the clock that its operations wait at
-  std::optional<PreemptBody> held;       // of a thread that a probe has caught: what to propose
+  bool leads = false;        // the replica may propose
+  bool decides = false;      // STALL-1
+  std::uint64_t obeyed = 0;  // orders obeyed so far
+  bool idle = false;         // no thread has the turn or wants it
+  std::uint64_t clock = 0;  // the clock up to which turns are taken; read after `obeyed` and `idle`
+  std::uint64_t leader_clock_limit = 0;  // the clock at which its operations wait
+  std::optional<PreemptBody> held;       // the PREEMPT to propose for a thread that a probe holds
   std::optional<Holder> holder;
-  std::uint32_t arrivals = 0;  // of threads that want to rejoin, so far
+  std::uint32_t arrivals = 0;  // threads that wanted to rejoin so far
 };
 
 using Event = std::variant<Tick, Preempt, Passed, Closed, Restored, Proposed, Arrived>;
@@ -100,7 +101,7 @@ struct SetLeaderClockLimit {
 struct RequestPreemption {
   PreemptBody body{};
 };
-// The thread that is held goes on.
+// The held thread continues.
 struct ReleaseHeldThread {};
 // Interrupts the process of this slot.
 struct Probe {
@@ -123,9 +124,10 @@ using Action = std::variant<SetLeaderClockLimit, RequestPreemption, ReleaseHeldT
 using ActionList = std::vector<Action>;
 
 struct Options {
-  bool on = false;                  // the rule; else it only notices
-  bool alone = false;               // a group of one tells no replica
-  std::int64_t computation_ns = 0;  // a computation is one that long; 0: only loops are looked for
+  bool on = false;     // the rule is on; otherwise stalls are only noted
+  bool alone = false;  // the group has one replica: there is none to inform
+  // A computation of this length is preempted; 0: only loops are looked for.
+  std::int64_t computation_ns = 0;
 };
 
 }  // namespace stalls
@@ -142,16 +144,16 @@ class Stalls {
   explicit Stalls(const stalls::Options& options) noexcept : options_(options) {}
 
   void step(const stalls::Event& event, std::int64_t now_ns);
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(stalls::ActionList& out);
   // When the next Tick is due; kNever: after the next event.
   std::int64_t deadline_ns() const noexcept { return due_ns_; }
-  // True when a Tick has something to do at once: an entry came, or what it sees is new.
+  // True if a Tick has something to do at once: an entry arrived, or the arguments are new.
   bool has_news(std::uint64_t obeyed, std::uint32_t arrivals) const noexcept {
     return news_ || obeyed != obeyed_ || arrivals != seen_arrivals_;
   }
 
-  // For a checkpoint: as far as the log says up to its entry.
+  // For a checkpoint: the clock that the log announces as passed up to the checkpoint's entry.
   std::uint64_t passed() const noexcept { return passed_; }
   const Standing& standing() const noexcept { return standing_; }
 
@@ -177,18 +179,20 @@ class Stalls {
   bool news_ = false;
   bool closed_ = false;
 
-  std::deque<PreemptBody> orders_;  // committed, not yet obeyed here
-  bool published_ = false;          // the first of them
+  std::deque<PreemptBody> orders_;  // committed, not yet obeyed by this replica's server
+  bool published_ = false;          // the first of orders_ was requested
   std::uint64_t obeyed_ = 0;        // Tick::obeyed of the last one
   std::uint64_t restored_ = 0;      // orders before this clock were obeyed before a checkpoint
-  std::uint64_t passed_ = 0;        // the leader's server's clock, as far as the log says
+  std::uint64_t passed_ = 0;        // the clock of the leader's server, according to the log
 
-  std::uint64_t proposed_clock_ = stalls::kNoClock;  // of the last PREEMPT proposed here
-  std::uint64_t passed_proposed_ = 0;                // the last PASSED proposed here
+  // The clock of the last PREEMPT that this replica proposed.
+  std::uint64_t proposed_clock_ = stalls::kNoClock;
+  std::uint64_t passed_proposed_ = 0;  // the last PASSED that this replica proposed
   std::int64_t told_at_ns_ = 0;
   std::uint32_t seen_arrivals_ = 0;
   bool led_ = false;
-  std::vector<AttachBody> attach_proposed_;  // proposed by this leader, and not yet admitted here
+  // Proposed by this leader, not yet admitted by its server.
+  std::vector<AttachBody> attach_proposed_;
   Standing standing_;
   std::int64_t probed_at_ns_ = 0;
   bool reported_ = false;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The inputs of one loop iteration, in the order in which they were read, proposed together at its
-// end.
+// The inputs of one loop iteration, in the order in which they were read.  They are proposed
+// together at the end of the iteration.
 //
-// All but the last grant no turns, so that the server admits the whole batch at one logical clock
-// and works on it without another look at the sequence (DESIGN D3, rule 4).  Bytes are received
-// straight into the batch; nothing is allocated once it has grown.
+// All but the last grant no turns.  So the server admits the whole batch at one logical clock, and
+// works on it without looking at the sequence again (DESIGN D3, rule 4).  Bytes are received
+// directly into the batch; once it has grown, nothing is allocated.
 //
-// A connection is named by the index of its CONNECT, known only once that is proposed: entries that
-// follow it in the same batch refer to it by an Opener and get the number filled in then.
+// A connection is named by the index of its CONNECT, which is known only when that is proposed.
+// Later entries of the same batch refer to it by an Opener, and receive the number then.
 //
 // Threads: one object, one thread.
 // INVARIANT BATCH-1  Entries are proposed in the order of add(), each at most once (C8).
@@ -26,14 +26,14 @@
 
 namespace crane::proxy {
 
-// The connection that proposed a CONNECT; `conn` is set when the log has taken it.
+// The connection that proposed a CONNECT; `conn` is set when the log has accepted it.
 struct Opener {
   ConnId conn{};  // 0 until proposed
 };
 
 class Batch {
  public:
-  // Room for `bytes` of DATA; valid until the next call of anything else.
+  // Room for `bytes` of DATA; valid until the next call of any other method.
   std::span<std::byte> room(std::size_t bytes);
   // The first `bytes` of room() become a DATA entry; the last of them may be urgent.
   void add_data(Opener& from, std::size_t bytes, bool ends_urgent = false);
@@ -54,26 +54,27 @@ class Batch {
   std::size_t entries() const noexcept { return pending_.size() - next_; }
   std::size_t bytes() const noexcept { return arena_used_; }
 
-  // Proposes what there is by `propose`, which gives a Result<Index>; the last entry grants `grant`
-  // turns.  kBusy: the rest stays for the next time.  kNotLeader: the rest is forgotten.  `named`
-  // gets each Opener whose CONNECT was taken.
+  // Proposes all entries by `propose`, which returns a Result<Index>; the last entry grants `grant`
+  // turns.  kBusy: the rest stays for the next call.  kNotLeader: the rest is dropped.  `named`
+  // receives each Opener whose CONNECT was accepted.
   template <typename Propose, typename Named>
   Outcome propose_all(GrantTurns grant, Propose&& propose, Named&& named);
-  // Leadership is lost: forgets everything.
+  // Leadership is lost: drops everything.
   void clear() noexcept;
 
  private:
   struct Pending {
     EntryType type;
-    Opener* unnamed;  // its conn is filled in when this entry is proposed; null: it is there
+    // Its conn is filled in when this entry is proposed; null: the number is known.
+    Opener* unnamed;
     std::size_t offset, size;
-    std::uint64_t marks = 0;  // beside the number that is filled in
+    std::uint64_t marks = 0;  // flags beside the number that is filled in
   };
   std::byte* append(EntryType type, std::size_t size, Opener* unnamed);
   void add_conn(EntryType type, Opener& from, std::uint64_t total, bool with_total);
 
   std::vector<Pending> pending_;
-  std::size_t next_ = 0;  // first of pending_ not proposed yet
+  std::size_t next_ = 0;  // first entry of pending_ that is not proposed yet
   std::vector<std::byte> arena_;
   std::size_t arena_used_ = 0;
 };

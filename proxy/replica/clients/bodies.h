@@ -19,7 +19,7 @@ std::span<const std::byte> bytes_of(const Body& body) noexcept {
   return std::as_bytes(std::span<const Body, 1>{&body, 1});
 }
 
-// Reads a body struct from the front of `bytes`; false when they are too few.
+// Reads a body struct from the front of `bytes`; false if there are too few.
 template <typename Body>
 bool read_body(std::span<const std::byte> bytes, Body& body) noexcept {
   if (bytes.size() < sizeof body) return false;
@@ -27,14 +27,14 @@ bool read_body(std::span<const std::byte> bytes, Body& body) noexcept {
   return true;
 }
 
-// Hands the body struct at the front of `bytes` to `act`, if it is all there.
+// Passes the body struct at the front of `bytes` to `act`, if it is complete.
 template <typename Body, typename Act>
 void with_body(std::span<const std::byte> bytes, Act&& act) {
   Body body;
   if (read_body(bytes, body)) act(body);
 }
 
-// CONNECT's body: the server sees its own port, not the published one.
+// The body of CONNECT: the server sees its own port, not the published one.
 inline ConnectBody connect_body(std::uint16_t server_port, const VirtualAddress& peer,
                                 const VirtualAddress& local) noexcept {
   ConnectBody body{};

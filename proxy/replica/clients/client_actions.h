@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a shell does for Clients (clients.h) beside the calls of SocketCalls, in the order given.
+// What a shell does for Clients (clients.h), apart from the calls of SocketCalls, in the given
+// order.
 //
-// A descriptor of Watch, WatchWriting and Unwatch is open until its Close is carried out.
+// The descriptor of a Watch, WatchWriting or Unwatch is open until its Close is carried out.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ struct Client;
 
 namespace client_actions {
 
-// Its edges go to Clients::readable(), and to writable() while WatchWriting is on.
+// The socket's events go to Clients::readable(), and to writable() while WatchWriting is on.
 struct Watch {
   int fd = -1;
   Client* client = nullptr;
@@ -34,12 +35,12 @@ struct Close {
   ClientSocket socket;
 };
 
-// Clients that come to that port of the server are accepted, or wait.
+// Whether clients that connect to that port of the server are accepted, or wait.
 struct Accept {
   std::uint16_t port = 0;
   bool on = false;
 };
-// Clients can connect there, or are refused by the kernel.
+// Whether clients can connect to that port, or the kernel refuses them.
 struct Listen {
   std::uint16_t port = 0;
   bool on = false;
@@ -69,11 +70,12 @@ struct KeepOnly {
   std::vector<std::uint32_t> slots;
 };
 
-// To another host: its socket is closed, unheard by the client.  Clients::left() follows.
+// The client moves to another host: its socket is closed without a sign to it.  Clients::left()
+// follows.
 struct Leave {
   Client* client = nullptr;
 };
-// A client that takes too little of its output was reset; so much waited.
+// A client that takes its output too slowly was reset; `bytes` were waiting for it.
 struct SaySlow {
   std::size_t bytes = 0;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A client's TCP socket, or one to whom the server has connected, as the kernel knows it.  It may
-// be open in several processes of the host, so that close() says nothing to the client:
-// end_output() and reset() do.
+// The TCP socket of a client, or of a peer to which the server has connected, as the kernel knows
+// it.  Several processes of the host may have it open, so close() has no effect on the client;
+// end_output() and reset() have.
 //
-// The kernel counts what no process has to remember: how many bytes were taken out of a socket, and
-// how many were put into it.  A new leader goes on there.
+// The kernel counts what no process has to remember: how many bytes were taken out of the socket,
+// and how many were put into it.  A new leader continues from these counts.
 //
 // Threads: one object, one thread.
 
@@ -21,33 +21,34 @@
 
 namespace crane::proxy {
 
-// Where the two streams of a socket are.  Bytes are counted from the connection's start.
-// INVARIANT SOCKET-1  All of it is of one moment, whatever arrives while it is read: else bytes of
-//                     the client would be skipped, or bytes of the server be sent twice.
+// The positions of a socket's two streams, counted in bytes from the connection's start.
+// INVARIANT SOCKET-1  All fields are of one moment, whatever arrives while they are read.
+//                     Otherwise bytes of the client would be skipped, or bytes of the server be
+//                     sent twice.
 struct SocketState {
-  std::uint64_t taken = 0;    // of the client's, read by whichever process
-  std::uint64_t put = 0;      // of the server's, written
-  bool input_ended = false;   // the client's FIN is there, behind all that it sent
-  bool output_ended = false;  // our FIN was put behind the last byte
-  // Both directions are done, or the client has reset it.  A FIN, of either side, is counted in
-  // `taken` and `put` then.
+  std::uint64_t taken = 0;    // bytes of the client that any process has read
+  std::uint64_t put = 0;      // bytes of the server that were written
+  bool input_ended = false;   // the client's FIN has arrived, after all that it sent
+  bool output_ended = false;  // our FIN was sent after the last byte
+  // Both directions have ended, or the client has reset the connection.  Then `taken` and `put`
+  // include the FINs.
   bool closed = false;
-  bool reset = false;  // .. by the client, and no process has heard of it yet
+  bool reset = false;  // .. by the client, and no process was notified yet
 };
 
-// Bytes that follow each other, and lie apart.
+// Consecutive bytes that are not contiguous in memory.
 using Pieces = std::span<const std::span<const std::byte>>;
 inline constexpr std::size_t kPiecesMost = 16;
 
-// What a look at the client's bytes has shown.
+// The result of peek().
 struct Peeked {
-  ssize_t bytes;           // as recv() gives it, and errno as it sets it
-  bool is_urgent = false;  // the last of them is
-  bool more = false;       // more is behind them: on the other side of a mark, or it has just come
+  ssize_t bytes;           // the result of recv(); errno is set accordingly
+  bool is_urgent = false;  // the last byte is urgent
+  bool more = false;       // more bytes follow: after an urgent mark, or just arrived
 };
 
-// What a ClientSocket asks of a kernel: of this host's, or of a simulated one (proxy/sim).  As the
-// methods of ClientSocket of the same names.
+// The kernel's side of ClientSocket: this host's kernel or a simulated one (proxy/sim).  The
+// methods are those of ClientSocket with the same names.
 class SocketCalls {
  public:
   virtual Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
@@ -57,7 +58,7 @@ class SocketCalls {
   virtual ssize_t send(int fd, Pieces pieces, bool more) noexcept = 0;
   virtual ssize_t send_urgent(int fd, std::byte byte) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
-  virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
+  virtual void reset(int fd) noexcept = 0;  // the descriptor stays open
   virtual void close(int fd) noexcept = 0;
   virtual std::optional<SocketState> state(int fd, bool connected_here) noexcept = 0;
   virtual SocketId id(int fd) noexcept = 0;
@@ -84,55 +85,56 @@ class ClientSocket {
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // As recv(MSG_PEEK), from behind the first `skip` bytes: all of them stay in the kernel.  The
-  // kernel has one mark, the last one: what it shows ends with that byte.  One that is next shows
-  // only with `skip` 0, else it is EAGAIN.
+  // As recv(MSG_PEEK), from after the first `skip` bytes; all bytes stay in the kernel.  The kernel
+  // keeps one urgent mark, the last one; the result ends with the marked byte.  If the marked byte
+  // is the next one, it is returned only when `skip` is 0; otherwise the call fails with EAGAIN.
   // REQUIRES: skip <= kSkipMost.
   static constexpr std::size_t kSkipMost = 256;
   Peeked peek(std::size_t skip, std::span<std::byte> into) const noexcept {
     return calls_->peek(fd_, skip, into);
   }
-  // Takes `bytes` out, which peek() has shown.
+  // Removes `bytes` that peek() has returned.
   void drop(std::uint64_t bytes) const noexcept { calls_->drop(fd_, bytes); }
   // Whether bytes wait to be read.
   bool holds_any() const noexcept { return calls_->holds_any(fd_); }
-  // As send(), of at most kPiecesMost; errno as it sets it.  `more`: end_output() or close()
-  // follows at once, and need not be a packet of its own.
+  // As send(), of at most kPiecesMost pieces; sets errno.  `more`: end_output() or close() follows
+  // at once, so the FIN needs no packet of its own.
   ssize_t send(Pieces pieces, bool more = false) const noexcept {
     return calls_->send(fd_, pieces, more);
   }
   ssize_t send(std::span<const std::byte> bytes, bool more = false) const noexcept {
     return send({&bytes, 1}, more);
   }
-  // .. with the client's mark at it.
+  // .. with the urgent mark at this byte.
   ssize_t send_urgent(std::byte byte) const noexcept { return calls_->send_urgent(fd_, byte); }
 
-  // FIN behind what was sent; the client may still send.
+  // Sends FIN after what was sent; the client may still send.
   void end_output() const noexcept { calls_->end_output(fd_); }
-  // The client sees a reset, whoever else has the socket open; the descriptor stays.
+  // The client sees a reset, even if other processes have the socket open; the descriptor stays
+  // open.
   void abort() const noexcept {
     if (fd_ >= 0) calls_->reset(fd_);
   }
-  // .. then as close().
+  // .. and then close().
   void reset() noexcept {
     abort();
     close();
   }
-  // For this process only.
+  // Closes it for this process only.
   void close() noexcept {
     if (fd_ >= 0) calls_->close(std::exchange(fd_, -1));
   }
   // The descriptor stays open, and no object closes it.
   int release() noexcept { return std::exchange(fd_, -1); }
 
-  // Of what was sent, a FIN included, the client has not acknowledged so much.
+  // How much of what was sent, including a FIN, the client has not acknowledged.
   std::uint64_t unacknowledged() const noexcept { return calls_->unacknowledged(fd_); }
-  // nullopt: it is no TCP socket.  `connected_here`: it was not accepted.
+  // nullopt: this is no TCP socket.  `connected_here`: it was not accepted.
   std::optional<SocketState> state(bool connected_here) const noexcept {
     return calls_->state(fd_, connected_here);
   }
-  // The socket's name on this host: the same in all processes that have it open, never another's,
-  // also not after the machine was started again.  0: the kernel gives none.
+  // The socket's name on this host.  It is the same in all processes that have the socket open, and
+  // is never reused, even after a reboot.  0: the kernel provides none.
   SocketId id() const noexcept { return calls_->id(fd_); }
   std::uint16_t local_port() const noexcept { return calls_->local_port(fd_); }
 

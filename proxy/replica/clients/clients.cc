@@ -42,7 +42,7 @@ void Clients::set_listening(std::uint16_t port, bool listening, bool restarts) {
   update_accepting(own);
 }
 
-// LISTEN-2.  A follower on the leader's host may be behind the leader, and closes nothing.
+// LISTEN-2.  A follower on the leader's host may be late; it closes nothing.
 void Clients::follow_server(ServerPort& port) {
   if (port.host_port == 0 || refuses_) return;
   if (!port.server_listens) {
@@ -171,7 +171,7 @@ void Clients::read_client(Client& client) {
   const std::size_t queued_before = client.queued();
   const Connection::Read got = client.read(batch_);
   counters_.bytes_in += batch_.bytes() - before;
-  // A FIN that came with the bytes rings no second time.
+  // A FIN that arrived with the bytes causes no second event.
   const bool ends = client.ends && mutant_ != ClientMutant::kForgetEnd;
   const bool drained = got == Connection::Read::kDrained && !ends;
   client.readable = !drained && got != Connection::Read::kEnded;
@@ -197,7 +197,7 @@ void Clients::resume_reading() {
   clients_.for_each([this](Client& client) { read_client(client); });
 }
 
-// Those that wait in the kernel to be accepted have no timers of the server yet.
+// Clients that wait in the kernel to be accepted have no timers in the server yet.
 bool Clients::read_all(std::uint64_t outage) {
   CRANE_ASSERT(leading_);
   bool all = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the leader: on the same host the next one goes on with the sockets, for a virtual
-// address it makes them again (client_moves.h); and connections that the server opens, which the
-// leader makes.
+// Changes of the leader.  On the same host the next leader continues with the sockets; for a
+// virtual address it makes them again (client_moves.h).  Also connections that the server opens,
+// which the leader makes.
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -85,12 +85,12 @@ void Clients::take_over(bool resets_all) {
   for (auto& [id, socket] : found) {
     take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
   }
-  read_again_ = true;  // they have waited: what they sent meanwhile needs no event
+  read_again_ = true;  // they have waited: their input of that time causes no event
   counters_.adopted += counters_.last_adopted;
   counters_.reset_leader += counters_.last_reset;
 }
 
-// False: it does not go on.
+// False: the connection does not continue.
 bool Clients::adopt(Client& client, ClientSocket socket) {
   const Connection::Adopted how = [&] {
     const QueueChange change(*this, client);
@@ -110,9 +110,9 @@ bool Clients::adopt(Client& client, ClientSocket socket) {
   return false;
 }
 
-// An earlier leader had accepted it, and no CONNECT of it is in the log: nothing was read from it.
-// Of one where something was, or that is `logged`, this replica does not know what the server has
-// answered: it has recovered behind that.
+// An earlier leader had accepted the socket, and its CONNECT is not in the log.  Usually nothing
+// was read from it.  If something was, or if it is `logged`, this replica has recovered after that
+// and does not know what the server has answered.
 void Clients::take_unclaimed(ClientSocket socket, bool logged) {
   if (mutant_ == ClientMutant::kLoseUnclaimed) return;
   const std::optional<SocketState> state = socket.state(false);
@@ -126,8 +126,8 @@ void Clients::take_unclaimed(ClientSocket socket, bool logged) {
     (*port)->unclaimed.push_back(std::move(socket));
     return;
   }
-  // One that a leader has opened, and whose outcome is not in the log: the server knows of none,
-  // and it is opened again.  The answer to our SYN counts as a byte.
+  // A leader has opened it, and its outcome is not in the log: the server does not know the socket,
+  // and the connection is opened again.  The answer to our SYN counts as a byte.
   const bool attempt = state && state->taken == 0 && state->put == 1 && !state->output_ended;
   if (!attempt || port != ports_.end()) ++counters_.last_reset;
   socket.reset();
@@ -306,7 +306,7 @@ void Clients::outcome(const ConnectedBody& body) {
   if (!options_.opens) return;
   Client* client = clients_.find(value(body.conn));
   if (client == nullptr) {
-    // The own server has closed it, or has yet to ask for it.
+    // This replica's server has closed it, or has yet to request it.
     if (value(body.conn) <= last_asked_) return;
     client = &add_outbound(body.conn);
   }
@@ -318,8 +318,8 @@ void Clients::outcome(const ConnectedBody& body) {
   client->slot = body.slot;
 }
 
-// This replica is deposed: whoever leads opens what has no outcome in the log.  The socket stays
-// open where sockets are shared: CONNECTED may be in the log yet.
+// This replica is deposed: the next leader opens the connections that have no outcome in the log.
+// If sockets are shared, the socket stays open, because CONNECTED may still be committed.
 void Clients::forget_attempt(Client& client) {
   client.end_dial();
   if (client.fd() >= 0 && slots_ != nullptr && !client.to.is_unix()) {
@@ -333,8 +333,8 @@ void Clients::forget_attempt(Client& client) {
   client.slot = kNoTableSlot;
 }
 
-// This replica is deposed, and no other one can go on with the socket.  The next leader has none,
-// so it tells the servers by a RESET.
+// This replica is deposed, and no other one can continue with the socket.  The next leader has
+// none, so it informs the servers by a RESET.
 void Clients::end_here(Client& client) {
   const QueueChange change(*this, client);
   client.reset(batch_, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log says of clients, on every replica.
+// What the log contains about clients, on every replica.
 #include <algorithm>
 
 #include "proxy/replica/clients/bodies.h"
@@ -53,8 +53,8 @@ void Clients::connected(Index index, const ConnectBody& body) {
     own->committed = true;
     return;
   }
-  // Of one that the leader has done with, which a replica that catches up hears of late, nothing
-  // can be taken over.
+  // If the leader has finished the connection, which a replica that catches up learns late, there
+  // is nothing to take over.
   if (slots_ != nullptr ? !slots_->put_of(body.slot, body.socket) : body.tcp.mss == 0) return;
   if (slots_ == nullptr && moves_ == nullptr) return;
   restore(ConnId{value(index)}, body, {}, {});
@@ -75,7 +75,7 @@ void Clients::restore(ConnId conn, const ConnectBody& opened, const ConnectionPr
   client.to = {{opened.peer, opened.local}, path};
 }
 
-// Connections of an earlier leader end, also for the server.
+// Connections of an earlier leader end, for the server too.
 void Clients::started(const StartBody& body) {
   if (body.resets == Resets::kNone) return;
   clients_.for_each([this, &body](Client& client) {
@@ -86,7 +86,7 @@ void Clients::started(const StartBody& body) {
   });
 }
 
-// What another host needs to make its socket.
+// Keeps what another host needs to make the client's socket.
 void Clients::told(Client& client, const ConnectBody& body) {
   client.move.tcp = body.tcp;
   client.move.peer = body.peer;

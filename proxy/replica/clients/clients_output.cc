@@ -7,7 +7,7 @@ namespace crane::proxy {
 void Clients::output(const OutputHeader& header, Pieces pieces, bool last) {
   Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
-  // What it writes no other leader will need.
+  // No other leader will need what it writes.
   if (!leading_ && slots_ == nullptr && !client->moves()) {
     if (header.type == OutputType::kClose) forget(*client);
     return;
@@ -21,7 +21,7 @@ void Clients::output(const OutputHeader& header, Pieces pieces, bool last) {
   write_done(*client, queued_before, done);
 }
 
-// False: the socket is to ring when it takes more.
+// False: an event is wanted when the socket takes more.
 bool Clients::write_out(Client& client, const OutputHeader& header, Pieces pieces, bool last) {
   switch (header.type) {
     case OutputType::kBytes:
@@ -79,7 +79,7 @@ void Clients::tell_put(const Client& client) {
   act(client_actions::SetPut{client.slot, client.put() + (early ? client.queued() : 0)});
 }
 
-// A replica need not keep what the leader has put into the socket.
+// Drops the output that the leader has put into the socket.
 void Clients::trim(Client& client) {
   if (slots_ == nullptr || client.queued() < client.look_at + options_.tail_look) return;
   const QueueChange change(*this, client);
@@ -96,10 +96,10 @@ void Clients::reset_slowest() {
   write_done(client, queued_before, true);
 }
 
-// The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
+// Leadership is not lost yet: RESETs end the server's sides, if they can be proposed at all.
 void Clients::reset_all() {
   clients_.for_each([this](Client& client) {
-    if (client.fd() < 0 || client.moves()) return;  // those another leader may have by now
+    if (client.fd() < 0 || client.moves()) return;  // another leader may have those by now
     ++counters_.reset_leader;
     const std::size_t queued_before = client.queued();
     client.reset(batch_, true);

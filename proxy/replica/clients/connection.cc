@@ -82,11 +82,11 @@ Connection::Read Connection::read(Batch& batch) {
   return Read::kEnded;
 }
 
-// CONN-4: what is proposed stays in the socket.
+// CONN-4: proposed bytes stay in the socket.
 Peeked Connection::peek(std::span<std::byte> room) noexcept {
   const Peeked seen = socket_.peek(static_cast<std::size_t>(undropped_), room);
   if (seen.bytes >= 0 || errno != EAGAIN || undropped_ == 0) return seen;
-  drop_all();  // a FIN or an urgent byte may be behind it
+  drop_all();  // a FIN or an urgent byte may follow
   return socket_.peek(0, room);
 }
 
@@ -190,20 +190,21 @@ Connection::Adopted Connection::serve_moved(ClientSocket socket, Batch& batch) {
   return socket_ ? Adopted::kServed : Adopted::kEnded;
 }
 
-// Goes on where the socket is; false: this replica does not have what comes there.
+// Continues where the socket is; false: this replica does not have the next bytes.
 bool Connection::resume(SocketState state) noexcept {
   if (state.closed) {
-    // All of the output is acknowledged, our FIN too: the client has not reset what it lacks.  One
-    // that has reset behind all of that has sent no FIN, which would be counted as taken.
+    // The client has acknowledged all of the output and our FIN, so its reset loses nothing.  A
+    // client that reset after all of that has sent no FIN; it would be counted as taken.
     if (state.reset || !fin_wanted_ || state.put != tail_.end() + 1) return false;
     --state.put;
     state.taken -= std::min<std::uint64_t>(state.taken, 1);
     state.output_ended = true;
   }
-  // Only what was committed was taken, and the START that made this replica the leader is behind
-  // all of that; its server has written all that an earlier leader's had.
+  // Only committed bytes were taken, and the START of this replica's reign comes after all of them;
+  // this replica's server has written everything that an earlier leader's server had written.
   if (state.taken > committed_ || state.put > tail_.end()) return false;  // CONN-4, CONN-5
-  if (state.put < tail_.from()) return false;  // it has recovered, and lacks what came before
+  // This replica has recovered, and lacks earlier output.
+  if (state.put < tail_.from()) return false;
   undropped_ = committed_ - state.taken;
   parted_ = true;
   tail_.put(state.put);

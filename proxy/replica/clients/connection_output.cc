@@ -13,7 +13,7 @@ bool Connection::write(std::uint64_t at, Pieces pieces, Batch& batch, bool last)
   const bool first = tail_.size() == 0;
   if (!socket_ || !serves_) {
     keep(at, pieces);
-    // Nobody will have it: the client is gone, here or for all.
+    // The bytes have no recipient: the client is gone, on this replica or for all.
     if (serves_ || reset_committed_) tail_.forget();
     return true;
   }
@@ -40,8 +40,8 @@ bool Connection::write_urgent(std::uint64_t at, Pieces pieces, Batch& batch) {
   return true;
 }
 
-// To the urgent byte, which the kernel puts into the same packet, or that alone: what it takes a
-// part of would have its mark at the end of that part.
+// Sends the bytes before the urgent one, which the kernel puts into the same packet, or the urgent
+// byte alone.  If the kernel took only a part, the mark would be at the end of that part.
 ssize_t Connection::send_tail() noexcept {
   const std::span<const std::byte> bytes = tail_.bytes();
   const std::size_t before = tail_.before_urgent();
@@ -85,7 +85,7 @@ bool Connection::close(bool with_reset, Batch& batch) {
 bool Connection::finish_output() noexcept {
   if (tail_.size() > 0) return false;
   if (server_closed_) {
-    drop_all();  // the kernel would reset the client for bytes that are unread
+    drop_all();  // the kernel would reset the client if bytes were unread
     if (moves_) {
       if (!std::exchange(fin_sent_, true)) socket_.end_output();
       unwatch();

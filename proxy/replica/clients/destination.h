@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whom the server connects to.
+// Where the server connects to.
 //
 // Threads: pure functions.
 
@@ -19,13 +19,13 @@ struct Destination {
   OutboundRequest request{};
   std::string path = {};  // of a unix socket or a FIFO, as the server names it
 
-  // The connection ends with its leader: the kernel does not say how much of the output its peer
-  // has.
+  // Such a connection ends with its leader, because the kernel does not report how much of the
+  // output the peer has.
   bool is_unix() const noexcept { return request.peer.family == AF_UNIX; }
-  // Its bytes come by a unix socket of the node's own.
+  // The bytes arrive through a unix socket of the node.
   bool is_fifo() const noexcept { return is_unix() && request.peer.port == kFifoToRead; }
 };
-// The body of OutputType::kConnect; false: it is none.
+// Reads the body of OutputType::kConnect; false: it is malformed.
 inline bool read_destination(std::span<const std::byte> bytes, Destination& to) {
   if (!read_body(bytes, to.request)) return false;
   const auto rest = bytes.subspan(sizeof to.request);

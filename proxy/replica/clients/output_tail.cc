@@ -7,7 +7,7 @@
 
 namespace crane::proxy {
 namespace {
-// Memory that an empty tail keeps for the next answer.
+// Capacity that an empty tail keeps for the next output.
 constexpr std::size_t kKeptBytes = 4096;
 }  // namespace
 
@@ -24,7 +24,8 @@ void OutputTail::append(std::uint64_t at, std::span<const std::byte> bytes) {
 void OutputTail::put(std::uint64_t total) noexcept {
   if (total <= from_) return;
   const std::uint64_t gone = std::min<std::uint64_t>(total - from_, size());
-  from_ = total;  // beyond end() while the own server is behind the one that has written
+  // Beyond end() while this replica's server is behind the one that wrote the output.
+  from_ = total;
   dropped_ += static_cast<std::size_t>(gone);
   if (dropped_ == bytes_.size()) {
     dropped_ = 0;

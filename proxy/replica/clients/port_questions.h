@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The leader's answers to binds of its server that wait to know whether the outside can have a port
-// (OutputType::kPortWanted): asks whatever opens ports for clients, and proposes PORT.
+// The leader's answers to binds of its server that wait to learn whether a port can be had outside
+// (OutputType::kPortWanted).  Requests the port from the part that opens ports for clients, and
+// proposes PORT.
 //
-// Every replica remembers what its server asked, so that a new leader can answer; whether a bind
-// still waits comes with each Tick.
+// Every replica remembers the questions of its server, so that a new leader can answer them.  Each
+// Tick reports whether a bind still waits.
 //
 // The contract with the shell (proxy/host/listeners.h) is that of consensus/core/step.h: actions
-// are carried out in order and completely before those of a later step, every event is legal in
+// are carried out in order and completely before those of a later step, and every event is legal in
 // every state.  Opened answers Open, Proposed answers Propose.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT PORT-1  A leader proposes at most one answer to a question; two leaders may, and
-//                   admission obeys the first.
+// INVARIANT PORT-1  A leader proposes at most one answer to a question.  Two leaders may propose
+//                   one each; admission obeys the first.
 
 #include <cstdint>
 #include <map>
@@ -31,12 +32,12 @@ namespace ports {
 
 // --- events
 
-// The server asks.
+// The server asks a question.
 struct Wanted {
   Place place;
   std::uint64_t question = 0;
 };
-// The answer to Open: errno or 0; nothing when it comes later, as Seen::has or Settled.
+// The answer to Open: errno or 0; nullopt: it follows later, as Seen::has or Settled.
 struct Opened {
   std::uint64_t question = 0;
   std::optional<int> error;
@@ -46,28 +47,30 @@ struct Settled {
   Place place;
   int error = 0;
 };
-// What was asked is gone.
+// The questions to the shell are lost.
 struct AskAgain {};
 struct Proposed {
   std::uint64_t question = 0;
   bool ok = false;
 };
-// Of a question: the socket whose bind waits, 0: none does; the group has a listening socket.
+// A question: `file` is the socket whose bind waits (0: none does); `has`: the group has a
+// listening socket.
 struct OpenQuestion {
   std::uint64_t question = 0;
   std::uint32_t file = 0;
   bool has = false;
 };
 struct Tick {
-  bool leads = false;  // this replica's server has admitted its leader's START, and it may propose
-  std::span<const OpenQuestion> seen;  // of each question of waiting(); valid during the step
+  // This replica's server has admitted its leader's START, and the replica may propose.
+  bool leads = false;
+  std::span<const OpenQuestion> seen;  // one for each question of waiting(); valid during the step
 };
 
 using Event = std::variant<Tick, Wanted, Opened, Settled, AskAgain, Proposed>;
 
 // --- actions
 
-// Tries to.
+// Tries to open the port.
 struct Open {
   std::uint64_t question = 0;
   Place place;
@@ -93,13 +96,13 @@ class PortQuestions {
   void step(const ports::Event& event) {
     std::visit([this](const auto& e) { on(e); }, event);
   }
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(ports::ActionList& out) {
     out.clear();
     std::swap(out, actions_);
     return !out.empty();
   }
-  // By number.  Empty: a Tick does nothing.
+  // By number.  While it is empty, a Tick does nothing.
   const std::map<std::uint64_t, Question>& waiting() const noexcept { return waiting_; }
 
  private:
@@ -113,7 +116,7 @@ class PortQuestions {
 
   ports::ActionList actions_;
   std::map<std::uint64_t, Question> waiting_;
-  std::map<Place, int> settled_;  // while they are asked for
+  std::map<Place, int> settled_;  // answers that arrived while the question is open
 };
 
 }  // namespace crane::replica

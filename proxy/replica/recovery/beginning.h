@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a replica begins: at which checkpoint of those that are there, at the log's beginning, or
-// with a vote and no server.
+// Where a replica begins: at one of the existing checkpoints, at the log's beginning, or with a
+// vote and no server.
 //
 // Threads: pure functions over plain values.
-// INVARIANT START-3  A replica begins at a distrusted checkpoint only where it cannot begin at
-//                    another one, nor at the log's beginning: there is none, or the life before
-//                    found that the log does not reach back there (NoteLogGone).
+// INVARIANT START-3  A replica begins at a distrusted checkpoint only if it can begin neither at
+//                    another one nor at the log's beginning: there is no other, or the previous
+//                    process found that the log does not reach back there (NoteLogGone).
 
 #include <cstdint>
 #include <optional>
@@ -17,14 +17,14 @@
 namespace crane::replica {
 
 struct BeginRules {
-  bool restores = false;   // the replica was here before: it begins at a checkpoint
-  bool may_begin = false;  // .. or, if there is none, at the log's beginning
-  bool skips = false;      // it looks at no checkpoint
-  bool named = false;      // an operator named the one
+  bool restores = false;   // the replica existed before: it begins at a checkpoint
+  bool may_begin = false;  // .. or, if there is none, may begin at the log's beginning
+  bool skips = false;      // it uses no checkpoint
+  bool named = false;      // an operator named the checkpoint
 };
 
-// Whether to try that checkpoint; they come newest first, but the distrusted ones last.
-// `gone`: the log begins behind that entry, as the life before found.
+// Whether to try that checkpoint.  The newest is tried first, the distrusted ones last.  `gone`:
+// the previous process found that the log begins after that entry.
 enum class Try : std::uint8_t { kYes, kNo, kLeftOut, kDistrusted };
 constexpr Try try_checkpoint(const BeginRules& rules, Index at, bool distrusted,
                              std::optional<Index> gone) noexcept {
@@ -34,7 +34,7 @@ constexpr Try try_checkpoint(const BeginRules& rules, Index at, bool distrusted,
   return (rules.may_begin || !rules.restores) && !gone ? Try::kLeftOut : Try::kDistrusted;
 }
 
-// None could be used.
+// What to do if no checkpoint could be used.
 enum class Otherwise : std::uint8_t {
   kLogDecides,     // the log knows whether a checkpoint is needed
   kFromBeginning,  // all inputs are run
@@ -46,8 +46,8 @@ constexpr Otherwise otherwise(const BeginRules& rules) noexcept {
 }
 
 // The log does not reach back to where the server would begin.  True: the replica votes without one
-// (VOTES-1).  A life that skips checkpoints ends, as the next one does not skip them; a group of
-// one has no other replica to wait for.
+// (VOTES-1).  A process that skips checkpoints ends instead, because the next one does not skip
+// them.  A group of one replica has no other to wait for.
 constexpr bool may_only_vote(const BeginRules& rules, unsigned replicas, bool member) noexcept {
   return !rules.skips && replicas > 1 && member;
 }

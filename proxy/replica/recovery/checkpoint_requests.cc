@@ -11,13 +11,13 @@
 namespace crane::replica {
 namespace {
 
-// How often the leader looks for a replica that lacks what only a checkpoint has.
+// How often the leader looks for a replica that needs a checkpoint to continue.
 constexpr std::int64_t kLookNs = 50'000'000;
-// A checkpoint that was asked for and did not come is asked for again after this long.
+// When to repeat a request whose checkpoint was not taken.
 constexpr std::int64_t kAskAgainNs = 5'000'000'000;
-// A replica without a server begins at one within this time, or cannot.
+// A replica without a server begins at a checkpoint within this time, or cannot.
 constexpr std::int64_t kBegunNs = 60'000'000'000;
-// Of a follower's server, in time of the leader's: a checkpoint waits for it.
+// A follower's server that is this late, in time of the leader's, delays a checkpoint.
 constexpr std::int64_t kFarBehindNs = 1'000'000'000;
 
 bool contains(const std::vector<ReplicaId>& some, ReplicaId one) {
@@ -33,7 +33,7 @@ bool CheckpointRequests::alone(const Facts& facts) const {
   });
 }
 
-// Ascending.
+// In ascending order.
 std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
   std::vector<ReplicaId> able;
   for (const MemberView& m : facts.members) {
@@ -45,7 +45,7 @@ std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
   return able;
 }
 
-// Of those the ones that can take it at once; all, if none can.
+// Those of able() that can take it at once; all if none can.
 std::vector<ReplicaId> CheckpointRequests::soonest(const Facts& facts) const {
   std::vector<ReplicaId> able = this->able(facts);
   const auto late = std::stable_partition(able.begin(), able.end(), [&](ReplicaId who) {
@@ -76,7 +76,7 @@ void CheckpointRequests::ask(Reason reason, std::optional<ReplicaId> of, const F
   out.push_back(ProposeCheckpoint{taker_});
 }
 
-// Before it was proposed.
+// Refuses the request before it was proposed.
 void CheckpointRequests::refuse(const char* kind, const std::string& text, const Facts& facts,
                                 ActionList& out) {
   const Reason reason = std::exchange(open_, {});
@@ -111,7 +111,7 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
     case Reason::kCame:
       helped_ns_ = facts.now_ns;
       out.push_back(
-          Say{Level::kInfo, fmt::format("replica {} asks for a checkpoint behind entry {}: {}",
+          Say{Level::kInfo, fmt::format("replica {} needs a checkpoint after entry {}: {}",
                                         value(reason.of), value(reason.behind), text)});
       break;
     case Reason::kNone:
@@ -141,12 +141,12 @@ void CheckpointRequests::heard(const CheckpointNote& note, std::int64_t now_ns) 
     newest_ = std::max(newest_, Index{note.index});
     return schedule_.taken(note.end, now_ns);
   }
-  // Of one before, which was given up late.
+  // The note may be about an earlier one, which was given up late.
   if (!schedule_.under_way() || Index{note.index} < request_index_) return;
   schedule_.failed(now_ns, note.came == CheckpointNote::kRefused);
 }
 
-// The replica that was to take it is gone.
+// The replica that was to take the checkpoint is gone.
 void CheckpointRequests::give_up_lost(const Facts& facts) {
   if (schedule_.under_way() && !contains(able(facts), last_asked_)) {
     schedule_.failed(facts.now_ns, false);
@@ -157,7 +157,7 @@ void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
   look_at_ns_ = facts.now_ns + kLookNs;
   if (mutant(Mutant::kForgetWaiting)) return;
   for (const MemberView& m : facts.members) {
-    // A server in valgrind cannot begin at one.
+    // A server in valgrind cannot begin at a checkpoint.
     if (m.role == consensus::MemberRole::kAnalysis || m.id == rules_.self) continue;
     const bool waits = helps(m, facts.now_ns);
     if (!m.needs_checkpoint && !waits) continue;
@@ -165,7 +165,8 @@ void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
   }
 }
 
-// A replica without a server waits for one that is not there: or it would have begun by then.
+// A replica without a server waits for a checkpoint that does not exist; otherwise it would have
+// begun.
 bool CheckpointRequests::helps(const MemberView& member, std::int64_t now_ns) const {
   if (!member.connected || !member.only_votes() || !rules_.wanted_not.empty()) return false;
   if (schedule_.under_way() || schedule_.refused(now_ns)) return false;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The leader's requests for checkpoints: of an operator, by the schedule, and for replicas that
+// The leader's requests for checkpoints: for an operator, by the schedule, and for replicas that
 // lack entries which have left the log.
 //
-//   kIdle --an ask: ProposeCheckpoint--> one reason is open --proposed()--> kIdle
+//   kIdle --a request: ProposeCheckpoint--> one reason is open --proposed()--> kIdle
 //
 // Threads: the node's one thread.
-// INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
-//                  that votes is there and has a server that gets the log.
-// INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
-//                  below; but not one whose server is far behind, which would take it only when
-//                  it has caught up, while another's is not.
+// INVARIANT ASK-1  The leader's own server is paused for a checkpoint only if no other voting
+//                  replica is connected and has a server that receives the log.
+// INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint below which its log can
+//                  be cut.  A replica whose server is far behind is skipped while another's is not:
+//                  it would take the checkpoint only after it has caught up.
 
 #include <cstdint>
 #include <optional>
@@ -29,33 +29,34 @@ class CheckpointRequests {
   struct Rules {
     ReplicaId self{};
     CheckpointSchedule::Limits limits;
-    bool wanted = false;     // by the configuration, without an operator's word
+    bool wanted = false;  // the configuration wants checkpoints, without a request of an operator
     std::string wanted_not;  // why no checkpoints are taken on this machine; empty: they are
     Mutant test_only_mutant = Mutant::kNone;
   };
   explicit CheckpointRequests(Rules rules)
       : rules_(std::move(rules)), schedule_(rules_.limits, rules_.test_only_mutant) {}
 
-  // An operator asks; Answer follows.
+  // Requests one for an operator; Answer follows.
   void ask(std::optional<ReplicaId> of, const Facts& facts, ActionList& out) {
     ask({Reason::kOperator}, of, facts, out);
   }
-  // crane-run asks, on behalf of a replica that waits for one: unless its operator wants none.
+  // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
+  // wants none.
   void ask_if_wanted(const Facts& facts, ActionList& out);
-  // What became of the last ask.
+  // The result of the last request.
   void proposed(const Proposed& result, const Facts& facts, ActionList& out);
-  // While it serves.  `full`: inputs wait for a checkpoint.
+  // Called while this replica serves.  `full`: inputs wait for a checkpoint.
   void step(bool full, const Facts& facts, ActionList& out);
-  // On every replica, as any of them may lead next: what became of a checkpoint.
+  // Called on every replica, because any may lead next: the outcome of a checkpoint.
   void heard(const CheckpointNote& note, std::int64_t now_ns);
-  // .. and how long the own server has run in all when the log ended there.
+  // .. and the total run time of this replica's server when the log ended at that place.
   void ran(std::uint64_t log_end, std::int64_t run_ns) noexcept { schedule_.ran(log_end, run_ns); }
-  // Half of the ring is used behind the newest checkpoint.
+  // Half of the ring is used after the newest checkpoint.
   bool is_urgent(std::uint64_t log_end) const noexcept { return schedule_.is_urgent(log_end); }
-  // A replica on another host that cannot begin without one came for it.
+  // Replica `who` on another host cannot begin without a checkpoint, and requested one.
   void help(ReplicaId who, Index behind, const Facts& facts, ActionList& out);
 
-  // No other replica that votes is there and has a server that gets the log.
+  // No other voting replica is connected and has a server that receives the log.
   bool alone(const Facts& facts) const;
   const std::string& wanted_not() const noexcept { return rules_.wanted_not; }
 
@@ -77,15 +78,15 @@ class CheckpointRequests {
 
   const Rules rules_;
   CheckpointSchedule schedule_;
-  CheckpointSchedule::Inputs seen_;  // by the last step()
-  Reason open_;                      // of the ask that was not proposed yet,
-  ReplicaId taker_{};                // and who is to take it
-  ReplicaId last_asked_{};           // who took the last one,
-  Index request_index_{};            // at that entry
+  CheckpointSchedule::Inputs seen_;  // of the last step()
+  Reason open_;                      // the reason for the request that is not proposed yet
+  ReplicaId taker_{};                // the replica that is to take it
+  ReplicaId last_asked_{};           // the replica that took the last one
+  Index request_index_{};            // the entry of that request
   std::int64_t look_at_ns_ = 0;      // when to look again for a replica that lacks entries
-  std::int64_t helped_ns_ = 0;       // when one was last asked for, for a replica that came for it
-  Index newest_{};                   // that was heard of
-  std::int64_t waited_for_ns_ = 0;   // when one was last asked for, for a replica without a server
+  std::int64_t helped_ns_ = 0;       // the last request for a replica on another host
+  Index newest_{};                   // the newest checkpoint that was reported
+  std::int64_t waited_for_ns_ = 0;   // the last request for a replica without a server
 };
 
 }  // namespace crane::replica

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When the leader asks for the next checkpoint: a pure function of time, log, clients, and how long
-// the server took to run the log.
+// When the leader requests the next checkpoint: a pure function of time, log, clients, and the time
+// that the server took to run the log.
 //
-// Checkpoints follow what clients do: every so often, or when the log has grown by so much.  An
-// idle server's timers write entries, too, ten a second and more.  A checkpoint of an idle server
-// is worth its time only when so much has piled up that a return would take long to run it again,
-// or a store would grow without end: an eighth of what a busy log may grow.
+// Checkpoints follow the activity of clients: one is due at intervals, or when the log has grown
+// enough.  An idle server's timers write entries, too, ten per second and more.  A checkpoint of an
+// idle server is worth its cost only when so much has accumulated that a returning replica would
+// take long to run it again, or a store would grow without end: an eighth of the growth of a busy
+// log.
 //
-// Megabytes do not say how long a return takes.  So one is due as well when the server has run for
-// kReplayNs behind the newest checkpoint: a lost replica, which shares processors with the others,
-// runs that again in about 5 s.  But checkpoints take at most a quarter of the time.  And one is
-// due whatever else holds when half of the ring is used behind the newest one: a replica that is
-// lost later would find a log that does not reach back to it.  Where the disk of the leader's store
-// has little room, one is due for each kLowBytes, as a checkpoint cuts the log there.
+// Megabytes do not show how long a return takes.  So one is also due when the server has run for
+// kReplayNs after the newest checkpoint: a lost replica, which shares processors with the others,
+// runs that again in about 5 s.  But checkpoints take at most a quarter of the time.  One is always
+// due when half of the ring is used after the newest one: a replica that is lost later would find a
+// log that does not reach back to it.  If the disk of the leader's store is almost full, one is due
+// for each kLowBytes, because a checkpoint cuts the log of the store.
 //
 // Threads: a plain value.
-// INVARIANT SCHEDULE-1  While checkpoints are wanted, one that was asked for and given up, or not
-//                       heard of within kAnswerNs, is followed by the next request within
-//                       kAgainMostNs.
-// INVARIANT SCHEDULE-2  When half of the ring is used behind the newest checkpoint, one has been
-//                       under way for less than kAnswerSoonNs, or the next request follows within
-//                       kAgainSoonNs; another replica is asked as well when inputs have waited
-//                       for kAnswerFullNs, as the first may have been stopped; and one is due
-//                       then where none is under way, as the newest may not be there any more.
+// INVARIANT SCHEDULE-1  While checkpoints are wanted, the next request follows within kAgainMostNs
+//                       after one was given up, or was not reported within kAnswerNs.
+// INVARIANT SCHEDULE-2  When half of the ring is used after the newest checkpoint, one has been in
+//                       progress for less than kAnswerSoonNs, or the next request follows within
+//                       kAgainSoonNs.  When inputs have waited for kAnswerFullNs, another replica
+//                       is asked as well, because the first may have been stopped.  One is also due
+//                       then if none is in progress, because the newest may no longer exist.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,13 +36,14 @@ namespace crane::replica {
 class CheckpointSchedule {
  public:
   static constexpr std::int64_t kSecond = 1'000'000'000;
-  static constexpr std::int64_t kSpacingNs = 2 * kSecond;  // between two for the log's length
+  static constexpr std::int64_t kSpacingNs = 2 * kSecond;  // between two by the log's length
   static constexpr std::uint64_t kIdlePart = 8;
-  // Between two for a disk with little room, and the least that one of these may cut.
+  // For a disk with little room: the time between two checkpoints, and the least that one must cut.
   static constexpr std::int64_t kLowSpacingNs = 5 * kSecond;
   static constexpr std::uint64_t kLowBytes = 1U << 20;
   static constexpr std::int64_t kReplayNs = 3 * kSecond;
-  // Behind one, for kReplayNs, so many times as long as it took; but no longer than the other.
+  // After a checkpoint, kReplayNs counts again only after kCostTimes the time that it took, at most
+  // kCostMostNs.
   static constexpr std::int64_t kCostTimes = 3, kCostMostNs = 60 * kSecond;
   static constexpr std::int64_t kAnswerNs = 30 * kSecond, kAnswerSoonNs = 5 * kSecond;
   static constexpr std::int64_t kAnswerFullNs = 600'000'000;  // while inputs wait for it
@@ -51,25 +52,25 @@ class CheckpointSchedule {
 
   struct Limits {
     std::int64_t every_ns = 0;     // 0: not by the clock
-    std::uint64_t log_bytes = 0;   // 0: not for the log's length
-    std::int64_t replay_ns = 0;    // 0: not for the time that a return takes
-    std::uint64_t ring_bytes = 0;  // 0: what is overwritten there can be had elsewhere
+    std::uint64_t log_bytes = 0;   // 0: not by the log's length
+    std::int64_t replay_ns = 0;    // 0: not by the time that a return takes
+    std::uint64_t ring_bytes = 0;  // 0: overwritten entries are kept elsewhere
   };
   struct Inputs {
     std::int64_t now_ns = 0;
-    std::uint64_t log_pos = 0;  // the end of what is committed
-    std::uint64_t inputs = 0;   // of clients, so far
-    bool low = false;           // a store's disk has little room: a checkpoint cuts the log there
-    bool full = false;          // inputs wait, as the ring is full behind the newest
+    std::uint64_t log_pos = 0;  // the end of the committed log
+    std::uint64_t inputs = 0;   // inputs of clients so far
+    bool low = false;           // a store's disk has little room: a checkpoint cuts its log
+    bool full = false;          // inputs wait, because the ring is full after the newest one
   };
 
   explicit CheckpointSchedule(const Limits& limits, Mutant mutant = Mutant::kNone) noexcept
       : limits_(limits), mutant_(mutant) {}
 
-  // The server has run for so long in all when the log ended there.
+  // When the log ended at `log_pos`, the server had run for `run_ns` in all.
   void ran(std::uint64_t log_pos, std::int64_t run_ns) noexcept { trail_.at(log_pos, run_ns); }
 
-  // Whether to ask now; asked() or failed() follows if so.
+  // Whether to request one now; if so, asked() or failed() follows.
   bool due(const Inputs& seen) noexcept {
     if (limits_.every_ns == 0 && limits_.log_bytes == 0) return false;
     const bool urgent = is_urgent(seen.log_pos);
@@ -93,7 +94,7 @@ class CheckpointSchedule {
     const bool waits = full_ns_ != 0 && seen.now_ns - full_ns_ >= kAnswerFullNs;
     return limit || (!refused && (urgent || waits || low || by_replay(seen.now_ns)));
   }
-  // An entry of the log asks a replica for one, for whatever reason.
+  // A log entry requests a checkpoint from a replica, for any reason.
   void asked(const Inputs& seen) noexcept {
     request_ns_ = std::max<std::int64_t>(seen.now_ns, 1);
     full_ns_ = 0;
@@ -103,7 +104,7 @@ class CheckpointSchedule {
     look(seen);
     request_pos_ = seen.log_pos;
   }
-  // One is there, whose entry ends at `pos`.
+  // A checkpoint was taken; its entry ends at `pos`.
   void taken(std::uint64_t pos, std::int64_t now_ns) noexcept {
     newest_pos_ = std::max(newest_pos_, pos);
     failures_ = 0;
@@ -113,8 +114,8 @@ class CheckpointSchedule {
     last_taken_ns_ = now_ns;
     request_ns_ = 0;
   }
-  // The one that was asked for was given up, or could not be asked for.  `lasting`: so will the
-  // next one be, as far as is known: it is due by the clock and the log's length alone for a while.
+  // The requested one was given up, or could not be requested.  `lasting`: the next one will
+  // probably fail as well, so for a while one is due only by the clock and the log's length.
   void failed(std::int64_t now_ns, bool lasting) noexcept {
     request_ns_ = 0;
     failures_ = lasting ? 0 : failures_ + 1;
@@ -122,10 +123,10 @@ class CheckpointSchedule {
     if (lasting) refused_until_ns_ = now_ns + std::max(limits_.every_ns, kAgainMostNs);
   }
 
-  // What the last one that was asked for ended with will be so for a while.
+  // The last failure is expected to last for now.
   bool refused(std::int64_t now_ns) const noexcept { return now_ns < refused_until_ns_; }
   bool under_way() const noexcept { return request_ns_ != 0; }
-  // Half of the ring is used behind the newest checkpoint.
+  // Half of the ring is used after the newest checkpoint.
   bool is_urgent(std::uint64_t log_pos) const noexcept {
     return limits_.ring_bytes != 0 && log_pos > newest_pos_ &&
            log_pos - newest_pos_ >= limits_.ring_bytes / 2;
@@ -164,20 +165,20 @@ class CheckpointSchedule {
   Mutant mutant_;
   RunTrail trail_;
   std::uint64_t newest_pos_ = 0;    // of the newest checkpoint; 0: there is none
-  std::int64_t took_ns_ = 0;        // the last one, from its request on,
-  std::int64_t last_taken_ns_ = 0;  // until then
-  std::int64_t request_ns_ = 0;     // when the one under way was asked for; 0: none is
+  std::int64_t took_ns_ = 0;        // duration of the last one, from its request on
+  std::int64_t last_taken_ns_ = 0;  // when the last one was taken
+  std::int64_t request_ns_ = 0;     // when the one in progress was requested; 0: none is
   std::int64_t full_ns_ = 0;        // since when inputs wait for one; 0: they do not
   std::int64_t refused_until_ns_ = 0;
-  std::uint64_t under_way_pos_ = 0;   // where the log ended then
-  int failures_ = 0;                  // in a row
-  std::int64_t failed_ns_ = 0;        // the last of them
-  std::int64_t low_at_ns_ = 0;        // the next one for a disk with little room, at the earliest
-  std::int64_t look_at_ns_ = 0;       // by the clock; 0: not looked at yet
-  std::int64_t looked_ns_ = 0;        // last time that there was something to decide,
-  std::uint64_t looked_pos_ = 0;      // and where the log ended then
-  std::uint64_t request_pos_ = 0;     // where it ended when one was asked for,
-  std::uint64_t request_inputs_ = 0;  // and how many inputs there were before
+  std::uint64_t under_way_pos_ = 0;  // the end of the log at that request
+  int failures_ = 0;                 // consecutive failures
+  std::int64_t failed_ns_ = 0;       // the last failure
+  std::int64_t low_at_ns_ = 0;     // the earliest time for the next one on a disk with little room
+  std::int64_t look_at_ns_ = 0;    // when it is due by the clock; 0: not decided yet
+  std::int64_t looked_ns_ = 0;     // the last time that one was requested or due
+  std::uint64_t looked_pos_ = 0;   // the end of the log at that time
+  std::uint64_t request_pos_ = 0;  // the end of the log at the last request
+  std::uint64_t request_inputs_ = 0;  // the inputs before the last request
 };
 
 }  // namespace crane::replica

@@ -8,11 +8,11 @@
 namespace crane::replica {
 namespace {
 
-// From admission on.  A follower lags meanwhile; what it misses stays in the logs.
+// Time from admission on.  A follower lags meanwhile; what it misses stays in the logs.
 constexpr std::int64_t kRestNs = 5'000'000'000;
-// A server that is not quiescent by then is taken not to come to it at this entry.
+// A server that is not quiescent by then will probably not become so at this entry.
 constexpr std::int64_t kSlideNs = 10'000'000;
-// How often the server is looked at until it is quiescent: no bell rings then.
+// How often the server is looked at until it is quiescent: no event reports that.
 constexpr std::int64_t kLookNs = 500'000;
 
 }  // namespace
@@ -37,7 +37,7 @@ void Checkpointer::refuse(Index at, const std::string& why, ActionList& out) {
 }
 
 void Checkpointer::refuse_for_now(Index at, ActionList& out) {
-  refuse(at, "the one before was not finished", out);
+  refuse(at, "the previous checkpoint was not finished", out);
   status_.busy = true;
 }
 
@@ -90,7 +90,7 @@ void Checkpointer::step(bool leads_others, ActionList& out) {
 void Checkpointer::looked(std::int64_t now_ns, const Looked& seen, ActionList& out) {
   if (state_ != State::kResting) return;
   look_ns_ = now_ns + kLookNs;
-  if (!admitted_) {  // however far behind it is: it would come no further without the hold
+  if (!admitted_) {  // however far behind it is: without the hold it would be no further
     admitted_ = seen.admitted || mutant_ == Mutant::kDumpEarly;
     since_ns_ = now_ns;
     if (!admitted_) return;

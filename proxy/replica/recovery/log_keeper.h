@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From where on the log in memory stays whole, so that all replicas of a machine can be lost at
-// once and begin again: at the newest checkpoint that the machine has, or at the log's beginning.
+// once and begin again at the newest checkpoint of the machine, or at the log's beginning.
 //
 //   kept place .. used .. log's end, in parts of the ring: from a half on a checkpoint is urgent
 //   (checkpoint_schedule.h); from kFullParts on inputs wait for it; up to kBrimParts there is room
-//   for inputs that are under way and for what the server needs to come to rest.
+//   for inputs in flight and for what the server needs to become quiescent.
 //
-// The log is given up only where no checkpoint comes: CRIU refuses the server, kAttempts were given
-// up while inputs waited, no server that could be dumped gets to an entry, or the leader's alone
-// has filled the rest.  From there on a replica that is
-// lost depends on the others; the next checkpoint mends that.
+// The log is given up only if no checkpoint comes: CRIU refuses the server; kAttempts were given up
+// while inputs waited; no server that could be dumped reaches an entry; or the leader's own entries
+// have filled the rest.  From then on a lost replica depends on the others; the next checkpoint
+// ends that.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT KEEP-1  While the log is kept, inputs wait before it would be overwritten behind the
-//                   newest checkpoint that is known.
+// INVARIANT KEEP-1  While the log is kept, inputs wait before it would be overwritten after the
+//                   newest known checkpoint.
 
 #include <cstdint>
 #include <optional>
@@ -28,35 +28,36 @@ class LogKeeper {
  public:
   static constexpr std::uint64_t kParts = 32;
   static constexpr std::uint64_t kFullParts = 19, kBrimParts = 23;
-  // Looking for checkpoints reads directories: only when so much was logged since, and one was
-  // heard of.  Notes may be lost, so seldom without one, but often while inputs wait.
+  // To look for checkpoints means to read directories.  So it is done only when enough was logged
+  // since the last place, and a checkpoint was reported.  Notes may be lost, so it is also done
+  // without one: rarely, but often while inputs wait.
   static constexpr std::uint64_t kLookDivisor = 16;
   static constexpr std::int64_t kLookNs = 5'000'000'000, kLookFullNs = 250'000'000;
   static constexpr unsigned kAttempts = 3;
 
   struct Checkpoint {
     consensus::LogPlace at;
-    bool distrusted = false;  // replicas that began there differed (START-3)
+    bool distrusted = false;  // replicas that began at it differed (START-3)
   };
   struct Inputs {
-    std::uint64_t log_end = 0;   // of what is committed, bytes
-    bool refused = false;        // CRIU does not dump this server
-    bool stand = false;          // the servers of all followers do, and are not recovering
-    std::uint64_t given_up = 0;  // checkpoints, so far
-    Index compared{};            // the replicas were equal up to here
-    bool looked = false;         // for the newest checkpoint of this machine:
+    std::uint64_t log_end = 0;   // the end of the committed log, bytes
+    bool refused = false;        // CRIU cannot dump this server
+    bool stand = false;          // the servers of all followers are stuck, and not recovering
+    std::uint64_t given_up = 0;  // checkpoints given up so far
+    Index compared{};            // up to this entry the replicas were equal
+    bool looked = false;         // `newest` is the newest checkpoint of this machine
     std::optional<Checkpoint> newest;
   };
   struct Next {
     std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
-    bool gives_up = false;                    // it does not
+    bool gives_up = false;                    // the log is no longer kept
   };
 
   // 0: the log is not kept.
   explicit LogKeeper(std::uint64_t ring_bytes, Mutant mutant = Mutant::kNone) noexcept
       : ring_bytes_(ring_bytes), mutant_(mutant) {}
 
-  // The replica begins there.
+  // The replica begins at this place.
   void begin(const consensus::LogPlace& at) noexcept { kept_ = at; }
 
   // A replica has published a checkpoint.
@@ -79,7 +80,7 @@ class LogKeeper {
     const bool moves = newer && (trusted || full_) && mutant_ != Mutant::kKeepOldPlace;
     if (moves) {
       kept_ = newest_->at;
-      // One that the ring does not reach back to is of no use.
+      // A checkpoint to which the ring does not reach back is of no use.
       keeps_ = parts(seen.log_end) < kBrimParts;
       if (keeps_) actions.keep = kept_;
       actions.gives_up = kept && !keeps_;
@@ -94,9 +95,9 @@ class LogKeeper {
     }
     return actions;
   }
-  // Inputs wait (KEEP-1).
+  // Inputs must wait (KEEP-1).
   bool full() const noexcept { return full_ && mutant_ != Mutant::kNeverFull; }
-  // A replica that is lost can begin with what this machine has.
+  // A lost replica can begin with what this machine has.
   bool keeps() const noexcept { return keeps_; }
 
  private:
@@ -111,11 +112,11 @@ class LogKeeper {
   const std::uint64_t ring_bytes_;
   const Mutant mutant_;
   consensus::LogPlace kept_;
-  std::optional<Checkpoint> newest_;  // when it was looked for last
+  std::optional<Checkpoint> newest_;  // as of the last look
   bool keeps_ = true;
   bool full_ = false;
-  std::uint64_t given_up_ = 0;  // checkpoints when the log became full, or its place moved
-  bool heard_ = false;          // .. of one since then
+  std::uint64_t given_up_ = 0;  // checkpoints given up when the log became full, or its place moved
+  bool heard_ = false;          // a checkpoint was reported since the last look
   std::int64_t looked_ns_ = -kLookNs;
 };
 

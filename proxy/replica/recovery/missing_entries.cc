@@ -10,9 +10,9 @@ namespace crane::replica {
 namespace {
 
 constexpr std::int64_t kLookNs = 50'000'000;
-// A replica without a server looks so often for a checkpoint that it did not hear of.
+// How often a replica without a server looks for a checkpoint that was not reported to it.
 constexpr std::int64_t kFirstLookNs = 500'000'000;
-// After so long one that could not be used is tried again: the disk may have been full.
+// After this time an unusable one is tried again: the disk may have been full.
 constexpr std::int64_t kUnusableNs = 30'000'000'000;
 
 bool is_other_voter(const MemberView& m, ReplicaId self) noexcept {
@@ -56,7 +56,8 @@ void MissingEntries::begin(Index held, Index begins, std::int64_t now_ns) noexce
   began_ns_ = now_ns;
 }
 
-// The newest that is here; if none is behind `last`, one is fetched, and this comes again.
+// Returns the newest one of this machine; if none is after `last`, one is fetched, and this is
+// called again.
 std::optional<Index> MissingEntries::choose(const Found& found, Index last, std::int64_t now_ns,
                                             ActionList& out) const {
   const bool again =
@@ -66,7 +67,7 @@ std::optional<Index> MissingEntries::choose(const Found& found, Index last, std:
     if (one.distrusted) continue;
     if (one.at.at.index <= last && mutant_ != Mutant::kRestartAnywhere) break;  // LACK-1
     if (std::find(unusable.begin(), unusable.end(), one.at.at.index) != unusable.end()) continue;
-    // The process that fetched it has not said so yet, and may not be done.
+    // The process that fetched it has not reported yet, and may not be done.
     if (one.here && found.fetching) return std::nullopt;
     return one.at.at.index;
   }
@@ -74,15 +75,15 @@ std::optional<Index> MissingEntries::choose(const Found& found, Index last, std:
   return std::nullopt;
 }
 
-// What this replica lacks has left the others' logs, or a newer checkpoint overtakes it.
+// Entries that this replica lacks have left the others' logs, or a newer checkpoint overtakes it.
 void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
   if (facts.now_ns < look_ns_) return;
   look_ns_ = facts.now_ns + kLookNs;
-  if (facts.needs_checkpoint) {  // its leader has one more taken for it (checkpoint_requests.h)
+  if (facts.needs_checkpoint) {  // the leader has another one taken (checkpoint_requests.h)
     behind_ = std::max(facts.taken, begins_);
     if (!std::exchange(reported_, true)) {
       out.push_back(Say{Level::kWarning,
-                        fmt::format("entries behind {} have left the logs of the others: this "
+                        fmt::format("entries after {} have left the logs of the others: this "
                                     "replica waits for a newer checkpoint",
                                     value(behind_))});
     }
@@ -114,7 +115,7 @@ void MissingEntries::found(const Found& found, const Facts& facts, ActionList& o
   if (!at) return;
   out.push_back(Restart{
       found.purpose == Purpose::kMissing
-          ? fmt::format("entries behind {} have left the logs of the others; it restarts at a "
+          ? fmt::format("entries after {} have left the logs of the others; it restarts at a "
                         "checkpoint, which is at entry {}",
                         value(behind_), value(*at))
           : fmt::format("its server is at entry {} and far behind; it restarts at a newer "
@@ -122,8 +123,8 @@ void MissingEntries::found(const Found& found, const Facts& facts, ActionList& o
                         value(facts.applied), value(*at))});
 }
 
-// A checkpoint that a server can begin at here: one behind all that the log held; where no other
-// has a server either, one inside the log as well.
+// Restarts at a checkpoint after everything that the log held; if no other replica has a server,
+// one inside the log will do.
 void MissingEntries::found_first(const Found& found, const Facts& facts, ActionList& out) {
   const bool none = none_has_server(facts.members, self_);
   const auto at = choose(found, none ? begins_ : held_, facts.now_ns, out);
@@ -136,8 +137,8 @@ void MissingEntries::found_first(const Found& found, const Facts& facts, ActionL
     // START-3: no replica has a server, and none can take a checkpoint.
     out.push_back(NoteLogGone{});
     out.push_back(Restart{
-        "no replica has a server, and the log reaches back to no checkpoint but one behind which "
-        "replicas differed; this one restarts there"});
+        "no replica has a server, and the log reaches back only to a checkpoint after which "
+        "replicas differed; this replica restarts there"});
     return;
   }
   if (known_ns_ == 0) known_ns_ = facts.now_ns;

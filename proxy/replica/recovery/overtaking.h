@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica that recovers runs what it missed, and another replica may take a newer checkpoint
-// meanwhile.  Where the server would run for longer until it came to that checkpoint's entry than
-// a restart there takes, the replica restarts there: under load it might run behind for ever.
+// While a recovering replica runs what it missed, another replica may take a newer checkpoint.  If
+// the server would take longer to reach that checkpoint's entry than a restart at it, the replica
+// restarts there.  Otherwise it might stay behind forever under load.
 //
 // Threads: a plain value.
 // INVARIANT OVERTAKE-1  A replica restarts at a newer checkpoint only while the others are a
-//                       majority without it, before it has caught up once, and at most once for
-//                       each checkpoint that it hears of.
+//                       majority without it, before it has caught up, and at most once for each
+//                       reported checkpoint.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,12 +19,13 @@ namespace crane::replica {
 
 class Overtaking {
  public:
-  // A restart costs at least so much; twice what the last one took, as this machine may be busier.
+  // The least cost of a restart; it is twice the last one if that is more, as this machine may be
+  // busier.
   static constexpr std::int64_t kLeastCostNs = 2'000'000'000;
   static constexpr std::int64_t kCostTimes = 2;
-  static constexpr std::int64_t kMeasureNs = 1'000'000'000;  // before its rate is known
+  static constexpr std::int64_t kMeasureNs = 1'000'000'000;  // time needed to measure its rate
 
-  // The server runs and is at `at`; bringing it back took `took_ns`, 0: it was not brought back.
+  // The server runs and is at `at`; restoring it took `took_ns`, 0: it was not restored.
   void begin(Index at, std::int64_t took_ns, std::int64_t now_ns) noexcept {
     active_ = true;
     from_ = before_ = at;
@@ -36,12 +37,13 @@ class Overtaking {
   void heard(Index at) noexcept { newest_ = std::max(newest_, at); }
 
   struct Inputs {
-    Index applied{};         // the server has come so far,
-    bool caught_up = false;  // with all that the group has
+    Index applied{};         // the last entry that the server has admitted
+    bool caught_up = false;  // it has run everything that the group has
     bool spared = false;     // the others are a majority without this replica
     std::int64_t now_ns = 0;
   };
-  // A checkpoint at that entry or behind it is worth a restart; nullopt: none is that was heard of.
+  // Returns an entry; a checkpoint at or after it is worth a restart.  nullopt: none of the
+  // reported ones is.
   std::optional<Index> step(const Inputs& seen) noexcept {
     if (seen.caught_up) active_ = false;
     if (!active_) return std::nullopt;
@@ -62,8 +64,8 @@ class Overtaking {
 
  private:
   bool active_ = false;
-  Index newest_{};           // that was heard of
-  Index from_{}, before_{};  // where the server was then, and at the last look
+  Index newest_{};           // the newest reported checkpoint
+  Index from_{}, before_{};  // the server's place at from_ns_ and before_ns_
   std::int64_t from_ns_ = 0, before_ns_ = 0;
   std::int64_t cost_ns_ = kLeastCostNs;
 };

@@ -9,7 +9,7 @@
 namespace crane::replica {
 namespace {
 
-// A server that is so far behind is waited for with no checkpoint.
+// No checkpoint is expected from a server that is this late.
 constexpr std::int64_t kStandsMs = 2'000;
 
 }  // namespace
@@ -56,13 +56,13 @@ void Recovery::on(const Opened& event, const Facts& facts) {
 
 void Recovery::begin_without_server(const Opened& event) {
   acceptor_only_ = true;
-  out_.push_back(Say{
-      Level::kWarning,
-      fmt::format("the log of this replica begins behind {}, so that no server can begin here: it "
-                  "votes, and restarts at the first checkpoint behind entry {}",
-                  event.at_checkpoint ? "the newest checkpoint" : "its first entry",
-                  value(log_end_))});
-  out_.push_back(KeepLog{});  // the next life keeps it
+  out_.push_back(
+      Say{Level::kWarning,
+          fmt::format("the log of this replica begins after {}, so no server can begin on it: it "
+                      "votes, and restarts at the first checkpoint after entry {}",
+                      event.at_checkpoint ? "the newest checkpoint" : "its first entry",
+                      value(log_end_))});
+  out_.push_back(KeepLog{});  // the next process keeps it
   out_.push_back(ReportLag{kRecoversLagNs, Index{}});
 }
 
@@ -75,26 +75,27 @@ void Recovery::begin_to_catch_up(const Opened& event, const Facts& facts) {
   out_.push_back(ReportLag{kRecoversLagNs, begins_});
 }
 
-// One that does not begin at checkpoints would run the same again, and again.
+// A replica that does not begin at checkpoints would run the same entries again and again.
 void Recovery::on(const ServerRuns& event, const Facts& facts) {
   server_runs_ = true;
   if (!rules_.member || !catch_up_.active() || rules_.skips_checkpoints) return;
   missing_.server_runs(facts.applied, event.took_ns, facts.now_ns);
 }
 
-// --- the own checkpoint -------------------------------------------------------------------------
+// --- this replica's checkpoint
+// -------------------------------------------------------------------------
 
 void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
   if (!rules_.member || event.taker != self()) return;
-  if (acceptor_only_) {  // the leader did not know yet that there is no server here
+  if (acceptor_only_) {  // the leader did not know yet that this replica has no server
     CheckpointNote note;
     note.came = CheckpointNote::kGivenUp;
     note.index = value(event.at);
     return announce(note, facts);
   }
-  // The entry that ended the life before would end this one, too.
+  // The entry that ended the previous process would end this one, too.
   if (event.at <= catch_up_.missed() || !consensus::votes(facts.role)) {
-    return checkpointer_.refuse(event.at, "this replica recovered after it was asked", out_);
+    return checkpointer_.refuse(event.at, "this replica recovered after the request", out_);
   }
   if (facts.restarts || facts.packs) return checkpointer_.refuse_for_now(event.at, out_);
   checkpointer_.asked(facts.now_ns, event.at, out_);
@@ -105,7 +106,7 @@ void Recovery::on(const Prepared& event, const Facts& facts) {
   checkpointer_.step(leads_others(facts), out_);
 }
 
-// Its clients would wait for the dump.
+// The clients of the other replicas would wait for the dump.
 bool Recovery::leads_others(const Facts& facts) const {
   return facts.role != consensus::Role::kFollower && !requests_.alone(facts);
 }
@@ -173,7 +174,8 @@ void Recovery::hurry_packing(const Facts& facts) {
   if (lost || requests_.is_urgent(facts.log_end)) out_.push_back(HurryPacking{});
 }
 
-// --- what is heard ------------------------------------------------------------------------------
+// --- what is reported
+// ------------------------------------------------------------------------------
 
 void Recovery::on(const PeerCommitted& event, const Facts& facts) {
   if (event.message.answers != 0) return catch_up_.heard(event.message);
@@ -251,7 +253,7 @@ void Recovery::on(const Found& event, const Facts& facts) {
   missing_.found(event, facts, out_);
 }
 
-// Of those that a checkpoint can be asked of: they are stopped, or starved.
+// Whether all servers that could take a checkpoint are stopped or starved.
 bool Recovery::followers_stand(const Facts& facts) const {
   return std::all_of(facts.members.begin(), facts.members.end(), [&](const MemberView& m) {
     if (!m.votes() || !m.connected || m.id == facts.leader) return true;
@@ -264,7 +266,7 @@ bool Recovery::followers_stand(const Facts& facts) const {
 void Recovery::keep_log(const Found* found, const Facts& facts) {
   if (found == nullptr && keeper_.looks(facts.log_end, facts.now_ns)) {
     out_.push_back(FindCheckpoints{Purpose::kKeep});
-    return;  // and once more, with what is found
+    return;  // called again with the result
   }
   LogKeeper::Inputs seen;
   seen.log_end = facts.log_end;
@@ -283,10 +285,10 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
   out_.push_back(
       Say{Level::kWarning,
           fmt::format("the log since the newest checkpoint is not kept whole any more, because {}: "
-                      "until the next checkpoint a replica that is lost depends on the others",
+                      "until the next checkpoint a lost replica depends on the others",
                       seen.refused ? tier_.refusal()
-                      : seen.stand ? "no follower's server runs on, so none can be dumped"
-                                   : "no newer checkpoint came")});
+                      : seen.stand ? "no follower's server advances, so none can be dumped"
+                                   : "no newer checkpoint was taken")});
   out_.push_back(KeepLog{});
 }
 
@@ -297,7 +299,7 @@ void Recovery::on(const ServerBehind& event, const Facts& facts) {
   CatchUp::Inputs seen;
   const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
   seen.leads = facts.leads;
-  // One that lost its memory comes back as a learner, and has a leader as well.
+  // A replica that lost its memory returns as a learner, and has a leader as well.
   seen.follows =
       led && (facts.role == consensus::Role::kFollower || facts.role == consensus::Role::kLearner);
   seen.applied = applied(facts);
@@ -311,7 +313,8 @@ void Recovery::on(const ServerBehind& event, const Facts& facts) {
   out_.push_back(ReportCaughtUp{});
 }
 
-// As far as the server has come; what stands before consensus' own entries was run: so were these.
+// The last entry that the server has run.  If it has run the last one that is for it, it has also
+// run the entries of consensus that follow.
 Index Recovery::applied(const Facts& facts) const {
   return facts.applied >= facts.for_server ? std::max(facts.applied, facts.taken) : facts.applied;
 }

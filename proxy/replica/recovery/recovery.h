@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All that lets a replica recover, as one machine: the checkpoints that it takes, asks for and
-// restarts at, how far the log stays whole, and what it missed.
+// Everything that lets a replica recover, as one machine: the checkpoints that it takes, requests
+// and restarts at, from which place on the log stays whole, and what the replica missed.
 //
 // What holds in each state of a replica is in proxy/replica/replica.h.
 //
-// The order in which step() runs its parts: first the checkpoint that holds the log, because all
-// else waits for it; then what is known (notes, requests), then what this replica lacks, at last
-// how far the log is kept, which follows from all of these.
+// step() runs its parts in this order.  The checkpoint that holds the log is first, because
+// everything else waits for it.  Then come notes and requests, then what this replica lacks.  The
+// last one decides from where on the log is kept, which follows from all of these.
 //
 // Threads: the node's one thread.
-// INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log, and one waits for the
-//                       other's checkpoint to be packed.
+// INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log; each waits until the
+//                       other's checkpoint is packed.
 
 #include <cstdint>
 #include <utility>
@@ -28,23 +28,23 @@
 
 namespace crane::replica {
 
-// A server that recovers is taken for as late, however old what it has still to run is.
+// A recovering server counts as this late, however old the entries are that it has yet to run.
 inline constexpr std::int64_t kRecoversLagNs = 1'000'000'000;
 
 class Recovery {
  public:
   struct Rules {
     CheckpointRequests::Rules requests;
-    std::uint64_t ring_bytes = 0;    // that are kept whole (log_keeper.h); 0: they are not
-    bool member = true;              // a replay takes no checkpoints
-    bool on_disk = false;            // the log is in a store as well
+    std::uint64_t ring_bytes = 0;    // kept whole (log_keeper.h); 0: the log is not kept
+    bool member = true;              // false: a replay, which takes no checkpoints
+    bool on_disk = false;            // the log is also in a store
     bool skips_checkpoints = false;  // it runs all inputs
     bool needs_dumps = false;        // the server is in a container: CRIU could dump it
   };
   explicit Recovery(Rules rules);
 
   void step(const Event& event, const Facts& facts);
-  // What step() asks for, in order; empty: nothing.
+  // Returns the actions of step(), in order; empty: none.
   ActionList take_actions() noexcept { return std::exchange(out_, {}); }
   bool has_actions() const noexcept { return !out_.empty(); }
   std::int64_t due_ns() const noexcept;
@@ -56,15 +56,15 @@ class Recovery {
   const CheckpointStatus& checkpoint() const noexcept { return checkpointer_.status(); }
   // The replica votes, and has no server (VOTES-1).
   bool acceptor_only() const noexcept { return acceptor_only_; }
-  // Up to here it held the log when it began.
+  // The last entry of its log when it began.
   Index held() const noexcept { return log_end_; }
   bool catches_up() const noexcept { return catch_up_.active(); }
-  // What was asked of this replica up to here was asked of its life before.
+  // Requests in entries up to this one were for the previous process of this replica.
   Index missed() const noexcept { return catch_up_.missed(); }
   const RunMeter& meter() const noexcept { return meter_; }
   // Inputs wait for a checkpoint, because the log since the newest one fills the ring (KEEP-1).
   bool log_is_full() const noexcept { return keeper_.full(); }
-  // Why CRIU does not dump this server; empty: it does, as far as is known.
+  // Why CRIU cannot dump this server; empty: it can, or this is not known.
   const std::string& refusal() const noexcept { return tier_.refusal(); }
   const std::string& wanted_not() const noexcept { return requests_.wanted_not(); }
 
@@ -117,13 +117,14 @@ class Recovery {
   bool acceptor_only_ = false;
   bool server_runs_ = false;
   bool stopping_ = false;
-  Index begins_{};              // the server began behind this entry
-  Index log_end_{};             // of the own log, when the node began
-  std::uint64_t given_up_ = 0;  // checkpoints that replicas said to have given up
-  std::uint64_t announced_ = 0,
-                failed_ = 0;      // of the own checkpoints, that the others were told of
-  std::uint64_t packed_end_ = 0;  // where the entry of the last own one ends in the log,
-  bool packed_by_criu_ = true;    // and what is in it
+  Index begins_{};              // the server began after this entry
+  Index log_end_{};             // the last entry of this replica's log when the node began
+  std::uint64_t given_up_ = 0;  // checkpoints that replicas reported as given up
+  // This replica's checkpoints, taken and failed, that were reported to the others.
+  std::uint64_t announced_ = 0, failed_ = 0;
+  // Where the entry of this replica's last checkpoint ends in the log.
+  std::uint64_t packed_end_ = 0;
+  bool packed_by_criu_ = true;  // that checkpoint was made by CRIU
 };
 
 }  // namespace crane::replica

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How far a replica that recovers is: entries that its server has run since the node began, those
-// that are to be run, how fast that goes, and how long it takes.
+// The progress of a recovering replica: the entries that its server has run since the node began,
+// those left to run, the rate, and the time left.
 //
-// The time left follows from how fast the rest shrinks, not from how fast entries are run: the
-// group adds some meanwhile.
+// The time left follows from how fast the rest shrinks, not from how fast entries are run, because
+// the group adds entries meanwhile.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 
@@ -24,8 +24,8 @@ class RunMeter {
   void recovers(Index at) noexcept { *this = {}, begun_ = at, recovering_ = true; }
   bool recovering() const noexcept { return recovering_; }
 
-  // The server has come to `applied`, and the group to `target`.  `done`: nothing that was missed
-  // is left.
+  // The server has reached `applied`, and the group `target`.  `done`: nothing that was missed is
+  // left.
   void step(Index applied, Index target, bool done, std::int64_t now_ns) noexcept {
     if (!recovering_) return;
     recovering_ = !done;
@@ -63,7 +63,7 @@ class RunMeter {
   bool recovering_ = false;
   Index begun_{}, applied_{}, target_{};
   std::array<Sample, kSamples> samples_{};
-  std::size_t used_ = 0;  // ever
+  std::size_t used_ = 0;  // samples ever taken
 };
 
 }  // namespace crane::replica

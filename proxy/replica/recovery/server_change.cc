@@ -38,7 +38,7 @@ void ServerChange::say(bool warns, std::string text) {
   actions_.emplace_back(Say{warns, std::move(text)});
 }
 
-// --- the leader's -------------------------------------------------------------------------------
+// --- the leader --------------------------------------------------------------------------------
 
 void ServerChange::on(const Asked& asked) {
   ask(asked, asked.wants == Asked::For::kRestart ? Purpose::kRestart : Purpose::kReplace);
@@ -53,7 +53,7 @@ void ServerChange::ask(const Asked& asked, Purpose purpose) {
       Propose{purpose, RestartBody{RestartBody::kEnd, asked.patience_s}, asked.next, true});
 }
 
-// Of what, and `why`; nullptr: the server can be ended for this.
+// The kind of the refusal, and `why`; nullptr: the server can be ended for this.
 const char* ServerChange::refusal(const Asked& asked, std::string& why) const {
   const bool restart = asked.wants == Asked::For::kRestart;
   const bool hands_over = asked.wants == Asked::For::kHandOver;
@@ -65,8 +65,8 @@ const char* ServerChange::refusal(const Asked& asked, std::string& why) const {
   }
   if (hands_over && options_.log_ends) {
     why =
-        "the log of this group is in the memory of its nodes, which all end: stop the group and "
-        "start it with the other build";
+        "the log of this group is in the memory of its nodes, and all of them end: stop the group "
+        "and start it with the other build";
     return "unsupported";
   }
   if (!restart && !options_.container) {
@@ -77,7 +77,7 @@ const char* ServerChange::refusal(const Asked& asked, std::string& why) const {
     return "unsupported";
   }
   if (busy() || packing_ns_ != 0) {
-    why = "the server is being started again already";
+    why = "the server is already being restarted";
     return "busy";
   }
   const bool too_long = sizeof(RestartBody) + asked.next.size() > kDataBytesMax;
@@ -116,7 +116,7 @@ void ServerChange::on(const Proposed& proposed) {
   }
 }
 
-// The leader's word on a server on trial: it stays, or it did not listen in time.
+// The leader's decision about a server on trial: it stays, or it did not listen in time.
 void ServerChange::judge_trial(const Tick& tick) {
   if (!upgrade_.on_trial()) {
     trial_ns_ = 0;
@@ -132,7 +132,8 @@ void ServerChange::judge_trial(const Tick& tick) {
   }
 }
 
-// By itself only where CRIU refuses, and if clients have done something since the last time.
+// Requests a checkpoint only if CRIU refuses the server and clients have sent something since the
+// last.
 void ServerChange::ask_by_schedule(const Tick& tick) {
   if (!tick.serves || options_.every_ns == 0 || !tick.refused) return;
   if (schedule_request_ns_ == 0) schedule_request_ns_ = now_ns_;
@@ -149,13 +150,14 @@ void ServerChange::propose_begin(const Tick& tick) {
   }
   if (ending_ns_ == 0) ending_ns_ = now_ns_;
   const bool late = now_ns_ - ending_ns_ >= kEndNs;
-  const bool may_lead = tick.may_lead || upgrade_.dead();  // it admits nothing, START neither
+  // A dead server admits nothing, not even START.
+  const bool may_lead = tick.may_lead || upgrade_.dead();
   if (!may_lead || begin_proposed_ == tick.view || !(restarter_.ended() || late)) return;
   if (!restarter_.ended()) say(true, "the server does not end: it is killed");
   actions_.emplace_back(Propose{Purpose::kBegin, RestartBody{RestartBody::kBegin}, "", false});
 }
 
-// --- every replica's ----------------------------------------------------------------------------
+// --- every replica -----------------------------------------------------------------------------
 
 void ServerChange::on(const Committed& entry) {
   switch (entry.body.step) {
@@ -166,8 +168,9 @@ void ServerChange::on(const Committed& entry) {
     case RestartBody::kKeep:
       upgrade_.keep_committed(entry.place.at.at.index);
       if (!upgrade_.dead()) return;
-      return fail(Fail::Cause::kServerNotStarted,
-                  "the upgraded server starts on other replicas and not here: " + upgrade_.why());
+      return fail(
+          Fail::Cause::kServerNotStarted,
+          "the upgraded server starts on other replicas but not on this one: " + upgrade_.why());
     default:
       return;
   }
@@ -200,7 +203,7 @@ void ServerChange::end_committed(const Committed& entry) {
 }
 
 void ServerChange::begin_committed(const Committed& entry) {
-  // The leader's server is ahead, and has ended on trial: this one will, at the same turn.
+  // The leader's server is ahead, and has ended on trial: this one will end at the same turn.
   if (upgrade_.on_trial()) trial_failed(kEndedByItself, false);
   if (!restarter_.begin_committed(entry.place.at.at.index)) return;
   due_ = false;  // an earlier place that was not published in time
@@ -236,7 +239,7 @@ void ServerChange::on(const FailedToStart& server) {
   not_kept_.clear();
 }
 
-// The leader asks for the end of it, whatever it asked for in this view before.
+// The leader requests its end, even if it requested another in this view before.
 void ServerChange::trial_failed(const std::string& why, bool dead) {
   if (!under_way()) begin_proposed_ = View{};
   upgrade_.failed(why, dead);
@@ -288,14 +291,15 @@ void ServerChange::on(const Looked& looked) {
 void ServerChange::over() {
   if (!restarter_.over()) return;  // RESTARTER-2
   actions_.emplace_back(NoteServer{upgrade_.dead()});
-  if (!restarter_.ended()) actions_.emplace_back(EndServer{});  // else the kernel is at it
+  // If the server has ended, the kernel needs no order.
+  if (!restarter_.ended()) actions_.emplace_back(EndServer{});
 }
 
 void ServerChange::on(const EndRefused& refused) {
   fail(Fail::Cause::kServerNotStarted, "the server cannot be ended: " + refused.why);
 }
 
-// The files of the old server do not change any more.
+// The files of the old server no longer change.
 void ServerChange::begin_if_gone() {
   if (!gone_ || tick_.done || !restarter_.gone()) return;
   gone_ = false;
@@ -320,15 +324,17 @@ void ServerChange::on(const Begun& begun) {
   say(rolls_back_,
       rolls_back_
           ? fmt::format("entry {}: the upgrade is rolled back: {}", value(at), upgrade_.why())
-          : fmt::format("entry {}: a new server on the files of the one before", value(at)));
+          : fmt::format("entry {}: a new server takes over the files of the previous one",
+                        value(at)));
   due_ = tick_.member && at > tick_.missed;
   actions_.emplace_back(ReleaseLog{});
 }
 
-// No server begins: the next one is another build's.
+// No server of this build begins; another build starts the next one.
 void ServerChange::hand_over() {
   handed_over_ = true;
-  due_ = tick_.member;  // also one that recovered since: no build goes on without
+  // Also for a replica that recovered since, because the other build needs the checkpoint.
+  due_ = tick_.member;
   actions_.emplace_back(HandOver{});
   if (!due_) end_handed_over("this replica is new in the group");
 }
@@ -336,7 +342,7 @@ void ServerChange::hand_over() {
 void ServerChange::end_handed_over(const std::string& why_not) {
   if (!handed_over_ || due_) return;
   actions_.emplace_back(EndHandedOver{
-      fmt::format("the server ended at entry {}, where another build of Crane goes on ({}); {}",
+      fmt::format("the server ended at entry {}, where another build of Crane continues ({}); {}",
                   value(restarter_.at()), next_build_,
                   why_not.empty() ? "its files are kept" : "its files are not kept: " + why_not)});
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica decides when its server is ended and another one takes its place on its files, at
-// one place of the log, on all replicas: for a checkpoint without processes where CRIU refuses the
-// server (restarter.h), for another command line or newer files of the machine (upgrade.h), or for
-// another build of Crane, which goes on from that checkpoint while this node ends (a hand-over).
+// What a replica decides when its server is ended and another one takes over its files, at one
+// place of the log, on all replicas.  The reason is a checkpoint without processes if CRIU refuses
+// the server (restarter.h), another command line or newer files of the machine (upgrade.h), or
+// another build of Crane, which continues from that checkpoint while this node ends (a hand-over).
 //
 //   Asked, or the schedule -> Propose kEnd       Committed kEnd   -> KeepFiles
 //   EndedAtTurn, Tick      -> Propose kBegin     Committed kBegin -> NotePlace; the log is held
@@ -12,16 +12,16 @@
 //
 // The contract with the shell (proxy/host/recovery/server_restart.h) is that of
 // consensus/core/step.h: actions are carried out in order and completely before those of a later
-// step, every event is legal in every state, and stale ones are ignored.  Each Propose is answered
-// by Proposed before the next Tick; LookWhetherOver, BeginServer and Publish by Looked, Begun and
-// Packed; EndServer by Gone or EndRefused.
+// step, every event is legal in every state, and stale ones are ignored.  Proposed answers Propose
+// before the next Tick.  Looked answers LookWhetherOver, Begun answers BeginServer, Packed answers
+// Publish; Gone or EndRefused answers EndServer.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT RESTART-1  Each server's end is asked for once per view, by a leader whose own server
-//                      ended or did not for kEndNs.
-// INVARIANT RESTART-2  What goes on with the new server is noted when the old one can do nothing
-//                      any more, and published only after the new one runs.
-// INVARIANT HANDOVER-1  Behind the entry at which a server ends for another build, this build gives
+// INVARIANT RESTART-1  Each server's end is requested once per view, by a leader whose own server
+//                      has ended, or has not for kEndNs.
+// INVARIANT RESTART-2  The state for the new server is noted when the old one can do nothing any
+//                      more, and published only after the new one runs.
+// INVARIANT HANDOVER-1  After the entry at which a server ends for another build, this build passes
 //                       nothing to any server, and lets no client in.
 
 #include <cstdint>
@@ -42,31 +42,31 @@ namespace crane::replica {
 
 namespace change {
 
-// What a proposed RESTART entry is for.
+// The purpose of a proposed RESTART entry.
 enum class Purpose : std::uint8_t {
-  kRestart,     // an operator's, a checkpoint
-  kScheduled,   // the same, without an operator
-  kReplace,     // an operator's, another command line or build
+  kRestart,     // a checkpoint, requested by an operator
+  kScheduled,   // a checkpoint, by the schedule
+  kReplace,     // another command line or build, requested by an operator
   kEndOfTrial,  // the server on trial did not listen in time
-  kKeep,        // it stays
+  kKeep,        // the server on trial stays
   kBegin,
 };
 // The place of a RESTART entry.
 struct Place {
   consensus::LogPlace at;
   std::uint64_t stamp_ns = 0;
-  std::vector<std::byte> facts;  // consensus' own (Consensus::group_facts)
+  std::vector<std::byte> facts;  // of consensus (Consensus::group_facts)
 };
-// What goes on where the server ends: a build of Crane, or another server.
+// What continues where the server ends: a build of Crane, or another server.
 struct Next {
   std::string build;
   Upgrade::Server server, before;  // `before`: the one that ends
-  bool same_program = true;        // the program here is the leader's
+  bool same_program = true;        // this host's program is the leader's
 };
 
 // --- events
 
-// An operator asks the leader.
+// An operator's request to the leader.
 struct Asked {
   enum class For : std::uint8_t { kRestart, kUpgrade, kHandOver };
   For wants{};
@@ -74,7 +74,7 @@ struct Asked {
   std::string next = {};  // the entry's text
   std::uint32_t patience_s = 0;
 };
-// A RESTART entry, before the server gets it.
+// A RESTART entry, before the server receives it.
 struct Committed {
   RestartBody body{};
   Place place;
@@ -83,25 +83,25 @@ struct Committed {
 struct Admitted {
   Index at{};
 };
-// The server's main process ended at a turn,
+// The server's main process ended at a turn.
 struct EndedAtTurn {};
-// or for the kernel: why its files are not kept; "": they are.
+// The server ended in the kernel.
 struct Gone {
-  std::string not_kept;
+  std::string not_kept;  // why its files are not kept; "": they are
 };
-// It could not be started, or took no turn.
+// The server could not be started, or took no turn.
 struct FailedToStart {
   std::string why;
 };
-// What keeps_back() says to keep back.
+// Output for which keeps_back() is true.
 struct PutOut {
   OutputHeader header{};
-  ListenPlace place{};  // what follows it
+  ListenPlace place{};  // what follows the header
 };
 struct Proposed {
   Purpose purpose{};
   Index index{};
-  std::string why_not;  // "": it is proposed
+  std::string why_not;  // "": it was proposed
 };
 struct Looked {
   bool over = false;
@@ -114,22 +114,22 @@ struct Begun {
 };
 struct Packed {
   Index at{};
-  std::string why_not;  // "": it is published
-  bool begun = true;    // false: it did not come to packing
+  std::string why_not;  // "": it was published
+  bool begun = true;    // false: packing did not start
 };
-// An iteration of the node's loop, and what it sees.
+// An iteration of the node's loop, and its observations.
 struct Tick {
   View view{};
-  bool serves = false;       // it leads and takes clients,
-  bool may_lead = false;     // and its server admitted START, and nothing stops it
-  bool done = false;         // the replica has come to its end
-  bool publishes = false;    // a checkpoint of this replica may be made now
-  bool member = true;        // and what is there is worth one: a voter that has caught up
-  bool refused = false;      // CRIU does not dump this server
-  bool runs = false;         // it has been started
-  Index missed{};            // up to here what is asked was asked of an earlier life
-  Index applied{};           // what the server has admitted
-  std::uint64_t inputs = 0;  // of clients, so far
+  bool serves = false;       // it leads and accepts clients
+  bool may_lead = false;     // its server admitted START, and nothing stops it
+  bool done = false;         // the replica has reached its end
+  bool publishes = false;    // this replica may take a checkpoint now
+  bool member = true;        // it is a voter that has caught up, so its checkpoint is useful
+  bool refused = false;      // CRIU cannot dump this server
+  bool runs = false;         // the server was started
+  Index missed{};            // requests in entries up to this one were for the previous process
+  Index applied{};           // the last entry that the server has admitted
+  std::uint64_t inputs = 0;  // inputs of clients so far
 };
 
 using Event = std::variant<Tick, Asked, Committed, Admitted, EndedAtTurn, Gone, FailedToStart,
@@ -146,32 +146,34 @@ struct Answer {
 struct Propose {
   Purpose purpose{};
   RestartBody body{};
-  std::string next;       // behind the body
+  std::string next;       // follows the body
   bool as_input = false;  // with an input's grant
 };
-// When this server is gone its files are kept, as those that end at this entry,
+// When this server is gone, its files are kept, as those that end at this entry.
 struct KeepFiles {
   Index at{};
 };
-// or as what the group leaves.
+// When this server is gone, its files are kept, as those that the group leaves.
 struct LeaveFiles {};
-// The checkpoint will be as of this entry.
+// The checkpoint will be of this entry.
 struct NotePlace {
   Place place;
 };
-// With the node's turn, which it keeps if nothing of the server does anything.
+// Done with the node's turn, which the node keeps if no part of the server runs.
 struct LookWhetherOver {};
-// What goes on of it; `dead`: it took no turn.  What clients had with it is over.
+// Notes the state for the next server; `dead`: this one took no turn.  What clients had with it
+// ends.
 struct NoteServer {
   bool dead = false;
 };
-// For the kernel.
+// Ends the server in the kernel.
 struct EndServer {};
-// In place of the one that is gone.
+// Begins a server in place of the one that is gone.
 struct BeginServer {
-  std::optional<Upgrade::Server> server;  // nullopt: as that one
-  bool on_files_before = false;           // those that it began with, not those that it left
-  bool leaves_files = false;              // LeaveFiles, for the new one
+  std::optional<Upgrade::Server> server;  // nullopt: the same one
+  // Begins on the files that the old server began with, not on those that it left.
+  bool on_files_before = false;
+  bool leaves_files = false;  // LeaveFiles, for the new server
 };
 // No server begins: the checkpoint is for another build.
 struct HandOver {};
@@ -183,7 +185,7 @@ struct ReleaseLog {};
 struct Publish {
   Index at{};
 };
-// Nothing of it goes on, and the files that were to be published are removed.
+// Ends packing, and removes the files that were to be published.
 struct AbandonPacking {};
 struct Published {
   Index at{};
@@ -193,13 +195,13 @@ struct NotPublished {
   Index at{};
   std::string why;
 };
-// The replica cannot go on.
+// The replica cannot continue.
 struct Fail {
   enum class Cause : std::uint8_t { kServerNotStarted, kDisagrees, kNoSegment };
   Cause cause{};
   std::string why;
 };
-// It ends, and another build goes on.
+// The replica ends, and another build continues.
 struct EndHandedOver {
   std::string text;
 };
@@ -216,9 +218,9 @@ using ActionList = std::vector<Action>;
 
 struct Options {
   bool container = false;     // the server's files can be kept and rolled back
-  bool restarts = false;      // the group allows it to be ended for a checkpoint
-  bool log_ends = false;      // with its nodes
-  bool keeps_files = false;   // what the server leaves is for the group's next start
+  bool restarts = false;      // the group allows the server to be ended for a checkpoint
+  bool log_ends = false;      // the log ends with the nodes
+  bool keeps_files = false;   // the server's files are for the group's next start
   std::int64_t every_ns = 0;  // 0: no schedule
 };
 
@@ -226,38 +228,38 @@ struct Options {
 
 class ServerChange {
  public:
-  // A server that was told to end has so long.
+  // The time that a server has to end after it was ordered to.
   static constexpr std::int64_t kEndNs = 20'000'000'000;
-  // How often a server that should come to its end is looked at: nothing rings then.
+  // How often a server that is about to end is looked at: no event reports that.
   static constexpr std::int64_t kLookNs = 500'000;
-  // .. and one that ends, or is on trial.
+  // .. and a server that ends or is on trial.
   static constexpr std::int64_t kWaitNs = 100 * kLookNs;
-  // A new server that listens is watched for so long before clients are let in.
+  // How long a new server that listens is watched before clients are let in.
   static constexpr std::int64_t kTrialNs = 2'000'000'000;
 
   explicit ServerChange(const change::Options& options) noexcept : options_(options) {}
 
   void step(const change::Event& event, std::int64_t now_ns);
-  // Gives the actions since the last call by swapping buffers; false when there are none.
+  // Returns the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(change::ActionList& out);
   // When the next Tick is due; kNever: after the next event.
   std::int64_t deadline_ns() const noexcept { return due_ns_; }
 
   bool holds_log() const noexcept { return restarter_.holds() || handed_over_; }  // HANDOVER-1
-  // The server ends, or has ended.
+  // The server is being ended, or has ended.
   bool under_way() const noexcept { return restarter_.state() != Restarter::State::kIdle; }
   bool handed_over() const noexcept { return handed_over_; }
-  // No checkpoint by CRIU can be made beside it.
+  // CRIU cannot take a checkpoint at the same time.
   bool busy() const noexcept { return under_way() || due_ || upgrade_.open() || handed_over_; }
   const Upgrade& upgrade() const noexcept { return upgrade_; }
-  // Whether Admitted with this entry changes anything.
+  // Whether Admitted with this entry has an effect.
   bool awaits(Index at) const noexcept { return restarter_.awaits(at) || upgrade_.awaits(at); }
-  // Whether EndedAtTurn, or Gone, is what the log asked for, or no end of the group.
+  // Whether EndedAtTurn or Gone was requested by the log, or does not end the group.
   bool expects_end() const noexcept { return restarter_.expects_end() || upgrade_.undecided(); }
   bool expects_gone() const noexcept {
     return restarter_.ended() || restarter_.state() == Restarter::State::kWaiting;
   }
-  // Whether clients must not know of this yet (UPGRADE-1).
+  // Whether this output must be hidden from clients for now (UPGRADE-1).
   bool keeps_back(const OutputHeader& header) const noexcept {
     return upgrade_.undecided() &&
            (header.type == OutputType::kListen || header.type == OutputType::kUnlisten);
@@ -302,21 +304,21 @@ class ServerChange {
   change::Tick tick_;  // the last one
   Restarter restarter_;
   Upgrade upgrade_;
-  bool gone_ = false;                     // for the kernel, while another one is to take its place,
-  std::string not_kept_;                  // and its files are not kept, because of this
-  bool rolls_back_ = false;               // the server that begins is the one before
-  bool due_ = false;                      // to be published
-  View begin_proposed_{};                 // here, for the server that ends
-  std::int64_t ending_ns_ = 0;            // since when it ends; 0: it does not
-  std::int64_t schedule_request_ns_ = 0;  // when the schedule last asked,
-  std::uint64_t asked_after_ = 0;         // and how many inputs there were before
-  std::int64_t packing_ns_ = 0;           // since when; 0: nothing is packed
-  std::string next_build_;                // for whose server this one ends; "": ours
-  bool handed_over_ = false;              // and has ended
-  std::int64_t trial_ns_ = 0;             // since when the server is on trial; 0: it is not,
-  std::int64_t listens_ns_ = 0;           // and listens; 0: it does not
-  View trial_end_view_{};                 // the view in which the trial was ended from here
-  std::vector<change::PutOut> kept_back_;  // of the server on trial, in order
+  bool gone_ = false;                      // in the kernel, while another one is to replace it
+  std::string not_kept_;                   // why its files are not kept
+  bool rolls_back_ = false;                // the server that begins is the previous one
+  bool due_ = false;                       // a checkpoint is to be published
+  View begin_proposed_{};                  // by this replica, for the server that ends
+  std::int64_t ending_ns_ = 0;             // since when it ends; 0: it does not
+  std::int64_t schedule_request_ns_ = 0;   // the last request by the schedule
+  std::uint64_t asked_after_ = 0;          // inputs before that request
+  std::int64_t packing_ns_ = 0;            // since when files are packed; 0: none are
+  std::string next_build_;                 // the build that continues; "": this one
+  bool handed_over_ = false;               // the server has ended for next_build_
+  std::int64_t trial_ns_ = 0;              // since when the server is on trial; 0: it is not
+  std::int64_t listens_ns_ = 0;            // since when it listens; 0: it does not
+  View trial_end_view_{};                  // the view in which this replica ended the trial
+  std::vector<change::PutOut> kept_back_;  // output of the server on trial, in order
 };
 
 }  // namespace crane::replica

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A server that is upgraded: it ends at one entry of the log and the next one, with another command
-// line or on a newer state of the machine's files, takes its place on its files (restarter.h).
-// Until that one is known to serve it is on trial: no client is let in, so that nothing is lost
-// when it is rolled back, which is another restart, with the command line and the files of before,
-// its own and the machine's.
+// The upgrade of a server.  The server ends at one entry of the log; the next one, with another
+// command line or on a newer state of the machine's files, takes over its files (restarter.h).
+// Until the new server is known to serve it is on trial: no client is let in, so that nothing is
+// lost when it is rolled back.  A roll-back is another restart, with the previous command line and
+// the previous files of the server and the machine.
 //
-//   kNone --asked--> kAsked --begun--> kTrial --kept--> kKept
-//                                        |  failed      \ a later one begins here, too
-//                                        v
-//                                      kFailed --begun--> kRolledBack
+//   kNone --requested--> kAsked --begun--> kTrial --kept--> kKept
+//                                            |  failed      \ a later upgrade begins here, too
+//                                            v
+//                                          kFailed --begun--> kRolledBack
 //
-// kept and failed are functions of the log and of the server's turns, hence the same on all
-// replicas: a RESTART entry (kKeep) that was admitted before the server ended, or did not.  A
-// server that never gets to a turn (`dead`) takes none on any replica.
+// kept and failed are functions of the log and of the server's turns, so they are the same on all
+// replicas: a RESTART entry (kKeep) was admitted before the server ended, or it was not.  A server
+// that never reaches a turn (`dead`) takes none on any replica.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT UPGRADE-1  While a server is on trial no port of it is opened to clients.
-// INVARIANT UPGRADE-2  What is rolled back has served no client.
-// INVARIANT UPGRADE-3  Where a restart or an upgrade is committed behind the word that a server
-//                      stays, it stays on every replica, also where it has not admitted that yet:
-//                      only a leader whose own has admitted it asks for the next one.
+// INVARIANT UPGRADE-2  A server that is rolled back has served no client.
+// INVARIANT UPGRADE-3  If a restart or an upgrade is committed after the entry by which a server
+//                      stays, the server stays on every replica, even where it has not admitted
+//                      that entry yet: only a leader whose own server has admitted it requests the
+//                      next one.
 
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,7 @@ class Upgrade {
     next_ = std::move(next);
     patience_s_ = patience_s;
   }
-  // A new server begins like this; nothing: as the one that ended.
+  // The command of the server that begins; nullptr: that of the one that ended.
   const Server* begun() {
     if (state_ == State::kAsked) {
       state_ = State::kTrial;
@@ -67,7 +68,7 @@ class Upgrade {
   void keep_committed(Index at) {
     if (state_ == State::kTrial) keep_at_ = at;
   }
-  // Whether the server on trial stays when it admits this entry, and when it did: true.
+  // Whether the server on trial stays when it admits this entry.
   bool awaits(Index at) const noexcept {
     return state_ == State::kTrial && value(keep_at_) != 0 && at == keep_at_;
   }
@@ -85,12 +86,12 @@ class Upgrade {
   }
 
   bool on_trial() const noexcept { return state_ == State::kTrial; }
-  // Its end is no end of the group.
+  // The end of this server does not end the group.
   bool undecided() const noexcept { return on_trial() || state_ == State::kFailed; }
   bool rolls_back() const noexcept { return state_ == State::kFailed; }
   bool keeps() const noexcept { return value(keep_at_) != 0; }
   Index kept_at() const noexcept { return keep_at_; }
-  // Another one cannot begin.
+  // No other upgrade can begin.
   bool open() const noexcept { return state_ == State::kAsked || undecided(); }
   bool dead() const noexcept { return dead_; }
   State state() const noexcept { return state_; }

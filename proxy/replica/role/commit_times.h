@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How long a leader's proposals took until they were committed.
+// How long a leader's proposals take until they are committed.
 //
 // Threads: one object, one thread.  Pure.  Times are nanoseconds of CLOCK_MONOTONIC.
 
@@ -16,15 +16,15 @@ namespace crane::replica {
 class CommitTimes {
  public:
   void proposed(Index index, std::int64_t now_ns) noexcept { at(index) = {index, now_ns}; }
-  // Committed in the reign in which this replica proposed it.  One that was forgotten, because more
-  // than kKept were under way, is not counted.
+  // `index` was committed in the reign in which this replica proposed it.  It is not counted if it
+  // was overwritten, because more than kKept proposals were in flight.
   void committed(Index index, std::int64_t now_ns) noexcept {
     Proposal& proposal = at(index);
     if (proposal.index != index) return;
     latencies_.add(now_ns - proposal.at_ns);
     proposal = {};
   }
-  // Another reign begins: nothing of the last one is waited for.
+  // Another reign begins: the proposals of the last one are dropped.
   void forget() noexcept { proposals_ = {}; }
 
   const LatencyHistogram& taken() const noexcept { return latencies_; }

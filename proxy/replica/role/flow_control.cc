@@ -21,7 +21,7 @@ void Trail::at(Index index, std::int64_t now_ns) noexcept {
 }
 
 std::int64_t Trail::left(Index index) const noexcept {
-  // Each round of a node asks for it: by halves, as the steps ascend.
+  // Called in each round of a node, so it is a binary search: the steps ascend.
   std::uint64_t first = used_ - std::min<std::uint64_t>(used_, kSteps), end = used_;
   while (first < end) {
     const std::uint64_t middle = first + (end - first) / 2;
@@ -121,7 +121,7 @@ bool FlowControl::helps(std::int64_t now_ns) const noexcept {
     const std::uint64_t own = value(trail_.newest()) - value(f.own);
     const std::uint64_t gained = (f.said.applied - value(f.from)) / 2;
     const auto ms = static_cast<std::uint64_t>((now_ns - f.helped_ns) / 1'000'000);
-    const std::uint64_t kept = f.had * ms / 2'000;  // half of what they had (FLOW-2)
+    const std::uint64_t kept = f.had * ms / 2'000;  // half of the earlier rate (FLOW-2)
     return late(f, now_ns) && own > kHelpSlack + std::max(gained, kept);
   });
 }

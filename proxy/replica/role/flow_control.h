@@ -2,33 +2,33 @@
 #pragma once
 // Flow control: the leader's server runs ahead of a majority's servers by no more than a limit.
 //
-// Entries are committed without the followers' processors, so nothing in the log keeps a slow
-// server near: its replica holds all entries, and has run few of them.  Clients wait for the rest
-// when it takes over, checkpoints wait for it, and at last its spool is full.  So followers that
-// are late say how far they have come, and the leader reads no clients while it has no majority
-// without them.  One slow replica of three slows no client.
+// Entries are committed without the followers' processors, so nothing in the log limits the lag of
+// a slow server: its replica holds all entries, and has run few of them.  When it takes over,
+// clients wait for the rest; checkpoints wait for it, and finally its spool is full.  So late
+// followers report how far they are, and the leader reads no clients while the servers near its own
+// are no majority.  One slow replica of three slows no client.
 //
-// Lateness is time of the leader's own server: from when it first was behind where the follower is
-// until it last moved.  It does not grow while the leader waits: its server gets no grants
-// meanwhile either.
+// Lateness is measured in the time of the leader's server: from the moment when that server passed
+// the follower's place until it last moved.  It does not grow while the leader waits, because then
+// the leader's server gets no grants either.
 //
-// A replica that recovers has much to run, and clients are not to wait for all of that.  But
-// where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
-// the leader's server takes one entry for two that it runs, for a while.  Only while one more loss
-// would stop the group, and clients keep half of what they had when it came back, however slowly it
-// runs.
+// A recovering replica has much to run, and clients must not wait for all of it.  But if inputs
+// arrive as fast as it runs them, it never finishes.  So if it has not caught up soon, the leader's
+// server is limited for a while to one entry for two that the follower runs.  This happens only
+// while one more loss would stop the group; and however slowly the follower runs, clients keep half
+// of the rate from before it returned.
 //
-// A follower that says nothing counts as near: it is idle, stopped, takes a checkpoint, or has
-// worked on one entry for longer than kStandsNs, and to wait for him would be of no use.
+// A follower that reports nothing counts as near.  It is idle, stopped, takes a checkpoint, or has
+// worked on one entry for longer than kStandsNs; waiting for it would not help.
 //
 // Pure.  Threads: one object, one thread.
-// INVARIANT FLOW-1  Clients and the leader's server wait only for followers that were heard of
-//               within kHeardNs: for too few near ones for a majority, or, within kHelpNs of its
-//               return, for one that recovers and runs less than twice as much as the leader's
-//               server.
-// INVARIANT FLOW-2  For one that recovers they wait only where the others are too few to lose one
-//               more, and while the leader's server has run at least half as fast as in the second
-//               before that one came.
+// INVARIANT FLOW-1  Clients and the leader's server wait only for followers that reported within
+//                   kHeardNs: because too few followers are near for a majority, or because one
+//                   recovers, returned within kHelpNs, and runs less than twice as much as the
+//                   leader's server.
+// INVARIANT FLOW-2  They wait for a recovering follower only if the group could not lose one more
+//                   replica, and while the leader's server has run at least half as fast as in the
+//                   second before the follower returned.
 
 #include <algorithm>
 #include <array>
@@ -42,17 +42,17 @@
 
 namespace crane::replica {
 
-// Where a server, or the log, was when.
+// The places of a server or of the log over time.
 class Trail {
  public:
-  // REQUIRES: neither is less than before.
+  // REQUIRES: neither argument is less than before.
   void at(Index index, std::int64_t now_ns) noexcept;
   Index newest() const noexcept { return newest_.index; }
-  // When it was first seen behind `index`; if it never was: when it last moved.
+  // When the place was first seen to be after `index`; if it never was: when it last moved.
   std::int64_t left(Index index) const noexcept;
-  // Where it was then, as far back as is known.
+  // The place at that time; the oldest known one if the time is earlier.
   Index where(std::int64_t then_ns) const noexcept;
-  // From then until it last moved.
+  // The time from left() until the place last moved.
   std::int64_t since(Index index) const noexcept { return newest_.at_ns - left(index); }
 
  private:
@@ -61,24 +61,25 @@ class Trail {
     std::int64_t at_ns = 0;
   };
   static constexpr std::size_t kSteps = 2 * kLagMostNs / kTrailStepNs;
-  std::array<Step, kSteps> steps_{};  // for who is behind the oldest it counts from there
-  std::uint64_t used_ = 0;            // ever; steps_[(used_ - 1) % kSteps] is the last
+  std::array<Step, kSteps> steps_{};  // entries before the oldest step are counted from that step
+  std::uint64_t used_ = 0;  // steps ever written; steps_[(used_ - 1) % kSteps] is the last
   Step newest_;
 };
 
-// The follower's side: whether to say something.
+// The follower's side: whether to send a report.
 class ProgressReport {
  public:
   void committed(Index index, std::int64_t now_ns) noexcept { log_.at(index, now_ns); }
-  // Now and then while the oldest entry that waits is kLateNs old, and once when none is any more.
+  // True repeatedly while the oldest waiting entry is kLateNs old, and once when none is any more.
   bool due(Index applied, std::int64_t now_ns) noexcept;
-  // After due(): when to ask it again at the latest; INT64_MAX: with the next event.
+  // The latest time for the next due(); INT64_MAX: with the next event.
   std::int64_t again_ns(std::int64_t now_ns) const noexcept;
-  // How old the oldest entry is that the own server has not admitted; 0: it has admitted all.
+  // The age of the oldest entry that this replica's server has not admitted; 0: it has admitted
+  // all.
   std::int64_t behind_ns(Index applied, std::int64_t now_ns) const noexcept {
     return applied >= log_.newest() ? 0 : std::max<std::int64_t>(0, now_ns - log_.left(applied));
   }
-  // The own server has had no old entry for kHelpAfterNs.
+  // This replica's server has had no late entry for kHelpAfterNs.
   bool caught_up(std::int64_t now_ns) const noexcept {
     return near_ns_ != 0 && now_ns - near_ns_ >= kHelpAfterNs;
   }
@@ -88,7 +89,7 @@ class ProgressReport {
   Index reported_{}, seen_{};
   std::int64_t reported_ns_ = 0, moved_ns_ = 0;
   std::int64_t near_ns_ = 0;    // since when no entry is late; 0: one is, or there is no log yet
-  bool reported_late_ = false;  // and nothing else since
+  bool reported_late_ = false;  // the last report was of a late entry
 };
 
 // How far a follower's server is behind its leader's.
@@ -100,28 +101,28 @@ struct FollowerLag {
 // The leader's side.
 class FlowControl {
  public:
-  // 0: no client waits.  REQUIRES: limit_ns <= kLagMostNs.
+  // limit_ns 0: no client waits.  REQUIRES: limit_ns <= kLagMostNs.
   explicit FlowControl(std::int64_t limit_ns) noexcept;
-  // Another reign begins: what was heard before is forgotten.
+  // Another reign begins: earlier reports are forgotten.
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
   void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
-  // By what it last said; nothing for one that counts as near.
+  // According to its last report; zero for a follower that counts as near.
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
   bool anybody_late(std::int64_t now_ns) const noexcept;
-  // Whether clients wait now.  `others`: the other voters that are there; `needed`: as many of them
-  // are a majority together with the leader.
+  // Whether clients wait now.  `others`: the other connected voters; `needed`: how many of them
+  // make a majority together with the leader.
   bool holds(std::span<const ReplicaId> others, std::size_t needed,
              std::int64_t now_ns) const noexcept;
 
  private:
   struct Follower {
     ProgressMessage said;
-    std::uint64_t returned = 0;  // the last return that was heard of
+    std::uint64_t returned = 0;  // the last return that it reported
     std::int64_t heard_ns = 0;   // 0: never
-    std::int64_t came_ns = 0;    // when it was first heard to recover,
-    std::uint64_t had = 0;       // and what the leader's server had run in the second before
-    // Since it is helped: when that began, where it was then, and where the leader's server was.
+    std::int64_t came_ns = 0;    // when it first reported that it recovers
+    std::uint64_t had = 0;       // what the leader's server had run in the second before that
+    // If it is helped: since when, and where it and the leader's server were then.
     bool helped = false;
     std::int64_t helped_ns = 0;
     Index from{}, own{};
@@ -133,7 +134,7 @@ class FlowControl {
   std::int64_t limit_ns_;
   Trail trail_;
   std::array<Follower, kReplicasMax> followers_{};
-  std::int64_t heard_ns_ = 0;  // of anybody
+  std::int64_t heard_ns_ = 0;  // the last report of any follower
 };
 
 }  // namespace crane::replica

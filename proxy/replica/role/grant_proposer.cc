@@ -21,7 +21,7 @@ Decision GrantProposer::step(const Now& now, const TurnsNeeded& wanted) noexcept
   } else if (seen.proposed <= seen.applied) {
     due_ns_ = decision.look_again_ns;
   } else if (due_ns_ <= seen.virtual_now_ns) {
-    due_ns_ = kNever;  // else it stays armed: the deadline it is for is still there
+    due_ns_ = kNever;  // otherwise it stays armed, because its deadline is still pending
   }
   timer_ns_ = due_ns_ == kNever ? kNever : std::min(due_ns_, wanted.next_deadline_ns);
   return decision;

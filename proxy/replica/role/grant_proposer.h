@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The leader's own proposals: BUBBLE when its server wants turns that nothing else grants, TIME
-// when a deadline of the server comes (grants.h decides).  What that decision was based on is kept,
-// so that a node that is about to sleep sees whether the server moved on.
+// when a deadline of the server arrives (grants.h decides).  The inputs of the last decision are
+// kept, so that a node that is about to sleep can check whether the server has moved on.
 //
 // Pure.  Threads: the node's one thread.
-// INVARIANT OWN-1  Nothing is proposed here while an earlier entry has not been admitted, unless
-//                  the server ran out of turns since.
+// INVARIANT OWN-1  Nothing is proposed while an earlier entry has not been admitted, unless the
+//                  server ran out of turns since.
 
 #include <cstdint>
 
@@ -15,20 +15,20 @@
 
 namespace crane::replica {
 
-// What the server's scheduler says of its need for turns, read at one moment.
+// The server's need for turns, as its scheduler reports it at one moment.
 struct TurnsNeeded {
-  bool stalled = false;                    // it wants turns, has none, and no thread runs
-  bool low = false;                        // it will soon want some
-  bool slice = false;                      // sliced threads wait for a bubble
-  bool at_soft_barrier = false;            // no thread runs, and some wait at a soft barrier
+  bool stalled = false;          // it wants turns, has none, and no thread runs
+  bool low = false;              // it will want some soon
+  bool slice = false;            // sliced threads wait for a bubble
+  bool at_soft_barrier = false;  // no thread runs, and some threads wait at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // virtual time
 };
 
 class GrantProposer {
  public:
   struct Now {
-    Index applied{};   // the last entry that the own server admitted
-    Index proposed{};  // the last one that this leader proposed
+    Index applied{};   // the last entry that this replica's server admitted
+    Index proposed{};  // the last entry that this leader proposed
     std::int64_t virtual_ns = 0;
   };
 
@@ -39,19 +39,19 @@ class GrantProposer {
     seen_applied_ = Index{};
     policy_.lead();
   }
-  // Nothing is proposed for now.
+  // Stops proposing for now.
   void pause() noexcept { due_ns_ = kNever; }
-  // What is to be proposed now.
+  // Returns what to propose now.
   Decision step(const Now& now, const TurnsNeeded& wanted) noexcept;
-  // What step() has seen has changed since.
+  // True if the inputs of the last step() have changed.
   bool has_news(Index applied, Index proposed, const TurnsNeeded& wanted) const noexcept;
-  // Virtual time at which to decide again.
+  // The virtual time at which to decide again.
   std::int64_t due_ns() const noexcept { return due_ns_; }
-  // The server need not ring for a deadline that is not before this, virtual time: the timer may be
-  // late for one on purpose (GRANT-3).
+  // Virtual time.  The server need not wake the node for a deadline at or after this: the timer may
+  // be late for it on purpose (GRANT-3).
   std::int64_t timer_ns() const noexcept { return timer_ns_; }
 
-  // The grant of the last input of a batch, and that one was proposed.
+  // The grant of the last input of a batch; input_proposed() reports that it was proposed.
   GrantTurns input_grant() const noexcept { return policy_.input_grant(); }
   void input_proposed() noexcept { policy_.input_proposed(); }
 

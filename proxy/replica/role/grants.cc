@@ -9,12 +9,12 @@ namespace crane::replica {
 
 Decision GrantPolicy::step(const Observation& seen) noexcept {
   if (!seen.stalled) stalled_since_ns_ = kNever;
-  // GRANT-1.  Clients may send without a pause: a slice is not to wait for the end of that.
+  // GRANT-1.  Clients may send without a pause; a slice must not wait for the end of that.
   if (seen.slice_wanted && seen.applied > slice_behind_) {
     slice_behind_ = seen.proposed;
     return {Propose::kBubble, options_.bubble_min, kNever};
   }
-  // GRANT-1.  What is outstanding grants turns and carries time; its admission is an event.
+  // GRANT-1.  The outstanding entries grant turns and carry time; their admission is an event.
   if (seen.proposed > seen.applied) return {};
   if (seen.stalled || (seen.grant_low && !options_.classic)) {
     const Decision decision = bubble(seen);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When the leader proposes entries that no client asked for: BUBBLE when the server wants turns,
-// TIME when a deadline of the server has passed; and how many turns each entry grants (DESIGN
-// D3-D6, D12, D17; CRANE 4.2 for the classic rule).
+// When the leader proposes entries of its own: BUBBLE when the server wants turns, TIME when a
+// deadline of the server has passed.  Also how many turns each entry grants (DESIGN D3-D6, D12,
+// D17; CRANE 4.2 for the classic rule).
 //
-// Pure: stepped with what the loop sees, answers what to propose and when to look again.
+// Pure: each step receives what the loop sees, and returns what to propose and when to look again.
 //
 // Threads: one object, one thread.
-// INVARIANT GRANT-1  A bubble is proposed only when the own server has admitted everything that was
-//               proposed before: at most one BUBBLE or TIME is outstanding.  Bubbles
-//               that sliced threads wait for (dmt/slices.h) stand behind inputs as well, one of
-//               them at a time.
-// INVARIANT GRANT-2  Bubbles double from bubble_min to bubble_max while no input comes.
-// INVARIANT GRANT-3  Two TIME entries are at least granularity_ns of virtual time apart, but for
-//               those that release a soft barrier at which no other thread can arrive (rule 13).
+// INVARIANT GRANT-1  A bubble is proposed only when this replica's server has admitted all earlier
+//                    proposals: at most one BUBBLE or TIME is outstanding.  Exception: bubbles that
+//                    sliced threads wait for (dmt/slices.h) also follow inputs, one such bubble at
+//                    a time.
+// INVARIANT GRANT-2  Bubbles double from bubble_min to bubble_max while no input arrives.
+// INVARIANT GRANT-3  Two TIME entries are at least granularity_ns of virtual time apart, except
+//                    those that release a soft barrier at which no other thread can arrive (rule
+//                    13).
 
 #include <cstdint>
 
@@ -36,13 +37,13 @@ struct GrantOptions {
 // What the loop sees at the end of an iteration.
 struct Observation {
   std::int64_t virtual_now_ns = 0;
-  bool stalled = false;                    // the server wants turns and has none
-  bool grant_low = false;                  // it will soon want some, and nothing is queued
-  bool slice_wanted = false;               // sliced threads wait for a bubble
-  bool at_soft_barrier = false;            // it waits, and some of its threads at a soft barrier
+  bool stalled = false;          // the server wants turns and has none
+  bool grant_low = false;        // it will want some soon, and nothing is queued
+  bool slice_wanted = false;     // sliced threads wait for a bubble
+  bool at_soft_barrier = false;  // it waits, and some of its threads wait at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
-  Index applied{};                         // last entry the own server admitted
-  Index proposed{};                        // last entry proposed by this leader
+  Index applied{};                         // the last entry that this replica's server admitted
+  Index proposed{};                        // the last entry that this leader proposed
 };
 
 enum class Propose : std::uint8_t { kNothing, kBubble, kTime };
@@ -61,7 +62,7 @@ class GrantPolicy {
 
   // The grant of the last input of a batch; those before it grant 0.
   GrantTurns input_grant() const noexcept { return options_.classic ? 0 : options_.input; }
-  // Another reign begins: no bubble of it is outstanding.
+  // Another reign begins: none of its bubbles is outstanding.
   void lead() noexcept { slice_behind_ = Index{}; }
   // An input was proposed: bubbles start small again.
   void input_proposed() noexcept { bubble_ = options_.bubble_min; }
@@ -71,7 +72,7 @@ class GrantPolicy {
 
   const GrantOptions options_;
   GrantTurns bubble_;
-  Index slice_behind_{};                    // the last bubble for a slice stands behind this entry
+  Index slice_behind_{};                    // the entry that the last bubble for a slice follows
   std::int64_t stalled_since_ns_ = kNever;  // classic
   std::int64_t last_time_ns_ = std::numeric_limits<std::int64_t>::min() / 2;
 };

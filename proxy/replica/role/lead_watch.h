@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether a leader hands the lead over because its server lags behind a follower's: it is stopped,
-// starved of its processor, or has still to run what was missed (consensus/DESIGN.md, C6).
+// Whether a leader hands leadership over because its server lags behind a follower's: the server is
+// stopped, starved of its processor, or has yet to run what it missed (consensus/DESIGN.md, C6).
 //
-// Lag is relative.  A long computation is one on all replicas, and no reason to hand over; it is
-// one that a follower's server has run what the leader's has not.  Followers do not report that by
-// themselves while they are near, so a leader asks them once its server has not run an entry for
-// kAskAfterNs.  A follower whose server may not run ahead of its leader's (dmt/stall.h) answers
-// that it waits there, which is as good.
+// Lag is relative.  A long computation takes long on all replicas, and is no reason to hand over; a
+// reason is that a follower's server has run an entry that the leader's has not.  Followers that
+// are near do not report that unasked, so a leader asks them when its server has not run an entry
+// for kAskAfterNs.  A follower whose server may not run ahead of the leader's (dmt/stall.h) answers
+// that it waits there, which counts as having run it.
 //
-// A replica that handed the lead over and leads again waits twice as long the next time, so that
-// replicas that are equally short of processor time do not pass the lead around; but where its
-// server runs nothing at all, no longer than twice as long as the first time.
+// A replica that handed leadership over and leads again waits twice as long the next time.  So
+// replicas that are equally short of processor time do not pass leadership around.  If its server
+// runs nothing at all, the wait is at most twice the first one.
 //
-// A server that is merely slower is left to finish, since a hand-over cuts connections where a
-// replica has a host of its own: where the follower needed long for the entry itself, the leader's
-// is given as long again; one that waits for its disk, whose next slow write may be any replica's,
-// kSlowPatienceNs in all.
+// A server that is only slower gets time to finish, because a hand-over cuts connections if each
+// replica has its own host.  If the follower needed long for the entry, the leader's server gets as
+// long again.  A server that waits for its disk gets kSlowPatienceNs in all, because the next slow
+// write may happen on any replica.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT LAG-1  The lead is handed over only to a voter whose server, as it answered, had run
-//                  what the own server has not run for the patience since then.
+// INVARIANT LAG-1  Leadership is handed over only to a voter whose answer showed that its server
+//                  had run something which this replica's server has still not run when the
+//                  patience since that answer is over.
 // INVARIANT LAG-2  A voter that lacks entries which left the log is not chosen: it could not lead,
-//                  and would keep the lead from one that can.
+//                  and would keep leadership from a voter that can.
 
 #include <algorithm>
 #include <array>
@@ -47,46 +48,48 @@ class LeadWatch {
   static constexpr std::int64_t kPatienceNs = 100'000'000;
   static constexpr std::int64_t kSlowPatienceNs = 1'000'000'000;
   static constexpr unsigned kPatiencePowerMax = 6, kStoppedPowerMax = 1;
-  // After so long without handing over, the next time is the first again.
+  // After this time without a hand-over the patience is that of the first time again.
   static constexpr std::int64_t kForgiveNs = 60'000'000'000;
 
   struct Inputs {
-    bool leads = false;          // and may hand over
-    Index applied{};             // by the own server
+    bool leads = false;          // it leads, and may hand over
+    Index applied{};             // the last entry that its server has run
     std::int64_t behind_ns = 0;  // age of the oldest entry that it has not run
-    std::uint64_t clock = 0;     // its logical clock
-    bool has_server = true;      // else any other server is further
+    std::uint64_t clock = 0;     // logical clock of its server
+    bool has_server = true;      // false: any other server is further
   };
-  // Another voter could be handed the lead: it is there, and the leader writes to its log.
+  // Whether leadership can be handed to that member: it is another voter, it is connected, and the
+  // leader sends it the log.
   static bool may_take_lead(const consensus::MemberStatus& member, ReplicaId self) noexcept {
     return member.id != self && member.role == consensus::MemberRole::kVoter && member.connected &&
            member.streaming;
   }
   struct Next {
-    bool asks = false;                   // all voters
-    std::optional<ReplicaId> successor;  // the lead goes there
+    bool asks = false;                   // all voters are asked
+    std::optional<ReplicaId> successor;  // leadership goes to this replica
     std::int64_t due_ns = kNever;
   };
 
-  // `voters`: may_take_lead(); not needed before an entry is kAskAfterNs old.
+  // `voters`: those of may_take_lead(); not needed before an entry is kAskAfterNs old.
   Next step(const Inputs& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
   void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
-  // Whether the hand-over that step() chose is put off, as the own server waits for its disk.
+  // True if the hand-over that step() chose is postponed because this replica's server waits for
+  // its disk.
   bool waits_for_disk(std::int64_t now_ns) noexcept {
     if (seen_.behind_ns >= kSlowPatienceNs) return false;
     disk_until_ns_ = now_ns + kAskNs;
     return true;
   }
-  // The group hands the lead over, as step() said.
+  // The group hands leadership over, as step() decided.
   void handed_over(std::int64_t now_ns) noexcept;
 
  private:
-  // What a follower had run that the own server had not, when it first answered so.
+  // What a follower had run that this replica's server had not, in the first answer that showed it.
   struct Ahead {
     Index applied{};
-    std::uint64_t clock = 0;  // that it waits at; 0: it does not
+    std::uint64_t clock = 0;  // the clock at which it waits; 0: it does not
     std::int64_t since_ns = 0;
-    std::int64_t took_ns = 0;  // at most, for what it had run
+    std::int64_t took_ns = 0;  // how long it took for what it had run, at most
   };
   bool is_ahead(const Ahead& a, const Inputs& seen) const noexcept;
   std::int64_t patience_ns(const Ahead& a, std::int64_t now_ns) const noexcept {
@@ -99,9 +102,9 @@ class LeadWatch {
   Mutant mutant_;
   std::array<std::optional<Ahead>, kReplicasMax> ahead_{};
   Inputs seen_;                // as of the last step
-  std::int64_t moved_ns_ = 0;  // when the own server had last run an entry
+  std::int64_t moved_ns_ = 0;  // when this replica's server last ran an entry
   std::int64_t ask_ns_ = 0;
-  std::int64_t disk_until_ns_ = 0;   // no hand-over before: the server was seen to wait for it
+  std::int64_t disk_until_ns_ = 0;   // no hand-over before: the server was waiting for its disk
   std::int64_t handed_over_ns_ = 0;  // 0: never
   unsigned power_ = 0;
 };

@@ -49,7 +49,7 @@ void Leadership::proposed(const Proposal& proposal, const Result<Index>& index,
   times_.proposed(index.value(), now_ns);
   clock_.proposed(now_ns);
   last_ = index.value();
-  // Those of the stall rule grant nothing: their admission is not waited for.
+  // Entries of the stall rule grant nothing; their admission is not waited for.
   const bool waited_for =
       proposal.type != EntryType::kPreempt && proposal.type != EntryType::kPassed;
   if (waited_for) proposed_ = index.value();

@@ -3,15 +3,15 @@
 // This replica's role in the group, and what it may propose in it.
 //
 // A leader proposes START first, and serves clients only when its own server has admitted that
-// START.  A change of the role is noted when consensus tells of it, and carried out by the node at
-// a point where no connection is in use (take_deposed(), take_changed()).
+// START.  A change of the role is noted when consensus reports it.  The node carries it out at a
+// point where no connection is in use (take_deposed(), take_changed()).
 //
 // Pure.  Threads: the node's one thread.
 // INVARIANT LEAD-1  START is proposed exactly once per view that this node leads, before anything
-//               else.
-// INVARIANT LEAD-2  Clients are taken only after the own server admitted the own START (C8).
-// INVARIANT LEAD-3  Nothing is proposed after leadership was lost, until START of the next own
-//               view.
+//                   else.
+// INVARIANT LEAD-2  Clients are accepted only after this replica's server admitted its START (C8).
+// INVARIANT LEAD-3  Nothing is proposed after leadership was lost, until START of the next view
+//                   that this node leads.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +28,9 @@ namespace crane::replica {
 
 class Leadership {
  public:
-  // --- what consensus tells
+  // --- reports of consensus
   void role(consensus::Role role, View view, ReplicaId leader);
-  // An entry of the application was committed: virtual time has come to its stamp.
+  // An entry of the application was committed: virtual time has reached its stamp.
   void committed(Viewstamp at, std::int64_t stamp_ns, std::int64_t now_ns) {
     const bool fresh = at.view == view_ && value(leader_) < kReplicasMax;
     clock_.committed(stamp_ns, now_ns, fresh);
@@ -38,10 +38,10 @@ class Leadership {
     clock_.progressed(now_ns, last_ > at.index);
     times_.committed(at.index, now_ns);
   }
-  // The log is gone: there is nothing to hand over any more.
+  // The log is gone: there is nothing left to hand over.
   void gone() noexcept { leads_ = false; }
 
-  // --- changes that are to be carried out; true once per change
+  // --- changes to carry out; true once per change
   bool take_deposed() noexcept { return std::exchange(deposed_, false); }
   bool take_changed() noexcept { return std::exchange(changed_, false); }
   bool has_change() const noexcept { return deposed_ || changed_; }
@@ -49,47 +49,47 @@ class Leadership {
   // --- the role
   consensus::Role role() const noexcept { return role_; }
   View view() const noexcept { return view_; }
-  // Of `view`; no replica's number while none is known.
+  // The leader of `view`; kReplicasMax or more while it is unknown.
   ReplicaId leader() const noexcept { return leader_; }
   bool leads() const noexcept { return leads_; }
-  // Reigns of which this replica knew the leader.
+  // The number of reigns whose leader this replica knew.
   std::uint64_t reigns() const noexcept { return reigns_; }
-  // It leads and has proposed START: it may propose the rest (LEAD-1).
+  // It leads and has proposed START, so it may propose other entries (LEAD-1).
   bool started() const noexcept { return leads_ && started_view_ == view_; }
-  // Its server, which has come to `applied`, knows that it leads (LEAD-2).
+  // Its server, which has admitted the entries up to `applied`, knows that it leads (LEAD-2).
   bool admitted(Index applied) const noexcept { return started() && applied >= start_; }
 
   // --- proposing
-  // What an entry that is to be proposed now carries.  kNotLeader: never in this view; kBusy: not
-  // before START (LEAD-1).
+  // The header of an entry that is proposed now.  kNotLeader: never in this view; kBusy: not before
+  // START (LEAD-1).
   struct Proposal {
     EntryType type{};
     View view{};
     std::int64_t stamp_ns = 0;
   };
   Result<Proposal> begin_proposal(EntryType type, std::int64_t now_ns);
-  // What consensus made of it: its place in the log, or kBusy: in a later round.
+  // The answer of consensus: the entry's place in the log, or kBusy: try in a later round.
   void proposed(const Proposal& proposal, const Result<Index>& index, std::int64_t now_ns);
-  // The last one that clients or the server wait for.
+  // The last proposal that clients or the server wait for.
   Index proposed() const noexcept { return proposed_; }
-  // Consensus took no more the last time.
+  // Consensus accepted no more the last time.
   bool busy() const noexcept { return busy_; }
-  // How long what was proposed here took until it was committed.
+  // How long this replica's proposals took until they were committed.
   const LatencyHistogram& commit_times() const noexcept { return times_.taken(); }
   void ask_again() noexcept { busy_ = false; }
 
   // --- virtual time (virtual_clock.h)
   // The node runs, and sleeps until `until_ns` at the latest.
   void runs(std::int64_t now_ns, std::int64_t until_ns) noexcept { clock_.runs(now_ns, until_ns); }
-  // An outage is over: all clients are to be read once before virtual time continues.
+  // An outage is over: all clients must be read once before virtual time continues.
   bool waits_for_inputs() const noexcept { return clock_.waits_for_inputs(); }
   std::uint64_t outages() const noexcept { return clock_.outages(); }
-  // What they had sent was proposed; how far virtual time is behind then.
+  // Their input was proposed; returns how far virtual time is behind then.
   std::int64_t resume_time(std::int64_t now_ns) noexcept {
     clock_.resume(now_ns);
     return clock_.behind_ns(now_ns);
   }
-  // By the wall clock virtual time would be `virtual_ns`.  Before START.
+  // According to the wall clock, virtual time is `virtual_ns`.  Called before START.
   void aim(std::int64_t virtual_ns, std::int64_t now_ns) noexcept {
     clock_.aim(virtual_ns, now_ns);
   }
@@ -103,15 +103,15 @@ class Leadership {
   consensus::Role role_ = consensus::Role::kFollower;
   View view_{};
   ReplicaId leader_{};
-  View led_view_{};  // the last one whose leader was known
+  View led_view_{};  // the last view whose leader was known
   std::uint64_t reigns_ = 0;
   CommitTimes times_;
   bool leads_ = false;
-  bool deposed_ = false;  // clients are still to be reset
+  bool deposed_ = false;  // clients must still be reset
   bool changed_ = false;
-  View started_view_{};  // of the last START proposed here (LEAD-1)
+  View started_view_{};  // the view of the last START proposed by this replica (LEAD-1)
   Index start_{};        // that START
-  Index last_{};         // the last entry that was proposed here
+  Index last_{};         // the last entry that this replica proposed
   Index proposed_{};
   bool busy_ = false;
 };

@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kReportEveryNs = 60'000'000'000;
 }  // namespace
 
-// What the own server has not read leaves half of the inbound blocks free: what is under way needs
-// at most the other half (C4).
+// The input that this replica's server has not read must leave half of the inbound blocks free: the
+// input in flight needs at most the other half (C4).
 ClientPacing::Next ClientPacing::step(const Inputs& seen, std::int64_t now_ns) noexcept {
   const std::uint64_t outstanding =
       seen.proposed > seen.applied ? value(seen.proposed) - value(seen.applied) : 0;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When the group cannot serve clients: a pure function of what the log's side says.
+// When the group cannot serve clients: a pure function of the state of consensus.
 //
-// A replica that sees no majority's processes cannot lead, and knows of no leader that can, so on
-// several hosts its clients must go elsewhere at once rather than wait.  A majority that is there
-// and has no leader elects one within milliseconds; clients wait for that in the kernel, but not
-// for ever.
+// A replica that is connected to no majority cannot lead, and knows no leader.  On several hosts
+// its clients must then go elsewhere at once rather than wait.  A majority without a leader elects
+// one within milliseconds; clients wait for that in the kernel, but not forever.
 //
 // Threads: a plain value.
 
@@ -48,9 +47,9 @@ class QuorumWatch {
 
   // Clients are not served.
   bool lost() const noexcept { return lost_; }
-  // A majority answers, though it has no leader.
+  // A majority answers, even if it has no leader.
   bool majority() const noexcept { return last_.answering * 2 > last_.voters; }
-  // The sentence for an operator, which ends with `clients`, the caller's word on what becomes of
+  // The sentence for an operator.  It ends with `clients`, the caller's text on what happens to
   // them.  Empty while clients are served.
   std::string text(std::string_view clients) const {
     if (!lost_) return "";
@@ -62,7 +61,7 @@ class QuorumWatch {
  private:
   consensus::QuorumStatus last_;
   std::int64_t began_ns_ = 0;
-  std::int64_t led_ns_ = 0;  // last time that there was a majority and a leader
+  std::int64_t led_ns_ = 0;  // the last time when there was a majority with a leader
   bool lost_ = false;
 };
 

@@ -21,7 +21,7 @@ void Service::on(const Round& round) {
   const bool serves = round.serves && !round.deposed;
   if (round.stopping && serves) act(EndClients{});
   if (!round.leads || !round.goes_on || (serves && round.started)) return;
-  act(BecomeWriter{});  // an earlier leader of this host ends while START is agreed on
+  act(BecomeWriter{});  // an earlier leader of this host ends while START is being agreed on
 }
 
 void Service::on(const Writer& writer) {
@@ -33,7 +33,7 @@ void Service::on(const Writer& writer) {
   act(StatusChanged{});
 }
 
-// The sockets are collected when the own server has got START, which takes it a while.
+// The sockets are collected after the server has received START, which takes it a while.
 void Service::on(const StartProposed& start) {
   if (start.ok) collects_at_ns_ = now_ns_;
 }
@@ -49,7 +49,8 @@ void Service::on(const Quorum& quorum) {
   act(StatusChanged{});
 }
 
-// On one host there is nowhere else to go, and clients that wait go on at the very byte.
+// On one host there is no other replica to connect to, and waiting clients continue at the exact
+// byte.
 std::string Service::why_not_served(Supervisor supervisor) const {
   if (supervisor == Supervisor::kHosts) return quorum_.text("clients are refused");
   if (quorum_.majority()) return quorum_.text("clients wait");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether this replica takes clients: while it leads and its server knows that, and never without a
-// quorum.  In the form of step.h.
+// Whether this replica accepts clients: while it leads and its server knows that, and never without
+// a quorum.  The interface has the form of step.h.
 //
 // Pure.  Threads: the node's one thread.
-// INVARIANT SERVE-1  Clients are taken only while this replica leads and its own server has
-//                    admitted its START (LEAD-2); it leaves all of them, and the virtual address,
-//                    before it does anything else after it was deposed.
+// INVARIANT SERVE-1  Clients are accepted only while this replica leads and its server has admitted
+//                    its START (LEAD-2).  When it was deposed, it leaves all clients and the
+//                    virtual address before it does anything else.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,20 +26,20 @@ namespace crane::replica::service {
 // A point where no connection is in use.
 struct Round {
   bool deposed = false, changed = false;  // the role, since the last round
-  bool stopping = false;                  // the replica was told to stop
-  bool goes_on = false;  // nothing stops this replica, and its server has not ended
+  bool stopping = false;                  // the replica was ordered to stop
+  bool goes_on = false;  // the replica is not stopping, and its server has not ended
   bool leads = false;
   bool started = false;  // START was proposed in this view
-  bool serves = false;   // clients are taken
+  bool serves = false;   // clients are accepted
 };
-// Answer to BecomeWriter.
+// The answer to BecomeWriter.
 struct Writer {
   bool ours = false;      // no earlier leader of this host uses the clients' sockets any more
-  bool started = false;   // as of now,
-  bool admitted = false;  // and the own server has admitted it
+  bool started = false;   // as of now
+  bool admitted = false;  // .. and this replica's server has admitted START
   bool serves = false;
 };
-// Answer to ProposeStart.
+// The answer to ProposeStart.
 struct StartProposed {
   bool ok = false;
 };
@@ -51,15 +51,15 @@ using Event = std::variant<Round, Writer, StartProposed, Quorum>;
 // --- actions -------------------------------------------------------------------------------------
 
 struct StopServing {};  // leaves all clients, and the virtual address
-struct FollowRole {     // of a node by itself: its ports, its hook
+struct FollowRole {     // on a host of its own: its ports, its hook
   bool refuses = false;
 };
 struct EndClients {};
 struct BecomeWriter {};  // Writer follows
 struct ProposeStart {};  // StartProposed follows
-struct AdoptSockets {};  // of an earlier leader
+struct AdoptSockets {};  // those of an earlier leader
 struct Serve {};
-struct Refuse {  // clients are refused, where another host may serve them
+struct Refuse {  // refuses clients if another host may serve them
   bool on = false;
 };
 struct ReportQuorum {
@@ -73,7 +73,7 @@ using ActionList = std::vector<Action>;
 class Service {
  public:
   void step(const Event& event, std::int64_t now_ns);
-  // What the last steps ask for; false: nothing.
+  // Returns the actions of the last steps; false: there are none.
   bool take_actions(ActionList& into) {
     into.clear();
     into.swap(actions_);
@@ -81,13 +81,13 @@ class Service {
   }
   std::int64_t deadline_ns() const noexcept { return std::min(quorum_.due_ns(), collects_at_ns_); }
 
-  // How lost replicas come back.
+  // How lost replicas are restarted.
   enum class Supervisor : std::uint8_t {
-    kHosts,  // each host has its own, and clients go to another one
+    kHosts,  // each host has its own supervisor, and clients go to another host
     kHere,
     kNone,
   };
-  // Why clients are not served and what becomes of them; empty: there are a quorum and a leader.
+  // Why clients are not served and what happens to them; empty: there are a quorum and a leader.
   std::string why_not_served(Supervisor supervisor) const;
 
  private:
@@ -101,8 +101,9 @@ class Service {
   }
 
   QuorumWatch quorum_;
-  unsigned answering_ = 0;                // of the voters, as of the last look
-  std::int64_t collects_at_ns_ = kNever;  // an earlier leader's sockets, behind START
+  unsigned answering_ = 0;  // voters that answered the last time
+  // When to collect an earlier leader's sockets, after START.
+  std::int64_t collects_at_ns_ = kNever;
   std::int64_t now_ns_ = 0;
   ActionList actions_;
 };

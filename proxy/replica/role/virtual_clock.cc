@@ -20,7 +20,7 @@ void VirtualClock::committed(std::int64_t stamp_ns, std::int64_t mono_ns, bool f
   last_ns_ = std::max(last_ns_, stamp_ns);
 }
 
-// Virtual time where nothing stops it.
+// Virtual time if nothing stops it.
 std::int64_t VirtualClock::shown(std::int64_t mono_ns) const noexcept {
   const std::int64_t ran = std::max<std::int64_t>(0, mono_ns - from_mono_ns_);
   return std::max(last_ns_, std::min(real(mono_ns), from_ns_ + ran + ran / kSlewParts));  // CLOCK-4
@@ -43,12 +43,13 @@ std::int64_t VirtualClock::mono_at(std::int64_t virtual_ns) const noexcept {
   if (!leads_) return at_ns;
   if (stopped_) return kNotBefore;
   const std::int64_t run = std::max<std::int64_t>(0, virtual_ns - from_ns_);
-  // Rounded up: before that moment shown() is less.
+  // Rounded up: before that time shown() is less.
   const std::int64_t slewed = run - run / (kSlewParts + 1);
   return std::max(at_ns, from_mono_ns_ + slewed);
 }
 
-// --- of a leader ---------------------------------------------------------------------------------
+// --- for a leader
+// ---------------------------------------------------------------------------------
 
 void VirtualClock::lead() noexcept {
   leads_ = true;

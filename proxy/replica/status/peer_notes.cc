@@ -8,14 +8,14 @@
 namespace crane::replica {
 namespace {
 
-// The others have to hear of a change at once; that numbers have moved is news only with time.
+// A change must reach the others at once; moved numbers are reported only after a time.
 bool same(const PeerNote& a, const PeerNote& b) {
   return a.flags == b.flags && a.gets_log == b.gets_log &&
          (a.lag_ms > control::kNearMs) == (b.lag_ms > control::kNearMs) &&
          std::memcmp(a.why_not, b.why_not, sizeof a.why_not) == 0;
 }
 
-// Its numbers move.
+// The note's numbers change without an event.
 bool is_unsettled(const PeerNote& own) {
   const bool late = own.lag_ms > control::kNearMs && (own.flags & PeerNote::kHeld) == 0;
   return late || (own.flags & PeerNote::kRecovers) != 0;
@@ -96,7 +96,7 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     Peer& p = peers_[i];
     if (p.there != connected[i]) {  // NOTES-1: another process, or none
-      // A note that came just before the connection was seen is of the process that is connected.
+      // A note that arrived just before the connection was seen is from the connected process.
       const bool early = connected[i] && p.note && now_ns - p.heard_ns < kAnswerNs;
       const Peer before = p;
       p = {};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What replicas tell each other of themselves, so that each of them can say how the group is
-// (runtime/control/verdict.h): whether its server runs, how far it is, whether it takes clients.
+// What replicas report to each other about themselves, so that each can state the group's verdict
+// (runtime/control/verdict.h): whether its server runs, how far it is, whether it accepts clients.
 //
-// A note goes to each peer that is there when something in it has changed, and now and then while
-// the replica recovers or is late.  Notes are outside of the log and may be lost: each is repeated
-// a few times, so that an idle group falls silent again.  A peer whose last note is old is asked
-// for a new one when a status is wanted; one that does not answer counts as silent.
+// A note goes to each connected peer when something in it has changed, and repeatedly while the
+// replica recovers or is late.  Notes are outside the log and may be lost.  Each is repeated a few
+// times only, so that an idle group becomes silent.  When a status is wanted, a peer whose last
+// note is old is asked for a new one; if it does not answer, it counts as silent.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT NOTES-1  A note counts only while its peer is connected, and only if it is of the
-//                    process that is connected now.
+// INVARIANT NOTES-1  A note counts only while its peer is connected, and only if the process that
+//                    is connected now has sent it.
 
 #include <array>
 #include <cstdint>
@@ -26,13 +26,13 @@
 
 namespace crane::replica {
 
-// What is known of a peer by notes.
+// What notes have revealed about a peer.
 struct PeerView {
-  bool was_there = false;  // since this node began
+  bool was_there = false;  // it connected at some time since this node began
   bool silent = false;     // it was asked, and does not answer
-  bool gets_log = true;    // by the leader's word; true: the leader has said nothing
-  std::optional<control::Readiness> told;  // nullopt: nothing since it is there (NOTES-1)
-  std::uint64_t applied = 0;               // as it has told
+  bool gets_log = true;    // according to the leader; true if the leader has sent no note
+  std::optional<control::Readiness> told;  // nullopt: no note since it connected (NOTES-1)
+  std::uint64_t applied = 0;               // according to its note
 };
 
 PeerNote note_of(const control::Readiness& own, std::uint64_t applied);
@@ -43,43 +43,43 @@ class PeerNotes {
   explicit PeerNotes(ReplicaId self) : self_(self) {}
 
   void heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns);
-  // Whom to send `own`, given what `members` are there; sent() says whether that went out.
+  // The peers to send `own` to, given the connected `members`; sent() reports whether it was sent.
   std::vector<ReplicaId> due(const PeerNote& own, std::span<const consensus::MemberStatus> members,
                              std::int64_t now_ns);
   void sent(ReplicaId to, bool went_out, std::int64_t now_ns);
-  // A status is wanted: peers to ask for a note, because their last one is old.
+  // A status is wanted: returns the peers to ask for a note, because their last one is old.
   std::vector<ReplicaId> ask(std::int64_t now_ns);
 
-  // When to call due() again at the latest.
+  // The latest time for the next due().
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
-  // `leader`: its word on whether it writes to the peer's log counts.
+  // `leader`: its note decides whether the peer receives the log.
   PeerView seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const;
   std::optional<control::Readiness> told(ReplicaId peer) const;
-  // Whether the leader, if it is a peer that has told, writes to the log of `replica`.
+  // Whether `replica` receives the log, according to the note of `leader`, if that peer sent one.
   bool gets_log(ReplicaId leader, ReplicaId replica) const noexcept;
 
   static constexpr std::int64_t kRepeatNs = 100'000'000;
   static constexpr unsigned kRepeats = 3;
-  static constexpr std::int64_t kOldNs = 500'000'000;       // then it is asked,
-  static constexpr std::int64_t kAnswerNs = 1'000'000'000;  // and has so long to answer
+  static constexpr std::int64_t kOldNs = 500'000'000;       // older notes must be renewed
+  static constexpr std::int64_t kAnswerNs = 1'000'000'000;  // time for the answer
 
  private:
   struct Peer {
     bool there = false, was_there = false;
     std::optional<PeerNote> note;
     std::int64_t heard_ns = 0;
-    std::int64_t request_ns = 0;  // 0: it has answered since
+    std::int64_t request_ns = 0;  // when it was asked; 0: it has answered since
     bool wants_answer = false;
-    std::uint64_t sent = 0;  // the last version of the own note that went out; 0: none
-    unsigned repeats = 0;    // of that one, still to come
+    std::uint64_t sent = 0;  // the last version of this replica's note that was sent; 0: none
+    unsigned repeats = 0;    // how often that version is still to be sent
     std::int64_t sent_ns = 0;
   };
   bool wants(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept;
 
   const ReplicaId self_;
   std::array<Peer, kReplicasMax> peers_{};
-  PeerNote own_;  // as of the last look
+  PeerNote own_;  // this replica's note, as of the last due()
   std::uint64_t version_ = 0;
   std::int64_t due_ns_ = kNever;
 };

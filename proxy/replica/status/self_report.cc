@@ -20,7 +20,7 @@ bool SelfReport::must_tell(const Glance& glance, std::int64_t now_ns) {
   const ReportedState told{glance.role,          glance.view,    glance.answering,
                            glance.takes_clients, glance.no_room, glance.server_pid,
                            not_serving_};
-  // A server that has something to run may be late soon, which no event tells.
+  // A server that has something to run may be late soon; no event reports that.
   if (glance.has_more_to_run && tell_at_ns_ == kNever) tell_at_ns_ = now_ns + kMovesNs;
   if (told == reported_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
   reported_ = told;
@@ -33,7 +33,7 @@ void SelfReport::looked(const Glance& glance, std::span<const ListenQueue> queue
   serving_.look(queues, runs && rests, now_ns);
   not_serving_ = serving_.why_not(runs, glance.server_exit, now_ns);
   if (!stuck.empty() && glance.server_exit < 0) not_serving_ = stuck;
-  // That it listens rings no bell.
+  // The server's listen() causes no event.
   const bool starts = runs && serving_.starts(true, glance.server_exit);
   look_at_ns_ = starts ? now_ns + ServingWatch::kLookEveryNs : kNever;
 }
@@ -48,7 +48,7 @@ control::Readiness SelfReport::readiness(const Glance& glance, const Report& rep
   r.needs_checkpoint = report.needs_checkpoint;
   r.paced = report.held_ns > control::kNearMs * 1'000'000;
   r.no_room = glance.no_room;
-  // What it has not admitted runs at once when this replica leads.
+  // When this replica leads, its server runs everything at once.
   r.held = report.waits_at_leader && !glance.leads;
   r.lag_ms = report.behind_ns / 1'000'000;
   r.progress = report.progress;
@@ -63,8 +63,8 @@ SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& g
   PeerNote& note = told.note;
   if (group.needs_checkpoint) note.flags |= PeerNote::kNeedsCheckpoint;
   if (group.fetching) note.flags |= PeerNote::kRecovers;
-  // Whom a leader writes to changes by itself, and so does how late a server is that has something
-  // to run.
+  // Two facts change without an event: to which peers a leader sends the log, and how late a server
+  // is that has something to run.
   bool moves = own.lag_ms > 0 || own.recovers || glance.has_more_to_run;
   if (glance.leads) {
     note.flags |= PeerNote::kLeads;
@@ -81,7 +81,7 @@ SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& g
 
 namespace {
 
-// What one of the members is, by what it has told.
+// The state of a member according to its notes.
 control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerView& peer,
                              bool leads) {
   using Member = control::ReplicaView::Member;

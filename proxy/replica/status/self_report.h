@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica says of itself, and when: to operators (status.json), and to the other replicas,
-// so that each has the group's verdict (runtime/control/verdict.h).
+// What a replica reports about itself, and when: to operators (status.json), and to the other
+// replicas, so that each has the group's verdict (runtime/control/verdict.h).
 //
 // Pure.  Threads: the node's one thread.
 
@@ -21,55 +21,55 @@
 
 namespace crane::replica {
 
-// What can be looked at in each round.
+// The facts that are cheap enough to read in each round.
 struct Glance {
   consensus::Role role = consensus::Role::kFollower;
   View view{};
   bool leads = false;
-  unsigned answering = 0;        // of the voters
+  unsigned answering = 0;        // voters that answer
   bool takes_clients = false;    // it leads, and its server knows that
   bool no_room = false;          // a disk or memory is full
-  std::int64_t server_pid = -1;  // it runs
-  int server_exit = -1;          // its status once the log says that it ended
-  bool acceptor_only = false;    // no server can begin here
+  std::int64_t server_pid = -1;  // >= 0: the server runs
+  int server_exit = -1;          // the server's exit status once the log contains its end
+  bool acceptor_only = false;    // no server can begin on this replica
   bool catches_up = false;
-  bool has_more_to_run = false;   // the server lacks entries that were committed
-  std::uint64_t divergences = 0;  // found here
+  bool has_more_to_run = false;   // the server has not run all committed entries
+  std::uint64_t divergences = 0;  // found by this replica
   std::uint64_t checkpoints = 0;  // published or given up
 };
 
-// The rest of its readiness.
+// The other facts of its readiness.
 struct Report {
   bool recovers = false;          // the server runs what the replica missed
   bool needs_checkpoint = false;  // it lacks entries that left the log
-  bool waits_at_leader = false;   // the server is where the leader's was last known to be
-  std::int64_t held_ns = 0;       // so long have clients waited for followers or a checkpoint
+  bool waits_at_leader = false;   // the server is at the last known place of the leader's server
+  std::int64_t held_ns = 0;       // how long clients have waited for followers or a checkpoint
   std::int64_t behind_ns = 0;     // age of the oldest entry that the server has not taken
-  control::Progress progress;     // while it recovers, or only votes
-  std::string why_no_server;      // why a checkpoint that is there cannot be begun at
+  control::Progress progress;     // while the replica recovers, or only votes
+  std::string why_no_server;      // why the server cannot begin at an existing checkpoint
 };
 
 class SelfReport {
  public:
   explicit SelfReport(ReplicaId self) : self_(self), notes_(self) {}
 
-  // What it says has changed: it is written soon, behind what clients wait for.
+  // The report has changed: it will be written soon, after everything that clients wait for.
   void changed(std::int64_t now_ns) noexcept {
     write_at_ns_ = std::min(write_at_ns_, now_ns + kWriteAfterNs);
   }
-  // In each round, in this order.  status.json is to be written, which takes as long as an
-  // election;
+  // These three are called in each round, in this order.  True: write status.json, which takes as
+  // long as an election.
   bool must_write(const Glance& glance, std::int64_t now_ns);
-  // the server is to be looked at, and looked() follows;
+  // True: look at the server; looked() follows.
   bool must_look(std::int64_t now_ns) const noexcept { return serving_.is_due(now_ns); }
-  // the others are to hear of it, and tell() follows.
+  // True: the others must be informed; tell() follows.
   bool must_tell(const Glance& glance, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept {
     return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }
 
-  // The server's listen queues; whether it rests (ServingWatch); and what all its threads wait for
-  // in vain; empty: some can go on.
+  // The result of a look: the server's listen queues; `rests` (see ServingWatch); `stuck`: what all
+  // of its threads wait for in vain, empty if some can run.
   void looked(const Glance& glance, std::span<const ListenQueue> queues, bool rests,
               const std::string& stuck, std::int64_t now_ns);
   // Why the server serves no client, as of the last look; empty: it does.
@@ -80,7 +80,7 @@ class SelfReport {
     PeerNote note;
     std::vector<ReplicaId> to;
   };
-  // What the others are to hear now; sent() follows for each of them.
+  // The note to send now and its receivers; sent() follows for each of them.
   Note tell(const control::Readiness& own, const Glance& glance, Index applied,
             const consensus::GroupStatus& group, std::int64_t now_ns);
   void sent(ReplicaId to, bool went_out, std::int64_t now_ns) { notes_.sent(to, went_out, now_ns); }
@@ -91,14 +91,14 @@ class SelfReport {
   static constexpr std::int64_t kWriteAfterNs = 20'000'000;
   static constexpr std::int64_t kMovesNs = 50'000'000;
 
-  // What events are made of, as far as nothing else tells that it has changed.
+  // The sources of events, if nothing else reports their change.
   struct Mark {
     std::int64_t server_pid = -1;
     std::uint64_t divergences = 0, checkpoints = 0;
     bool catches_up = false;
     bool operator==(const Mark&) const = default;
   };
-  // What of a note costs nothing to look at.
+  // The part of a note that is cheap to read.
   struct ReportedState {
     consensus::Role role = consensus::Role::kFollower;
     View view{};
@@ -118,7 +118,7 @@ class SelfReport {
   ReportedState reported_;
   std::int64_t write_at_ns_ = kNever;
   std::int64_t look_at_ns_ = kNever;
-  std::int64_t tell_at_ns_ = 0;  // when to look again at what changes by itself
+  std::int64_t tell_at_ns_ = 0;  // when to look again at facts that change without an event
 };
 
 // The group as a replica knows it.
@@ -128,11 +128,11 @@ struct KnownMembers {
   std::optional<ReplicaId> leader;
   std::span<const consensus::MemberStatus> members;  // empty: not known yet
   control::Readiness own;
-  bool gets_log = true;  // as far as the leader has told
+  bool gets_log = true;  // according to the leader
   std::string no_quorum, alarm;
   bool unsupervised = false;
 };
-// `peers`: what each other member has told, by its number.
+// `peers`: the notes of each other member, by its number.
 control::GroupView seen_by(const KnownMembers& known,
                            const std::map<std::uint8_t, PeerView>& peers);
 

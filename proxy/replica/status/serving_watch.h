@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether the server serves: it runs, listens on a port, and takes clients from a full backlog.
-// A group with a leader and a quorum may have a server that does none of it; status must say so.
-// A worker that listens nowhere serves, too: where all threads wait at two looks, it has begun.
+// Whether the server serves: it runs, listens on a port, and accepts clients from a full backlog.
+// A group with a leader and a quorum may have a server that does none of this; the status must
+// report that.  A worker that listens on no port can serve, too: if all of its threads wait at two
+// looks, it has started.
 //
-// A pure function of what the segment says, as seen from look to look: nothing looks while the
-// replica sleeps, and nothing changes then.
+// A pure function of the segment's content at each look.  Nothing looks while the replica sleeps;
+// nothing changes then.
 //
 // Threads: the node's.
 
@@ -19,7 +20,7 @@ namespace crane::replica {
 struct ListenQueue {
   std::uint16_t port = 0;
   std::uint32_t queued = 0;
-  std::uint32_t head = 0;  // the client that is taken next
+  std::uint32_t head = 0;  // the client that is accepted next
   bool full = false;
 };
 
@@ -30,13 +31,13 @@ class ServingWatch {
 
   bool is_due(std::int64_t now_ns) const noexcept { return now_ns - looked_ns_ >= kLookEveryNs; }
 
-  // `rests`: no thread can go on until something comes, or a time.
+  // `rests`: no thread can run until an input arrives or a time passes.
   void look(std::span<const ListenQueue> queues, bool rests, std::int64_t now_ns) {
     std::map<std::uint16_t, Full> now;
     for (const ListenQueue& q : queues) {
       if (!q.full) continue;
       const auto before = full_.find(q.port);
-      // Another head: a client was taken since.
+      // Another head: a client was accepted since.
       const bool same = before != full_.end() && before->second.head == q.head;
       now[q.port] = same ? before->second : Full{q.head, now_ns};
     }
@@ -48,13 +49,13 @@ class ServingWatch {
     looked_ns_ = now_ns;
   }
 
-  // The server has not begun, or has not come to listen on a port, or to rest.
+  // The server has not begun, or has not yet listened on a port or rested.
   bool starts(bool runs, int exit) const noexcept {
     return exit < 0 && (!runs || (!has_listened_ && !works_));
   }
 
-  // Why the server serves no client; empty: it does.  `exit`: the status of one that has ended,
-  // else -1.
+  // Why the server serves no client; empty: it does.  `exit`: the exit status of a server that has
+  // ended, else -1.
   std::string why_not(bool runs, int exit, std::int64_t now_ns) const {
     if (exit >= 0) return "the server has ended with status " + std::to_string(exit);
     if (!runs) return "the server does not run";

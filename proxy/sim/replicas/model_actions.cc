@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replica's machine sees, and what it asks for.
+// The inputs and the actions of a replica's machine.
 #include <algorithm>
 #include <limits>
 
@@ -150,7 +150,7 @@ void ModelReplica::on(const ReportLag& action) {
 
 void ModelReplica::on(const ReportCaughtUp&) {
   if (!server_ran_) world_.violate("CAUGHT: the server of a replica does not run yet");
-  // Where none leads for a while, as all began together, it relies on its own log.
+  // If none leads for a while because all began together, it relies on its own log.
   if (began_ns_ > world_.unled_ns() && applied() < committed_at_start_)
     world_.violate("CAUGHT: a replica lacks what was committed when it began");
   world_.log().report_lag(id_, 0, applied());
@@ -162,8 +162,8 @@ void ModelReplica::on(const ReportRefusal& action) {
   world_.refusal_said(id_, action.reason);
 }
 
-// As far as it could see a moment ago, the group serves without this replica if it did with it;
-// where no other replica comes it may go after a while.
+// According to its last information the group serves without this replica if it did with it; if no
+// other replica connects, it may restart after a while.
 bool ModelReplica::spares() const {
   const ModelLog& log = world_.log();
   const unsigned leader = log.leader();
@@ -179,7 +179,7 @@ bool ModelReplica::spares() const {
   return !needed || others * 2 > voters || world_.now_ns() - began_ns_ >= kSpareNs;
 }
 
-// --- another server takes the place of this one -------------------------------------------------
+// --- another server replaces this one -------------------------------------------------
 
 // As Recovery::step_restart() in proxy/host.
 change::Tick ModelReplica::change_tick() const {
@@ -216,7 +216,8 @@ void ModelReplica::publish_files(std::uint64_t at) {
   work_ = {Work::Kind::kPackFiles, world_.now_ns() + kPackNs};
 }
 
-// --- the own checkpoint -------------------------------------------------------------------------
+// --- this replica's checkpoint
+// -------------------------------------------------------------------------
 
 void ModelReplica::on(const Prepare&) {
   if (!server_.runs()) return feed(Dumped{"no server runs", "", false});

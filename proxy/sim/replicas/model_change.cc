@@ -61,7 +61,7 @@ void ModelChange::committed(std::uint64_t at, std::uint32_t number) {
   step(entry);
 }
 
-// Its main process ends where it is told to.
+// Its main process ends where it was ordered to.
 void ModelChange::admitted(std::uint64_t from, std::uint64_t upto) {
   for (std::uint64_t at = from + 1; !ended_ && at <= upto; ++at) {
     if (!machine_.awaits(Index{at})) continue;

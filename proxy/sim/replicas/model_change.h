@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server of a replica is ended and another one begins on its files, by the production's
+// The server of a replica is ended, and another one takes over its files, by the production's
 // ServerChange: a restart, or an upgrade to a version that listens or does not.
 //
 // Threads: one.
@@ -17,7 +17,7 @@ class ReplicaWorld;
 
 class ModelChange {
  public:
-  // A RESTART entry of the log: what it says, and to which version (0: the same).
+  // The number of a RESTART entry: its step and its version (0: the same).
   static std::uint32_t number(std::uint32_t step, std::uint32_t version) {
     return step | version << 8;
   }
@@ -26,24 +26,24 @@ class ModelChange {
 
   ModelChange(ReplicaWorld& world, ModelReplica& replica, unsigned id, std::uint32_t version);
 
-  // An operator asks the leader; version 0: for a restart.
+  // An operator's request to the leader; version 0: a restart.
   void ask(std::uint32_t version);
-  // Before the server gets a RESTART entry.
+  // Called before the server receives a RESTART entry.
   void committed(std::uint64_t at, std::uint32_t number);
-  // The server has admitted all between.
+  // The server has admitted the entries after `from` up to `upto`.
   void admitted(std::uint64_t from, std::uint64_t upto);
   void server_came();
   void packed(std::uint64_t at, const char* why_not);
   void tick();
 
-  // Its node has ended, perhaps while an action is carried out.
+  // The node has ended, perhaps while an action is being carried out.
   void end() { ended_ = true; }
   bool holds_log() const { return machine_.holds_log(); }
   bool under_way() const { return machine_.under_way(); }
   bool busy() const { return machine_.busy(); }
   bool lets_clients_in() const { return !undecided() && listens(version_); }
   std::uint32_t version() const { return version_; }
-  // What was noted where the server ended.
+  // The state that was noted where the server ended.
   std::uint64_t noted() const { return hash_; }
 
  private:
@@ -67,7 +67,7 @@ class ModelChange {
   std::uint32_t version_ = 0, asked_ = 0;
   std::uint64_t hash_ = 0;
   bool ended_ = false;
-  std::int64_t gone_ns_ = 0;  // when the kernel has ended it; 0: it does not end
+  std::int64_t gone_ns_ = 0;  // when the kernel has ended it; 0: it is not ending
 };
 
 }  // namespace crane::replica::sim

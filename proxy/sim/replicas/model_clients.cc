@@ -8,9 +8,9 @@
 namespace crane::replica::sim {
 namespace {
 
-constexpr std::uint64_t kBytesMost = 6'000;  // that one sends
+constexpr std::uint64_t kBytesMost = 6'000;  // the most that one client sends
 
-// A socket ends with its process where no other one has it.
+// A socket ends with its process if no other process has it.
 proxy::sim::Mutant kernel_of(const Settings& settings) {
   return settings.hosts ? proxy::sim::Mutant::kNoKeeper : proxy::sim::Mutant::kNone;
 }
@@ -58,7 +58,8 @@ void ModelClients::compare() {
   }
 }
 
-// On hosts a client hears the end, or a reset, with its leader (DESIGN C8), and nothing wrong.
+// If each replica has its own host, a client receives the end or a reset with its leader (DESIGN
+// C8), and no wrong byte.
 void ModelClients::judge(const std::string& complaint, proxy::sim::SimClient& client) {
   const bool ends = complaint.starts_with("FIN") || complaint.starts_with("RESET");
   if (ends && world_.settings().hosts) return client.lose();
@@ -70,7 +71,7 @@ void ModelClients::was_reset(proxy::sim::Process by, const proxy::sim::SimSocket
   const proxy::sim::Ledger::Line* line = ledger_.of(socket.id);
   const std::uint64_t closed_at = line == nullptr ? 0 : line->closed_at;
   const bool may = world_.settings().hosts || world_.replica(by.first).lacks(socket, closed_at);
-  if (may) return client.lose();  // what it sent last is lost, too, where it has heard its end
+  if (may) return client.lose();  // its last bytes are lost too, if it has received the end
   if (client.done()) return;
   world_.complain("RESET: replica " + std::to_string(by.first) + " resets " + client.text());
 }

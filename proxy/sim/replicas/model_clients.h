@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The clients of a world of replicas, the kernels of its machines, and what the log says of them.
+// The clients of a world of replicas, the kernels of its machines, and the comparison with the log.
 //
-// On one machine nodes share the clients' sockets, and a keeper has them when all nodes are lost;
-// on hosts of their own a socket ends with its process, and each new leader resets all clients.
+// On one machine nodes share the clients' sockets, and a keeper has them when all nodes are lost.
+// If each replica has its own host, a socket ends with its process, and each new leader resets all
+// clients.
 //
 // Threads: one.
 
@@ -24,16 +25,16 @@ class ReplicaWorld;
 
 class ModelClients {
  public:
-  // They begin while inputs come.
+  // The clients begin while there are inputs.
   ModelClients(ReplicaWorld& world, unsigned count, std::uint64_t seed);
 
-  // One moment: they connect, send, hear; the log is compared with that as far as it is committed.
+  // One moment: they connect, send, receive; the committed log is compared with that.
   void step();
   // The server of a replica has closed the connection at that entry.
   void closed(std::uint64_t conn, std::uint64_t index) { ledger_.closed(conn, index); }
-  // .. as another server takes its place: its client hears an end that it did not ask for.
+  // .. because another server replaces it: the client receives an end that it did not cause.
   void ended(std::uint64_t conn);
-  // "": all have come to their end, and what they sent is in the log; else what is missing.
+  // "": all have reached their end, and the log contains what they sent; otherwise what is missing.
   std::string missing() const { return ledger_.at_end(); }
   std::uint64_t heard() const { return heard_; }
   std::uint64_t lost() const;
@@ -60,8 +61,8 @@ class ModelClients {
   std::vector<proxy::sim::SimClient> clients_;
   std::vector<std::int64_t> begins_ns_;
   proxy::sim::Ledger ledger_{clients_};
-  std::uint64_t compared_ = 0;  // entries of the log
-  std::uint64_t heard_ = 0;     // bytes
+  std::uint64_t compared_ = 0;  // number of compared log entries
+  std::uint64_t heard_ = 0;     // number of received bytes
 };
 
 }  // namespace crane::replica::sim

@@ -9,7 +9,7 @@
 namespace crane::replica::sim {
 namespace {
 
-// A leader that died is missed at once, one that is stopped after a few heartbeats.
+// A dead leader is noticed at once, a stopped one after a few heartbeats.
 constexpr std::int64_t kElectNs = 20'000'000;
 
 }  // namespace
@@ -23,7 +23,7 @@ void ModelLog::join(unsigned id, std::optional<std::uint64_t> behind) {
   Acceptor& a = acceptors_[id];
   a.process = a.runs = true;
   a.streaming = a.lacks = false;
-  if (options_.keeps) a.kept = behind ? *behind : a.first - 1;  // until the node says what it keeps
+  if (options_.keeps) a.kept = behind ? *behind : a.first - 1;  // until the node names a place
   if (behind && *behind > a.last) {  // what it held is older than the checkpoint
     a.first = *behind + 1;
     a.last = *behind;
@@ -38,7 +38,7 @@ void ModelLog::leave(unsigned id) {
   if (leader_ == id) depose();
 }
 
-// The replica comes back under another incarnation, and as a voter when it has the log (C5).
+// The replica returns in another incarnation, and as a voter when it has the log (C5).
 void ModelLog::lose_power(unsigned id) {
   if (options_.on_disk) return;
   Acceptor& a = acceptors_[id];
@@ -52,7 +52,7 @@ void ModelLog::checkpointed(unsigned id, std::uint64_t at) {
   acceptors_[id].checkpoint = std::max(acceptors_[id].checkpoint, at);
 }
 
-// A majority holds a checkpoint there: each can begin again without what is before.
+// A majority holds a checkpoint there: each can begin again without the entries before.
 void ModelLog::cut() {
   if (!options_.on_disk) return;
   std::array<std::uint64_t, kReplicasMost> held{};
@@ -95,7 +95,7 @@ bool ModelLog::cannot_commit() const {
   return static_cast<unsigned>(gets) * 2 <= voters();
 }
 
-// Who holds all that was committed, servers that are further first (consensus/DESIGN.md, C6).
+// Candidates hold all committed entries; further servers are preferred (consensus/DESIGN.md, C6).
 unsigned ModelLog::best_candidate() {
   unsigned best = kNone;
   const auto rank = [this](unsigned id) {
@@ -136,7 +136,7 @@ void ModelLog::step(std::int64_t now_ns) {
       leaderless_since_ns_ = now_ns;
     }
   } else if (leader_ != kNone && !has_majority()) {
-    depose();  // it sees no majority's processes
+    depose();  // it is connected to no majority
   }
   if (leader_ == kNone) return;
   stream();
@@ -152,7 +152,7 @@ bool ModelLog::transfer(unsigned to) {
   return true;
 }
 
-// One more entry would overwrite nothing that is kept, or not committed.
+// Whether one more entry would overwrite only entries that are committed and not kept.
 bool ModelLog::has_room(const Acceptor& a) const {
   const std::uint64_t ring = options_.ring_entries;
   if (full_) return false;
@@ -165,7 +165,7 @@ void ModelLog::write(Acceptor& a, std::uint64_t upto) {
   if (!options_.on_disk && a.last >= ring) a.first = std::max(a.first, a.last - ring + 1);
 }
 
-// A process that is stopped keeps the permission that it gave.
+// A stopped process keeps the permission that it gave.
 void ModelLog::stream() {
   const Acceptor& from = acceptors_[leader_];
   for (unsigned id = 0; id < replicas(); ++id) {
@@ -182,7 +182,8 @@ void ModelLog::stream() {
   }
 }
 
-// The leader proposes a CONFIG without the old vote, and one with the new when it has the log.
+// The leader proposes a CONFIG without the old vote, and one with the new vote when the replica has
+// the log.
 void ModelLog::admit(Acceptor& a, std::uint64_t last) {
   if (!a.amnesiac) return;
   a.votes = a.last == last;

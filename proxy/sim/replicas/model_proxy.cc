@@ -76,8 +76,8 @@ void ModelProxy::ran(std::uint64_t index) {
                 });
 }
 
-// Another server takes the place of this one (ServerRestart::close_all() in proxy/host), or the new
-// leader resets all clients.
+// Another server replaces this one (ServerRestart::close_all() in proxy/host), or the new leader
+// resets all clients.
 void ModelProxy::end_all(std::uint64_t index) {
   server_.reset_all([&](const OutputHeader& header, std::span<const std::byte> bytes) {
     world_.clients().ended(header.conn);
@@ -114,7 +114,7 @@ void ModelProxy::lead() {
 }
 
 void ModelProxy::serve(bool lets_in) {
-  run();  // of what the server has put out
+  run();  // actions that the server's output caused
   if (!ended_ && !leading()) lead();
   while (!ended_ && lets_in && shell_.accept().done) run();
   for (const int fd : shell_.watched()) {

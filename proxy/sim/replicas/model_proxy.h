@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The clients' side of one run of a replica's node: a shell around the production's Clients, and
-// the server that answers them.
+// The clients' side of one process of a replica's node: a shell around the production's Clients,
+// and the server that answers them.
 //
 // Threads: one.
 
@@ -18,23 +18,23 @@ class ReplicaWorld;
 
 class ModelProxy {
  public:
-  // Its server begins behind that entry: as `at` was there; nullptr: without a client.
+  // Its server begins after entry `behind`, in the state of `at`; nullptr: without clients.
   ModelProxy(ReplicaWorld& world, proxy::sim::Process process, std::uint64_t behind,
              const proxy::sim::EchoServer* at);
-  // The process has ended, perhaps while an action is carried out.
+  // The process has ended, perhaps while an action is being carried out.
   void end();
 
-  // The next committed entry comes, before the server gets it.
+  // The next committed entry, before the server receives it.
   void committed(std::uint64_t index);
-  // The server has run it.
+  // The server has run the entry.
   void ran(std::uint64_t index);
-  // The server's connections end behind it.
+  // The server's connections end after the entry.
   void end_all(std::uint64_t index);
   const proxy::sim::EchoServer& server() const { return server_; }
 
-  // One moment of a replica that takes no clients, or has been deposed,
+  // One moment of a replica that does not serve, or was deposed.
   void follow();
-  // .. and of a leader whose server has run its START; `lets_in`: others may come.
+  // One moment of a leader whose server has run its START; `lets_in`: new clients may connect.
   void serve(bool lets_in);
   bool leading() const { return shell_.clients().leading(); }
   bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {

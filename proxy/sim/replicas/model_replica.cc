@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica's life, its entries and its server; model_actions.cc has what its machine asks for.
+// A replica's processes, entries and server; model_actions.cc contains the actions of its machine.
 #include "proxy/sim/replicas/model_replica.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::int64_t kRestoreNs = 80 * kMs, kBeginNs = 20 * kMs;
 constexpr std::uint32_t kFirstVersion = 2;
 constexpr std::int64_t kPassNs = 20 * kMs;
 constexpr std::int64_t kFetchNs = 150 * kMs, kFetchAgainNs = 1'000 * kMs;
-constexpr std::int64_t kFetchTimeoutNs = 90'000 * kMs;  // as FetchDeadline
+constexpr std::int64_t kFetchTimeoutNs = 90'000 * kMs;  // as in FetchDeadline
 
 ReplicaId id_of(unsigned id) { return ReplicaId{static_cast<std::uint8_t>(id)}; }
 
@@ -137,9 +137,9 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   committed_at_start_ = log.last_for_servers();
   if (gap) world_.began_without_server();
   world_.tell("replica %u begins %s %llu, its log is %llu..%llu", id_,
-              gap              ? "without a server; the log lacks what is behind"
+              gap              ? "without a server; the log lacks the entries after"
               : began_at_ != 0 ? "at checkpoint"
-                               : "behind entry",
+                               : "after entry",
               static_cast<unsigned long long>(behind),
               static_cast<unsigned long long>(log.acceptor(id_).first),
               static_cast<unsigned long long>(log.acceptor(id_).last));
@@ -185,7 +185,7 @@ void ModelReplica::leaves() {
   forget_life();
 }
 
-// A node on a host of its own begins again by itself where a checkpoint helps (proxy/node/main.cc).
+// A node on its own host begins again unasked if a checkpoint helps (proxy/node/main.cc).
 void ModelReplica::end(node::ExitStatus how) {
   if (life_ == Life::kDown) return;
   world_.tell("replica %u: its node ends (%s)", id_, text_of(how));
@@ -209,7 +209,7 @@ void ModelReplica::begin_again() {
   start(world_.rules_on_host(id_));
 }
 
-// As fetch_after(): what other hosts have, behind the newest that is here.
+// As fetch_after(): looks for a checkpoint of another host that is newer than those of this one.
 void ModelReplica::look_for_checkpoint() {
   const std::int64_t now = world_.now_ns();
   if (fetch_.ends_ns != 0) {
@@ -251,7 +251,7 @@ void ModelReplica::packing_fails() {
   feed(Packed{Index{packed_at_}, packed_at_ * kEntryBytes, true, 0, "its process was killed"});
 }
 
-// What it took since it was last equal to the others is not relied on (START-3).
+// Checkpoints that it took since it was last equal to the others are not trusted (START-3).
 void ModelReplica::differed(std::uint64_t at) {
   world_.hosts().differed(id_, began_at_, at, verified_);
   end(node::ExitStatus::kDiverged);
@@ -312,7 +312,7 @@ void ModelReplica::take_entries() {
   if (may_start) start_ = log.propose(id_, {LogEntry::Kind::kStart, {}, 0});
 }
 
-// The next entry, to the server.
+// Passes the next entry to the server.
 void ModelReplica::give() {
   const LogEntry& entry = world_.log().entry(++given_);
   if (entry.kind == LogEntry::Kind::kRestart && has_server()) {
@@ -346,7 +346,7 @@ void ModelReplica::run_server() {
   if (world_.settings().limited) pass();
 }
 
-// The leader lets followers' servers come as far as its own (dmt/stall.h).
+// The leader lets followers' servers run as far as its own (dmt/stall.h).
 void ModelReplica::pass() {
   if (world_.log().leader() != id_ || start_ == 0 || ran() <= passed_ || ran() <= limit_) return;
   if (world_.now_ns() < pass_ns_) return;
@@ -394,7 +394,8 @@ void ModelReplica::publish(bool dumped) {
                    relied_, dumped);
 }
 
-// As Recovery::rely_on_checkpoints() in proxy/host: the newest own one that was compared (PACK-2).
+// As Recovery::rely_on_checkpoints() in proxy/host: the newest of its checkpoints that was compared
+// (PACK-2).
 void ModelReplica::rely_on_checkpoints() {
   if (!world_.settings().on_disk || work_.kind == Work::Kind::kPack) return;
   for (const std::uint64_t at : own_) {
@@ -435,7 +436,7 @@ void ModelReplica::hand_over_if_behind() {
   const LeadWatch::Next actions = lead_watch_.step(seen, voters, world_.now_ns());
   if (actions.asks) ask_standing(voters);
   if (actions.successor && log.transfer(value(*actions.successor))) {
-    world_.tell("replica %u hands the lead to replica %u", id_, value(*actions.successor));
+    world_.tell("replica %u hands leadership to replica %u", id_, value(*actions.successor));
     lead_watch_.handed_over(world_.now_ns());
   }
 }
@@ -458,7 +459,7 @@ bool ModelReplica::serves() const {
          applied() >= start_ && change_->lets_clients_in();
 }
 
-// A leader that takes clients, from its next moment on; one that has been deposed follows.
+// A leader serves from its next moment on; one that was deposed follows.
 void ModelReplica::step_clients() {
   if (!proxy_ || world_.log().leader() != id_ || led_ != world_.log().view()) return;
   const bool early = world_.settings().mutant == Mutant::kServeEarly;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One replica of a world: the production machines (replica::Recovery, LeadWatch, the rules of
-// beginning.h) in a shell that carries their actions out on a model of consensus, server, packer
+// beginning.h) in a shell that carries out their actions on a model of consensus, server, packer
 // and directories.
 //
 // Threads: one.
@@ -33,58 +33,58 @@ class ModelReplica {
  public:
   enum class Life : std::uint8_t {
     kDown,
-    kFetches,  // on a host of its own: the process looks for a checkpoint, and begins again
+    kFetches,  // on its own host: the process looks for a checkpoint, and begins again
     kStopped,
     kUp
   };
 
   ModelReplica(ReplicaWorld& world, unsigned id) : world_(world), id_(id), server_(world, id) {}
 
-  // --- what crane-run or its host's agent does
+  // --- actions of crane-run or of its host's agent
   void start(const BeginRules& rules);
 
   // --- faults
   void kill();
-  // With its host: no agent is there to hear of it.
+  // The host is lost too, so no agent notices.
   void lose_host();
-  // With its server, which ended by itself.
+  // The replica leaves because its server ended unasked.
   void leaves();
   void stop() { set_stopped(true); }
   void proceed() { set_stopped(false); }
   void packing_fails();
   void server_differs() { server_.differ(); }
-  // An operator wants another server, or the same anew (version 0).
+  // An operator requests another server, or a restart of the same one (version 0).
   void ask_change(std::uint32_t version) {
     if (up() && change_) change_->ask(version);
   }
 
-  // --- what its server's change does
+  // --- effects of its server's change
   change::Tick change_tick() const;
   void end_server();
   void begin_server(std::uint64_t hash);
   void publish_files(std::uint64_t at);
 
-  // Time goes on: entries come, the server runs, what was begun ends.
+  // Time advances: entries arrive, the server runs, work that was begun ends.
   void step();
   // A comparison with the others found it equal up to `verified`, or different at `at`.
   void compared(std::uint64_t verified) { verified_ = std::max(verified_, verified); }
   void differed(std::uint64_t at);
 
-  // --- what others see
+  // --- its state
   Life life() const { return life_; }
-  // How many have ended.
+  // How many of its processes have ended.
   unsigned lives() const { return lives_; }
   bool up() const { return life_ == Life::kUp; }
-  // Clients are taken: it leads, and its server has run its START.
+  // Clients are accepted: it leads, and its server has run its START.
   bool serves() const;
   bool has_server() const { return machine_ && !machine_->acceptor_only(); }
   bool server_runs() const { return up() && server_.runs(); }
-  // .. or has in this life, and another one takes its place.
+  // .. or has run in this process, and is being replaced.
   bool server_ran() const { return up() && server_ran_; }
-  // It has all that was committed, and its server has run it.
+  // It has all committed entries, and its server has run them.
   bool whole() const;
   bool changes() const { return change_ && change_->busy(); }
-  // It counts for a loss.
+  // The group may lose another replica.
   bool caught_up() const { return has_server() && !machine_->catches_up(); }
   std::uint64_t verified() const { return verified_; }
   std::uint64_t applied() const { return server_.applied(); }
@@ -93,15 +93,15 @@ class ModelReplica {
   std::int64_t behind_ns() const { return server_.behind_ns(); }
   bool waits_at_limit() const { return server_.waits_at_limit(); }
   const std::optional<ServerReport>& report() const { return report_; }
-  // What its status says of it (StatusReporter::readiness in proxy/host).
+  // Its readiness in its status (StatusReporter::readiness in proxy/host).
   control::Readiness readiness() const;
-  // It began too late to go on with that client.
+  // It began too late to continue with that client.
   bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {
     return proxy_ && proxy_->lacks(socket, closed_at);
   }
   bool log_is_full() const { return machine_ && machine_->log_is_full(); }
   const std::string& refusal() const { return machine_->refusal(); }
-  // Its host has files of the group: it was here before.
+  // Its host has files of the group: the replica existed before.
   bool was_here() const { return was_here_; }
   void hear(const Event& event) {
     if (up()) feed(event);
@@ -109,12 +109,12 @@ class ModelReplica {
   std::string describe() const;
 
  private:
-  struct Work {  // what was begun outside of the node, and when it ends
+  struct Work {  // work outside of the node, and when it ends
     enum class Kind : std::uint8_t { kIdle, kPrepare, kDump, kPack, kPackFiles };
     Kind kind = Kind::kIdle;
     std::int64_t ends_ns = 0;
   };
-  struct Fetch {  // from another host
+  struct Fetch {  // a fetch from another host
     std::int64_t ends_ns = 0, again_ns = 0, until_ns = 0;
     std::uint64_t behind = 0;
     std::optional<StoredCheckpoint> what;
@@ -177,8 +177,8 @@ class ModelReplica {
   std::optional<Recovery> machine_;
   LeadWatch lead_watch_;
   std::unique_ptr<ModelChange> change_;
-  std::unique_ptr<ModelProxy> proxy_;  // nullptr: without a server, or where none has a client
-  // Of lives that ended in the middle of an action.
+  std::unique_ptr<ModelProxy> proxy_;  // nullptr: no server, or the world has no clients
+  // Those of processes that ended in the middle of an action.
   std::vector<std::unique_ptr<ModelChange>> past_changes_;
   std::vector<std::unique_ptr<ModelProxy>> past_proxies_;
   ModelServer server_;
@@ -188,25 +188,25 @@ class ModelReplica {
   std::optional<ServerReport> report_;
 
   bool was_here_ = false;
-  std::uint64_t begins_ = 0;              // the server began behind this entry
-  std::uint64_t began_at_ = 0;            // and at this checkpoint; 0: at none
-  std::vector<Index> unusable_;           // checkpoints that could not be unpacked
-  std::optional<Index> gone_;             // NoteLogGone of the life before
-  std::uint64_t entries_ = 0;             // entries that came here,
-  std::uint64_t for_server_ = 0;          // the last of those that a server gets,
-  std::uint64_t given_ = 0;               // and that the server was given
-  std::uint64_t limit_ = 0;               // no follower's server runs further (stall rule)
-  std::uint64_t passed_ = 0;              // what it asked for, as the leader,
-  std::int64_t pass_ns_ = 0;              // and when it asks again
-  bool held_ = false;                     // the log is, for a dump
-  std::uint64_t committed_at_start_ = 0;  // what was committed when it began
-  std::uint64_t verified_ = 0;            // it was equal to the others up to here
-  std::uint64_t relied_ = 0;              // stores may be cut at this own checkpoint
-  std::vector<std::uint64_t> own_;  // checkpoints that they may be cut at once they are trusted
+  std::uint64_t begins_ = 0;      // the server began after this entry
+  std::uint64_t began_at_ = 0;    // .. at the checkpoint of this entry; 0: at none
+  std::vector<Index> unusable_;   // checkpoints that could not be unpacked
+  std::optional<Index> gone_;     // NoteLogGone of the previous process
+  std::uint64_t entries_ = 0;     // entries that arrived
+  std::uint64_t for_server_ = 0;  // the last of them that is for a server
+  std::uint64_t given_ = 0;       // .. and the last that the server received
+  std::uint64_t limit_ = 0;       // the last entry that a follower's server may run (stall rule)
+  std::uint64_t passed_ = 0;      // as the leader: the last entry in a PASSED
+  std::int64_t pass_ns_ = 0;      // when it proposes the next PASSED
+  bool held_ = false;             // the log is held for a dump
+  std::uint64_t committed_at_start_ = 0;  // the last committed entry when it began
+  std::uint64_t verified_ = 0;            // up to this entry it was equal to the others
+  std::uint64_t relied_ = 0;              // stores may be cut at this checkpoint of its own
+  std::vector<std::uint64_t> own_;  // checkpoints at which they may be cut when they are trusted
   std::int64_t began_ns_ = 0;
   std::int64_t full_ns_ = 0;  // since when inputs wait for a checkpoint; 0: they do not
-  std::uint64_t start_ = 0;   // of the own reign; 0: not proposed
-  View led_{};                // in which it leads
+  std::uint64_t start_ = 0;   // START of its reign; 0: not proposed
+  View led_{};                // the view in which it leads
   Work work_;
   Fetch fetch_;
   bool server_ran_ = false;

@@ -6,7 +6,8 @@
 namespace crane::replica::sim {
 namespace {
 
-constexpr unsigned kStarvedMoments = 5;  // a server without a processor runs an entry in so many
+// A server without a processor runs one entry per this many moments.
+constexpr unsigned kStarvedMoments = 5;
 
 }  // namespace
 

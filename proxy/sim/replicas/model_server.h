@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The replicated program of one replica: it runs the entries that it is given, in their order, so
-// many per moment; what it has run is a hash.  Under the stall rule a follower's runs no further
-// than the leader's has passed.
+// The replicated program of one replica.  It runs the entries that it receives in order, a limited
+// number per moment; a hash represents what it has run.  Under the stall rule a follower's server
+// runs no further than the leader's has passed.
 //
 // Threads: one.
 
@@ -17,33 +17,33 @@ class ModelServer {
  public:
   ModelServer(const ReplicaWorld& world, unsigned id) : world_(world), id_(id) {}
 
-  // It comes, and runs from `at_ns` on; it holds what is up to `behind`.
+  // Starts the server, which runs from `at_ns` on and contains the entries up to `behind`.
   void start(std::uint64_t behind, std::uint64_t hash, std::int64_t at_ns);
-  // Another one takes its place; what came for it stays.
+  // Another one replaces it; the entries that arrived for it stay.
   void start_again(std::uint64_t hash, std::int64_t at_ns);
   void end() { state_ = State::kGone; }
-  // True once, when it runs.
+  // True once, when it begins to run.
   bool came();
   bool runs() const { return state_ == State::kRuns; }
-  // It crashed by what it ran.
+  // An entry has crashed it.
   bool crashed() const { return crashed_; }
   // It is in the middle of a computation.
   bool computes() const;
 
-  // Entries up to there came for it; some may be held.
+  // Entries up to `upto` arrived for it; some may be held.
   void came_for_it(std::uint64_t upto);
-  // It was given all up to `given`; `limit`: where it must stop.
+  // It received the entries up to `given`; `limit`: where it must stop.
   void run(std::uint64_t given, std::uint64_t limit);
   // It has run something else than the others.
   void differ() { hash_ ^= 1; }
 
   std::uint64_t applied() const { return applied_; }
-  // The last entry that it has run which is one for servers.
+  // The last entry that it has run and that is for servers.
   std::uint64_t ran() const { return ran_; }
   std::uint64_t hash() const { return hash_; }
-  // Age of the oldest entry that came for it and that it has not run.
+  // Age of the oldest entry that arrived for it and that it has not run.
   std::int64_t behind_ns() const;
-  // It has come to the limit, and was given more.
+  // It has reached the limit, and has more entries.
   bool waits_at_limit() const { return waits_; }
 
  private:
@@ -57,9 +57,9 @@ class ModelServer {
   const ReplicaWorld& world_;
   const unsigned id_;
   State state_ = State::kGone;
-  std::int64_t runs_ns_ = 0;  // from when on
+  std::int64_t runs_ns_ = 0;  // the time from which it runs
   std::uint64_t applied_ = 0, ran_ = 0, hash_ = 0;
-  std::deque<Came> came_;  // that it has not run
+  std::deque<Came> came_;  // entries that it has not run
   std::uint64_t came_upto_ = 0;
   bool waits_ = false;
   bool crashed_ = false;

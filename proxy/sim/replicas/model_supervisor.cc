@@ -64,7 +64,7 @@ void ModelSupervisor::server_runs(unsigned id) {
   hear(supervise::Said{static_cast<int>(id), host_ ? Word::kServes : Word::kReady});
 }
 
-// An agent sees the end of its node, which ends with its server's status.
+// An agent notices the end of its node, which ends with its server's status.
 void ModelSupervisor::server_exited(unsigned id) {
   const int replica = static_cast<int>(id);
   if (!host_) return hear(supervise::ServerExit{replica, kCrash, supervise::ExitReason::kSignal});
@@ -105,7 +105,7 @@ void ModelSupervisor::run() {
   runs_ = false;
 }
 
-// Its node may end at once, which is heard after Started.
+// Its node may end at once; that event follows Started.
 void ModelSupervisor::carry_out(const supervise::StartNode& action) {
   using From = supervise::Plan::From;
   const auto id = static_cast<unsigned>(action.replica);
@@ -139,7 +139,7 @@ void ModelSupervisor::carry_out(const supervise::EndNode& action) {
   world_.replica(static_cast<unsigned>(action.replica)).kill();
 }
 
-// What the host held of a group in memory goes with the agent.
+// The group's memory on the host ends with the agent.
 void ModelSupervisor::carry_out(const supervise::Leave& action) {
   if (!host_) return;
   world_.tell("agent %u: its replica is over", *host_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // crane-run in a world of replicas, or the agent of one host: the production's
-// supervise::Supervisor, in a shell that starts model nodes.  While it is stopped, what happens
-// waits for it.  An agent whose replica is over is started again as systemd does.
+// supervise::Supervisor, in a shell that starts model nodes.  While it is stopped, its events wait.
+// An agent whose replica is over is restarted, as by systemd.
 //
 // Threads: one.
 
@@ -19,11 +19,11 @@ namespace crane::replica::sim {
 
 class ModelSupervisor {
  public:
-  // `host`: of which it is the agent.
+  // `host`: the host of an agent.
   explicit ModelSupervisor(ReplicaWorld& world, std::optional<unsigned> host = {});
 
   void begin();
-  // Its host is lost, and it with it; until begin().
+  // Its host is lost with it, until begin().
   void lose_host();
   void stop_until(std::int64_t ns) { stopped_until_ns_ = ns; }
   bool stopped() const;
@@ -32,7 +32,7 @@ class ModelSupervisor {
   void server_exited(unsigned id);
   void refused(const std::string& why) { hear(supervise::Refused{why}); }
   void step();
-  // All have run: from here on a lost replica is brought back.
+  // All replicas have run: from now on a lost one is restarted.
   bool serving() const { return machine_->serving(); }
 
  private:
@@ -56,8 +56,8 @@ class ModelSupervisor {
   bool runs_ = false;
   bool lost_ = false;
   std::int64_t stopped_until_ns_ = 0;
-  std::int64_t left_ns_ = 0;  // its replica was over then; 0: it is not
-  View view_{};               // whose leader it knows
+  std::int64_t left_ns_ = 0;  // when its replica was over; 0: it is not
+  View view_{};               // the view whose leader it knows
 };
 
 }  // namespace crane::replica::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold in a world at each moment.
+// The properties of a world, checked at each moment.
 #include <algorithm>
 
 #include "proxy/sim/replicas/world.h"
@@ -7,19 +7,19 @@
 namespace crane::replica::sim {
 namespace {
 
-// Behind the last fault: what the rules of recovery allow, with their own pauses (kSpareNs, the
-// schedule's, crane-run's).
+// Times after the last fault: what the rules of recovery allow, with their own pauses (kSpareNs,
+// the schedule's, crane-run's).
 constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWholeNs = 180'000 * kMs;
-// Two looks of crane-ctl, while the lead changes; what a loss may cost that status allowed, with an
-// election in it.
+// Two looks of crane-ctl while leadership changes; the cost of a loss that status allowed,
+// including an election.
 constexpr std::int64_t kHonestNs = 500 * kMs, kLossNs = 500 * kMs, kStandsNs = 1'000 * kMs;
-// crane-run waits for the other servers' ends (kExitTimeoutMs); stopped hosts and nodes come back.
+// crane-run waits for the other servers' ends (kExitTimeoutMs); stopped hosts and nodes return.
 constexpr std::int64_t kExitNs = 60'000 * kMs;
 constexpr std::int64_t kNearNs = 2'000 * kMs;
-// Servers are compared each so many entries.
+// Servers are compared once per this many entries.
 constexpr std::uint64_t kCutEntries = 16;
 constexpr std::int64_t kProceedsNs = 50 * kMs;
-// So far behind a server takes a while.
+// A server that is this far behind needs a while.
 constexpr std::uint64_t kFarEntries = 100;
 
 }  // namespace
@@ -79,8 +79,8 @@ void ReplicaWorld::begins_at(const StoredCheckpoint& one, bool another) {
   if (one.distrusted() && another) violate("TRUST: " + describe());
 }
 
-// The one that differs from a majority ends.  Where those that differ are the majority, the group
-// has gone on with what they did.
+// A replica that differs from a majority ends.  If those that differ are the majority, the group
+// has continued with their state.
 void ReplicaWorld::compare() {
   std::vector<std::uint64_t> equal;
   unsigned others = 0;
@@ -111,8 +111,8 @@ void ReplicaWorld::compare() {
 
 // --- while inputs come --------------------------------------------------------------------------
 
-// One whose server is not there, or far behind, is the last choice (consensus/DESIGN.md, C6); one
-// that was stopped until now does not know yet how far it is.
+// A replica whose server does not run, or is far behind, is the last choice (consensus/DESIGN.md,
+// C6).  A replica that was stopped until now does not know yet how far it is.
 void ReplicaWorld::check_leader() {
   if (log_.leader() == kNone || log_.elected() == elected_) return;
   elected_ = log_.elected();
@@ -141,7 +141,7 @@ void ReplicaWorld::check_near() {
   }
 }
 
-// As crane-ctl finds it: it asks every node.
+// As crane-ctl computes it: by asking every node.
 control::Verdict ReplicaWorld::status() const {
   using Life = ModelReplica::Life;
   control::GroupView group;
@@ -165,8 +165,8 @@ control::Verdict ReplicaWorld::status() const {
   return control::verdict_of(group);
 }
 
-// Whether another server is near: one that stands where none is cannot be told from one that
-// computes.
+// Whether another server is near.  If none is, a stopped server cannot be distinguished from one
+// that computes.
 bool ReplicaWorld::another_is_near() const {
   return std::any_of(replicas_.begin(), replicas_.end(), [this](const auto& r) {
     return r.get() != replicas_[log_.leader()].get() && r->caught_up() && r->server_runs() &&
@@ -185,8 +185,8 @@ void ReplicaWorld::check_status() {
   }
 }
 
-// What a loss, or a server that stands, costs.  That inputs wait for a checkpoint is no such cost,
-// nor that none is let in while a server is on trial.
+// The cost of a loss, or of a stopped server.  Inputs that wait for a checkpoint do not count, nor
+// do clients that are refused while a server is on trial.
 void ReplicaWorld::check_waits() {
   const bool waits = now_ns_ < settings_.busy_ns && serving();
   const unsigned leader = log_.leader();
@@ -201,11 +201,11 @@ void ReplicaWorld::check_waits() {
   if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStandsNs) return;
   const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
   if (late_ns > kStandsNs || now_ns_ - answered_ns_ > kStandsNs) {
-    violate("STANDS: a leader's server that stands costs clients too long; " + describe());
+    violate("STANDS: a leader's stopped server costs clients too long; " + describe());
   }
 }
 
-// All have heard of the dump that was published since (TIER-1).
+// All have learned of the dump that was published since (TIER-1).
 void ReplicaWorld::check_tier() {
   const bool since = refused_alone_ && dumped_ns_ > refuses_until_ns_;
   if (!since || now_ns_ - dumped_ns_ < kHonestNs) return;
@@ -217,16 +217,16 @@ void ReplicaWorld::check_tier() {
 // Each replica crashes at the same entry, however often it is started.
 void ReplicaWorld::check_exit() {
   if (exited_ns_ == 0 || now_ns_ - exited_ns_ <= kExitNs) return;
-  // None can come to that entry.
+  // No replica can reach that entry.
   result_.given_up = settings_.hosts && (!log_.has_majority() || beyond_repair());
   if (!result_.given_up) violate("EXIT: " + describe());
 }
 
-// --- behind the last fault ----------------------------------------------------------------------
+// --- after the last fault ----------------------------------------------------------------------
 
-// No server runs, and there is no place where one could begin: it was damaged, or of a replica that
-// differed, or the log was given up, which node.log said; or hosts lost what only their memory
-// held.
+// No server runs, and there is no place where one could begin: checkpoints were damaged or belong
+// to a replica that differed, the log was given up, as node.log reported, or hosts lost what only
+// their memory held.
 bool ReplicaWorld::beyond_repair() const {
   if (log_.is_lost()) return true;
   bool damaged = false;

@@ -12,7 +12,7 @@ constexpr Fault kill(std::uint64_t point, unsigned replica) {
   return {point, FaultKind::kKill, replica, 0};
 }
 
-// As search() has it: a log that has wrapped at the first checkpoint.
+// As in search(): a log that has wrapped at the first checkpoint.
 Settings small() {
   Settings s;
   s.ring_entries = 64;
@@ -21,7 +21,7 @@ Settings small() {
   return s;
 }
 
-// Servers that run what they missed for seconds, as no checkpoint comes.
+// Servers that run what they missed for seconds, because no checkpoint is taken.
 Settings long_replay() {
   Settings s;
   s.ring_entries = 1 << 16;
@@ -50,7 +50,7 @@ Settings talking() {
   Settings s = small();
   s.inputs_per_s = 160;
   s.clients = 4;
-  s.clients_seed = 6;  // of which some talk for long
+  s.clients_seed = 6;  // some of these clients talk for long
   return s;
 }
 
@@ -59,7 +59,7 @@ Settings with(Settings s, bool Settings::*what) {
   return s;
 }
 
-// What use from outside found, by its letter.
+// The faults found in use, by letter.
 std::vector<Scene> found_scenes() {
   const Fault full{90, FaultKind::kFullDisk, 0, 1'500 * kMs};
   const Settings limited = with(busy(), &Settings::limited);
@@ -75,17 +75,17 @@ std::vector<Scene> found_scenes() {
        {kill(400, 1), kill(420, 2), kill(500, 0)},
        Mutant::kSayReady},
       {"B-both",
-       "both followers at once, behind a log that has wrapped",
+       "both followers at once, with a log that has wrapped",
        small(),
        {kill(120, 1), kill(120, 2)},
        Mutant::kNeverFull},
       {"B-in-turn",
-       "one follower after the other, behind a log that has wrapped",
+       "one follower after the other, with a log that has wrapped",
        small(),
        {kill(120, 1), kill(140, 2)},
        Mutant::kNeverFull},
       {"B-all",
-       "all three at once, behind a log that has wrapped",
+       "all three at once, with a log that has wrapped",
        small(),
        {{120, FaultKind::kKillAll, 0, 0}},
        Mutant::kNeverFull},
@@ -131,7 +131,7 @@ std::vector<Scene> more_scenes() {
        {{200, FaultKind::kFullDisk, 0, 3 * kS}, kill(230, 1)},
        Mutant::kLeaveFull},
       {"crash",
-       "the server crashes by an input, while a follower is away",
+       "an input crashes the server while a follower is absent",
        crashes(),
        {kill(100, 1)},
        Mutant::kSurviveCrash},

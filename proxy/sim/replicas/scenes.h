@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Worlds with a name: what use from outside found, and each kind of fault once.  A scene breaks a
+// Worlds with a name: the faults found in use, and each kind of fault once.  A scene breaks a
 // property without its rule.
 //
 // Threads: one.
@@ -19,7 +19,7 @@ struct Scene {
   const char* what;
   Settings settings;
   std::vector<Fault> faults;
-  Mutant without;  // the rule that the scene needs; kNone: no mutant has it
+  Mutant without;  // the rule that the scene needs; kNone: no mutant removes it
 };
 std::span<const Scene> scenes();
 Result run_scene(const Scene& scene, Mutant mutant, std::FILE* trace);

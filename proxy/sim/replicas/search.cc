@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kViolationsMost = 5;
 constexpr std::uint64_t kLongTalk = 7;
 
-// One of each kind per replica that it makes a difference for.
+// One fault of each kind, per replica if that makes a difference.
 std::vector<Fault> small_faults(bool hosts, bool all) {
   std::vector<Fault> faults;
   for (unsigned r = 0; r < 3; ++r) {

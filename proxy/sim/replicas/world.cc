@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time, faults, and what happens in a world; properties.cc has what must hold.
+// Time, faults, and events of a world; properties.cc contains the properties.
 #include "proxy/sim/replicas/world.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::int64_t kMomentNs = 10 * kMs, kCalmMomentNs = 20 * kMs;
 constexpr std::int64_t kEndNs = 400'000 * kMs;
-// A fault that is to cost clients nothing has no other so near.
+// A fault that must cost clients nothing has no other one this near.
 constexpr std::uint64_t kAlonePoints = 100;
 
-// Clients wait where the leader's server has so much to run.
+// Clients wait while the leader's server has this much to run.
 constexpr std::uint64_t kPacedMoments = 10;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t next) {
@@ -123,7 +123,7 @@ void ReplicaWorld::step() {
   check();
 }
 
-// A group in which not all have run yet ends when it loses a node: faults come later.
+// A group in which not all have run yet ends when it loses a node, so faults come later.
 bool ReplicaWorld::serving() const {
   if (!settings_.hosts) return supervisors_.front()->serving();
   return std::all_of(has_run_.begin(), has_run_.end(), [](bool one) { return one; });
@@ -145,7 +145,7 @@ bool ReplicaWorld::passes_point(unsigned id) {
 
 // --- faults -------------------------------------------------------------------------------------
 
-// What the fault may not cost clients.
+// Notes what the fault must not cost clients.
 void ReplicaWorld::note_cost(const Fault& fault) {
   const ModelReplica& r = *replicas_[fault.replica];
   const bool alone =
@@ -156,12 +156,12 @@ void ReplicaWorld::note_cost(const Fault& fault) {
                     now_ns_ >= stood_until_ns_ && !differed_;
   lost_ns_ = stands_ns_ = 0;
   if (!alone || !calm || !r.up()) return;
-  if (!settings_.paced) return;  // the next leader has to run what this one did not
+  if (!settings_.paced) return;  // the next leader must run what this one did not
   const bool may_lose = status().may_lose.value_or(0) > 0;
   if (fault.kind == FaultKind::kKill || fault.kind == FaultKind::kHostLost) {
     lost_ns_ = may_lose ? now_ns_ : 0;
   }
-  // Under the stall rule no other server can show that it would run faster than a slow leader's.
+  // Under the stall rule no other server can show that it would be faster than a slow leader's.
   const bool stands = fault.kind == FaultKind::kStopServer ||
                       (fault.kind == FaultKind::kSlow && !settings_.limited);
   if (stands && may_lose && log_.leader() == fault.replica && all_whole()) stands_ns_ = now_ns_;
@@ -276,7 +276,7 @@ void ReplicaWorld::server_exited(unsigned id) {
 }
 
 void ReplicaWorld::version_begins(unsigned id, std::uint64_t at, std::uint32_t version) {
-  tell("replica %u: version %u of the server begins behind entry %llu", id, version,
+  tell("replica %u: version %u of the server begins after entry %llu", id, version,
        static_cast<unsigned long long>(at));
   const auto [known, first] = versions_.try_emplace(at, version);
   if (known->second != version) violate("VERSION: " + describe());
@@ -289,7 +289,7 @@ void ReplicaWorld::group_ends(const Outcome& problem, int status) {
           (problem.ok() ? "status " + std::to_string(status) : problem.error().text));
 }
 
-// Of a majority of hosts: what is left cannot go on.
+// If a majority of hosts leaves, the rest cannot continue.
 void ReplicaWorld::replica_leaves(unsigned id) {
   left_[id] = true;
   const auto left = std::count(left_.begin(), left_.end(), true);
@@ -349,7 +349,7 @@ void ReplicaWorld::client_sends() {
   for (unsigned n = 0; n < burst; ++n) {
     (void)log_.propose(leader, {LogEntry::Kind::kInput, {}, next_request_++});
   }
-  // Later hardly any, so that no checkpoint comes for the log's length.
+  // Later there are hardly any, so that no checkpoint is due by the log's length.
   const bool answered = calm_ns_ != 0 && answered_ns_ > calm_ns_;
   next_input_ns_ = now_ns_ + (busy       ? 1'000'000'000LL / settings_.inputs_per_s
                               : answered ? 10'000 * kMs
@@ -400,7 +400,7 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   settings.on_disk = draw.chance(400);
   settings.limited = draw.chance(300);
   settings.paced = draw.chance(600);
-  if (settings.limited) settings.ring_entries *= 4;  // each input is followed by a PASSED
+  if (settings.limited) settings.ring_entries *= 4;  // a PASSED follows each input
   settings.runs_at_once = draw.chance(200) ? 1 : 4;
   if (draw.chance(100)) {
     settings.compute_each = static_cast<unsigned>(draw.between(10, 50));
@@ -414,8 +414,8 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
   if (consensus::sim::Random more(seed * 2); more.chance(300)) {
     settings.clients = static_cast<unsigned>(more.between(1, 4));
     settings.clients_seed = more.next();
-    settings.ring_entries *= 2;  // more comes in one moment,
-    span *= 2;                   // and what is done for them counts, too
+    settings.ring_entries *= 2;  // more arrives in one moment
+    span *= 2;                   // .. and actions for clients count, too
   }
   for (std::uint64_t n = draw.between(1, 8); n > 0; --n) {
     Fault f;

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Worlds of whole replicas, on one host or on a host each: what replicas, crane-run and the agents
-// of hosts decide is the production code, all else is a model on simulated time.  Faults come at
-// any moment, also between two actions.
+// Worlds of whole replicas, on one host or on a host each.  The decisions of replicas, crane-run
+// and the agents of hosts are production code; everything else is a model on simulated time.
+// Faults occur at any moment, also between two actions.
 //
-//   KEPT      what a client was answered is in the log, and every server has run the same inputs
-//   HONEST    a checkpoint holds what it says it holds
-//   ROOM      the log is kept whole while nothing keeps checkpoints from coming
-//   SPARE     no replica that restarts by itself takes the majority away
-//   CAUGHT    a replica that says that it has caught up has run what was committed when it began
-//   NEAR      one whose server was near the leader's for kNearNs has caught up
-//   TRUST     none begins at a checkpoint behind which replicas differed while there is another
-//   TIER      none says that CRIU refuses the server after it has dumped it again
-//   LOOP      replicas do not restart over and over when no fault comes
-//   ENDED     crane-run never ends the group by itself
-//   VERSION   every replica has the same version of the server behind the same entry
-//   EXIT      a server that crashes by an input ends its group within kExitNs, and with its status
-//   STATUS    crane-ctl status does not say `serving` to a client that waits
-//   STREAM    a client hears what the server has written to it: no byte lost, none twice, none
-//   foreign INPUT     the log has what a client has sent: no byte lost, none twice, each client
-//   once FIN       a client hears the end only where the server or the client has ended it RESET a
-//   client is reset only by a replica that began too late to go on (on hosts: by any) COSTLESS  a
-//   loss that status said the group may have costs its clients kLossNs at most STANDS    a leader's
-//   server that stands, or starves, costs its clients kStandsNs at most while
-//             the others' run
-//   LAST      none is elected whose server is not there, or far behind, while a better one could be
-//   LEADER    after the last fault there is soon a leader
+//   KEPT      the log contains what a client was answered, and every server has run the same inputs
+//   HONEST    a checkpoint contains the state that it claims
+//   ROOM      the log is kept whole while nothing prevents checkpoints
+//   SPARE     no replica that restarts unasked takes the majority away
+//   CAUGHT    a replica that reports that it has caught up has run what was committed at its start
+//   NEAR      a replica whose server was near the leader's for kNearNs has caught up
+//   TRUST     none begins at a checkpoint after which replicas differed while there is another
+//   TIER      none reports that CRIU refuses the server after CRIU has dumped it again
+//   LOOP      replicas do not restart over and over while there are no faults
+//   ENDED     crane-run never ends the group unasked
+//   VERSION   every replica has the same version of the server after the same entry
+//   EXIT      a server that an input crashes ends its group within kExitNs, with its status
+//   STATUS    crane-ctl status does not report `serving` to a client that waits
+//   STREAM    a client receives what the server has written to it: each byte once, and no other
+//   INPUT     the log contains what a client has sent: each byte once, and each client once
+//   FIN       a client receives the end only if the server or the client has ended the connection
+//   RESET     a client is reset only by a replica that began too late to continue (hosts: by any)
+//   COSTLESS  a loss that status allowed costs clients kLossNs at most
+//   STANDS    a leader's server that is stopped or starved costs clients at most kStandsNs
+//             while the others' run
+//   LAST      no replica is elected whose server is missing or far behind, if a better one could be
+//   LEADER    soon after the last fault there is a leader
 //   SERVED    .. and a client is answered
 //   WHOLE     .. and all replicas have servers that have run what was missed
-//   STUCK     .. and every client has come to its end
+//   STUCK     .. and every client has reached its end
 //
-// The last four find stuck states: nothing is deliverable there, and a client waits.
+// The last four find stuck states: nothing can be delivered, and a client waits.
 //
 // REPLAY  crane-sim --replicas --seed N --trace
 // Threads: one.
@@ -54,33 +54,33 @@ namespace crane::replica::sim {
 
 inline constexpr std::int64_t kMs = 1'000'000;
 
-// Of a mutant: how crane-sim calls it, and the rule that it removes.
+// The name of a mutant in crane-sim, and the rule that it removes.
 const char* name(Mutant mutant);
 const char* rule(Mutant mutant);
 
 enum class FaultKind : std::uint8_t {
-  kKill,          // of a node, and its server with it
-  kKillAll,       // of all nodes at once
-  kStop,          // of a node's processes, for a while
+  kKill,          // a node, and its server with it
+  kKillAll,       // all nodes at once
+  kStop,          // a node's processes are stopped for a while
   kPackFails,     // the process that packs is killed
-  kDamage,        // of the newest checkpoint in a directory
+  kDamage,        // the newest checkpoint in a directory
   kFullDisk,      // no checkpoint and no store can be written for a while
-  kSlow,          // a server's processor is taken for a while
-  kStopServer,    // a server is stopped for a while, and its node is not
-  kTransfer,      // an operator wants another leader
-  kRestart,       // .. the server to be ended, and another one to begin on its files
-  kUpgrade,       // .. one of another version, which half of the time does not listen
+  kSlow,          // a server has no processor for a while
+  kStopServer,    // a server is stopped for a while, but not its node
+  kTransfer,      // an operator requests another leader
+  kRestart,       // .. a restart of the server on its files
+  kUpgrade,       // .. another version, which half of the time does not listen
   kNoSupervisor,  // crane-run, or a host's agent, is stopped for a while
-  kHostLost,      // with node, server, agent and directory, for a while
+  kHostLost,      // a host with node, server, agent and directory is lost for a while
   kDiffers,       // a server does something else than the others
-  kFlaw,          // the newest checkpoint in a directory lacks something, which nothing shows
+  kFlaw,          // the newest checkpoint in a directory silently lacks something
   kRefuses        // CRIU refuses to dump the server for a while
 };
 inline constexpr unsigned kFaultKinds = static_cast<unsigned>(FaultKind::kRefuses) + 1;
 const char* name(FaultKind kind);
 
 struct Fault {
-  std::uint64_t point = 0;  // how many actions and moments have passed
+  std::uint64_t point = 0;  // the number of actions and moments before it
   FaultKind kind{};
   unsigned replica = 0;
   std::int64_t lasts_ns = 0;
@@ -89,39 +89,39 @@ struct Fault {
 struct Settings {
   unsigned replicas = 3;
   std::uint64_t ring_entries = 96;
-  bool hosts = false;            // each replica has a host of its own, with an agent
+  bool hosts = false;            // each replica has its own host, with an agent
   bool on_disk = false;          // the log is in stores
   bool limited = false;          // the stall rule limits followers' servers
   bool paced = true;             // clients wait while the leader's server is late (FLOW-1)
   unsigned runs_at_once = 4;     // entries that a server runs per moment
-  unsigned compute_each = 0;     // every so many requests take longer; 0: none does,
-  std::int64_t compute_ns = 0;   // so much
-  std::uint32_t crashes_by = 0;  // the server crashes by this request
-  std::int64_t every_ns = 0;     // checkpoints by the clock; 0: for the log's length alone
-  unsigned inputs_per_s = 20;    // of clients whose connections do not matter
-  unsigned clients = 0;          // whose do, and their bytes
+  unsigned compute_each = 0;     // one of this many requests takes longer; 0: none does
+  std::int64_t compute_ns = 0;   // how long it takes
+  std::uint32_t crashes_by = 0;  // the request that crashes the server
+  std::int64_t every_ns = 0;     // checkpoints by the clock; 0: only by the log's length
+  unsigned inputs_per_s = 20;    // from clients without compared connections
+  unsigned clients = 0;          // clients whose connections and bytes are compared
   std::uint64_t clients_seed = 1;
-  std::int64_t busy_ns = 1'500'000'000;  // so long there are inputs; then a few only
+  std::int64_t busy_ns = 1'500'000'000;  // how long inputs are frequent; later there are few
   Mutant mutant = Mutant::kNone;
   std::FILE* trace = nullptr;
 };
 
 struct Result {
   std::string violation;  // empty: every property held
-  bool given_up = false;  // what was damaged, or not kept, was all that there was
-  bool ended = false;     // with its server, which crashed
+  bool given_up = false;  // what was damaged or not kept was everything there was
+  bool ended = false;     // together with its server, which crashed
   std::uint64_t points = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
   std::uint64_t diverged = 0, fetched = 0;
-  // Clients with connections: bytes that they heard, how many were taken over, and how many were
-  // reset, as they may be.
+  // Clients with connections: bytes that they received, how many were taken over, and how many were
+  // reset, as is allowed.
   std::uint64_t heard = 0, adopted = 0, lost = 0;
-  std::int64_t whole_ns = 0;  // from the last fault until all was whole
+  std::int64_t whole_ns = 0;  // from the last fault until everything was whole
 };
 
 class ReplicaWorld {
  public:
-  // `faults` ascend by point.
+  // `faults` are in ascending order of point.
   ReplicaWorld(const Settings& settings, std::vector<Fault> faults);
   Result run();
 
@@ -137,52 +137,53 @@ class ReplicaWorld {
   const ModelReplica& replica(unsigned id) const { return *replicas_[id]; }
   unsigned replicas() const { return settings_.replicas; }
   bool disk_full() const { return now_ns_ < disk_full_until_ns_; }
-  // The log, too, is on that disk.
+  // The log is on that disk, too.
   bool no_room() const { return settings_.on_disk && disk_full(); }
   bool slow(unsigned id) const { return id == slow_ && now_ns_ < slow_until_ns_; }
   bool server_stopped(unsigned id) const { return id == stood_ && now_ns_ < stood_until_ns_; }
-  // Why; nullptr: CRIU dumps the server.
+  // The reason; nullptr: CRIU can dump the server.
   const char* refuses_dump() const {
     return now_ns_ < refuses_until_ns_ ? "CRIU refuses it" : nullptr;
   }
   bool refuses_for_good() const { return refuses_for_good_; }
-  // One action is about to be carried out by that replica; false: it dies first.
+  // The replica is about to carry out one action; false: it dies first.
   bool passes_point(unsigned id);
   void node_ended(unsigned id, node::ExitStatus how);
   void node_restarts();  // by itself
   void server_exited(unsigned id);
-  // crane-run ends the group, or the agent of a host its replica.
+  // crane-run ends the group, or a host's agent ends its replica.
   void group_ends(const Outcome& problem, int status);
   void replica_leaves(unsigned id);
   void server_runs(unsigned id);
   void refusal_said(unsigned id, const std::string& why);
-  // How a node on a host of its own begins (choose_begin() in proxy/host).
+  // How a node on its own host begins (choose_begin() in proxy/host).
   BeginRules rules_on_host(unsigned id) const;
-  // From another host; nullopt: none has any, and those that are there heard that it is lacked.
+  // From another host; nullopt: none has any, and those that are present learned that it is
+  // missing.
   std::optional<StoredCheckpoint> fetch_for(unsigned id, std::uint64_t behind);
   void fetched(unsigned id, StoredCheckpoint one);
-  // Another server begins behind that entry.
+  // Another server begins after that entry.
   void version_begins(unsigned id, std::uint64_t at, std::uint32_t version);
   void begins_at(const StoredCheckpoint& one, bool another);
-  // What a server that has run all up to this committed entry has seen.
+  // The state of a server that has run everything up to this committed entry.
   std::uint64_t hash_at(std::uint64_t index);
-  // .. and behind the one with that hash.
+  // .. and after the next entry, from the hash before it.
   std::uint64_t next_hash(std::uint64_t before, std::uint64_t index) const;
-  // `dumped`: by CRIU; else it is the server's files.
+  // `dumped`: by CRIU; otherwise it contains the server's files.
   void published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped);
   void answered(std::uint64_t index);
   void adopted(std::uint64_t clients) { result_.adopted += clients; }
-  // A leader proposes what clients have sent.
+  // Whether a leader may propose what clients have sent.
   bool takes_inputs(unsigned id) const;
-  // A property does not hold; "": it does.
+  // "": the property holds; otherwise it is violated.
   void complain(const std::string& complaint) {
     if (!complaint.empty()) violate(complaint);
   }
-  // When there was no leader, last.
+  // The last time when there was no leader.
   std::int64_t unled_ns() const { return unled_ns_; }
   void violate(const std::string& what);
   void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  // A replica said that its log is not kept whole any more.
+  // A replica reported that its log is no longer kept whole.
   void log_given_up() {
     log_given_up_ = true;
     if (!hindered_) violate("ROOM: the log is given up though nothing hindered a checkpoint");
@@ -226,13 +227,14 @@ class ReplicaWorld {
   std::int64_t now_ns_ = 0;
   ModelLog log_;
   ModelHosts hosts_;
-  std::unique_ptr<ModelClients> clients_;  // nullptr: none has a connection that matters
-  bool hindered_;  // a checkpoint may fail: by a fault, or as servers are far behind the log
+  std::unique_ptr<ModelClients> clients_;  // nullptr: no client has a compared connection
+  bool hindered_;  // a checkpoint may fail: by a fault, or because servers are far behind the log
   std::vector<std::unique_ptr<ModelReplica>> replicas_;
   std::vector<std::unique_ptr<ModelSupervisor>> supervisors_;
-  std::vector<bool> has_run_;                        // a server, of each replica
-  std::vector<std::uint64_t> hashes_{0};             // by index
-  std::map<std::uint64_t, std::uint32_t> versions_;  // of servers, by where they began
+  std::vector<bool> has_run_;             // per replica: its server has run
+  std::vector<std::uint64_t> hashes_{0};  // by index
+  // Versions of servers, by the entry after which they began.
+  std::map<std::uint64_t, std::uint32_t> versions_;
   std::uint32_t next_version_ = 3;
   struct Proceeds {
     std::int64_t at_ns = 0;
@@ -243,25 +245,26 @@ class ReplicaWorld {
   std::int64_t unsupervised_until_ns_ = 0, refuses_until_ns_ = 0;
   unsigned slow_ = kNone, stood_ = kNone;
   bool refuses_for_good_ = false;
-  bool refused_alone_ = false;  // all were whole, and no fault came since
+  bool refused_alone_ = false;  // the last fault was a refusal, and all were whole then
   bool log_given_up_ = false;
   bool differed_ = false;  // a server was made to differ
   std::uint32_t next_request_ = 1;
   std::int64_t next_input_ns_ = 0;
-  std::int64_t calm_ns_ = 0;        // since when no fault is left; 0: one is
-  std::int64_t answered_ns_ = 0;    // a client, last
-  std::int64_t said_ns_ = 0;        // until then status was honest to a client that waits
-  std::int64_t lost_ns_ = 0;        // a replica that might be lost was; 0: none
-  std::int64_t stands_ns_ = 0;      // a leader's server stands, or starves; 0: none
-  std::vector<std::int64_t> near_;  // since when a server is near the leader's; 0: it is not
-  unsigned calm_restarts_ = 0;      // of replicas by themselves, since then
+  std::int64_t calm_ns_ = 0;      // since when no fault is left; 0: one is
+  std::int64_t answered_ns_ = 0;  // the last answer to a client
+  std::int64_t said_ns_ = 0;      // the last time when status was honest to a waiting client
+  std::int64_t lost_ns_ = 0;      // when a replica that could be lost was lost; 0: none
+  std::int64_t stands_ns_ = 0;    // since when a leader's server is stopped or starved; 0: none is
+  // Per replica: since when its server is near the leader's; 0: it is not.
+  std::vector<std::int64_t> near_;
+  unsigned calm_restarts_ = 0;  // restarts of replicas since then, unasked
   std::int64_t unled_ns_ = 0;
-  std::int64_t led_ns_ = 0;        // there was a leader, or no majority, last
-  std::int64_t dumped_ns_ = 0;     // a checkpoint by CRIU was published, last
-  std::int64_t proceeded_ns_ = 0;  // a node that was stopped, last
-  std::int64_t exited_ns_ = 0;     // a server crashed by its input first; 0: none did
-  std::vector<bool> left_;         // with its server, on a host of its own
-  View elected_{};                 // the last leader that was
+  std::int64_t led_ns_ = 0;        // the last time with a leader, or without a majority
+  std::int64_t dumped_ns_ = 0;     // the last checkpoint by CRIU
+  std::int64_t proceeded_ns_ = 0;  // the last time when a stopped node was continued
+  std::int64_t exited_ns_ = 0;     // when an input first crashed a server; 0: none did
+  std::vector<bool> left_;         // per replica: it left with its server, on its own host
+  View elected_{};                 // the last elected leader
   Result result_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica that recovers knows when its server has run what it missed.
+// GOAL    A recovering replica knows when its server has run what it missed.
 // METHOD  The test's clock, log and leader.
-// CHECKS  CATCHUP-1; what the own log does not have yet; a group that died as a whole; a replica
-//         that is alone.
+// CHECKS  CATCHUP-1; what the replica's log does not contain yet; a group that died as a whole; a
+//         replica without others.
 #include "proxy/replica/recovery/catch_up.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ void answer(CatchUp& c, std::uint64_t committed) {
 }
 }  // namespace
 
-TEST_CASE("a follower has caught up when its server ran what is committed",
+TEST_CASE("a follower has caught up when its server has run what is committed",
           "[catch-up][CATCHUP-1]") {
   CatchUp c;
   c.begin(Index{50}, kNow);
@@ -45,11 +45,11 @@ TEST_CASE("a follower has caught up when its server ran what is committed",
   CHECK(c.missed() == Index{50});
 }
 
-TEST_CASE("what the leader has committed counts before the own log has it",
+TEST_CASE("what the leader has committed counts before this replica's log has it",
           "[catch-up][CATCHUP-1]") {
   CatchUp c;
   c.begin(Index{50}, kNow);
-  // A log that begins at the checkpoint: nothing in it is missing.
+  // The log begins at the checkpoint: nothing is missing in it.
   CHECK_FALSE(c.step(follower(50, 50), kNow + 1));
   CHECK_FALSE(c.step(follower(50, 50), kNow + 20 * CatchUp::kHearNs));
   answer(c, 90);
@@ -58,7 +58,7 @@ TEST_CASE("what the leader has committed counts before the own log has it",
   CHECK(c.step(follower(90, 90), kNow + 4));
 }
 
-TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]") {
+TEST_CASE("a known leader is asked until it has answered", "[catch-up]") {
   CatchUp c;
   CHECK_FALSE(c.question(true, kNow));
   c.begin(Index{5}, kNow);
@@ -70,7 +70,7 @@ TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]")
   CHECK(c.question(true, kNow + CatchUp::kAskNs));
   CommittedMessage late = *first;
   late.answers = 1;
-  late.life -= 1;  // of the process before
+  late.life -= 1;  // of the previous process
   c.heard(late);
   CHECK_FALSE(c.step(follower(5, 5), kNow + 1));
   CHECK(c.question(true, kNow + 2 * CatchUp::kAskNs));
@@ -80,7 +80,7 @@ TEST_CASE("a leader that is known is asked until it has answered", "[catch-up]")
   CHECK(c.step(follower(5, 5), kNow + 2));
 }
 
-TEST_CASE("without a leader it waits until one would have been heard", "[catch-up]") {
+TEST_CASE("without a leader it waits until one would have been known", "[catch-up]") {
   CatchUp c;
   c.begin(Index{5}, kNow);
   CatchUp::Inputs alone = follower(5, 5);
@@ -102,7 +102,7 @@ TEST_CASE("what is committed later does not move the goal, while the server is n
   CHECK(c.step(late, kNow + 3));
 }
 
-TEST_CASE("a replica that leads has caught up with what was committed when it began to",
+TEST_CASE("a leader has caught up with what was committed when its reign began",
           "[catch-up][CATCHUP-1]") {
   CatchUp c;
   c.begin(Index{5}, kNow);

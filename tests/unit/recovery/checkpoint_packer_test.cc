@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A checkpoint that a replica makes is one that a replica begins at, and only those are
-//         relied on that were compared with the others'.
-// METHOD  Checkpoints without processes in a directory of their own; a real packing process.
-// CHECKS  PACK-1, PACK-2, START-1, START-2; what goes on with a new server, as JSON.
+// GOAL    A replica can begin at a checkpoint that a replica took, and relies only on those that
+//         were compared with the others'.
+// METHOD  Checkpoints without processes in a directory of the test; a real packing process.
+// CHECKS  PACK-1, PACK-2, START-1, START-2; the state for a new server, as JSON.
 #include "proxy/host/recovery/checkpoint_packer.h"
 
 #include <stdlib.h>
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(World, "a replica begins at the newest checkpoint of its log",
   CHECK(data == "9");
 }
 
-TEST_CASE_METHOD(World, "a checkpoint of another log is none", "[packer][START-1]") {
+TEST_CASE_METHOD(World, "a checkpoint of another log is not used", "[packer][START-1]") {
   make(5);
   config.log_id = 43;
   config.restore = true;
@@ -116,8 +116,9 @@ TEST_CASE_METHOD(World, "a checkpoint of another log is none", "[packer][START-1
   CHECK(std::string(again.recovered_by()) == "replay");
 }
 
-TEST_CASE_METHOD(World, "one whose new server would not go on where the old one ended is none",
-                 "[packer][START-1]") {
+TEST_CASE_METHOD(
+    World, "a checkpoint is not used if its new server would not continue where the old one ended",
+    "[packer][START-1]") {
   make(5);
   CheckpointContents torn = contents(9);
   torn.state.clock = 1;
@@ -151,7 +152,7 @@ TEST_CASE_METHOD(World, "another version of the schedule begins where the group 
   StartingPoint start(config, agreed, true);
   REQUIRE(start.find().ok());
   CHECK(start.state().handed_over);
-  agreed[kAgreedSchedule + 1] = 8;  // and with another version of checkpoints, not
+  agreed[kAgreedSchedule + 1] = 8;  // but not with another version of checkpoints
   StartingPoint other(config, agreed, true);
   CHECK_FALSE(other.find().ok());
   agreed.fill(7);
@@ -163,19 +164,20 @@ TEST_CASE_METHOD(World, "another version of the schedule begins where the group 
   CHECK(found.error().text.find("the schedule version") != std::string::npos);
 }
 
-TEST_CASE_METHOD(World, "what was compared with the others is relied on, once",
+TEST_CASE_METHOD(World, "a checkpoint that was compared with the others is relied on, once",
                  "[packer][PACK-2]") {
   make(5);
   make(9);
   CHECK_FALSE(packer->take_relied(Index{4}));
   CHECK(packer->take_relied(Index{8}) == Index{5});
   CHECK_FALSE(packer->take_relied(Index{8}));
-  renew();  // the next life of this node
+  renew();  // the next process of this node
   packer->find_own();
   CHECK(packer->take_relied(Index{100}) == Index{9});
 }
 
-TEST_CASE_METHOD(World, "what may be wrong is removed, what was verified stays", "[packer]") {
+TEST_CASE_METHOD(World, "a checkpoint that may be wrong is removed, a verified one stays",
+                 "[packer]") {
   make(5);
   make(9);
   packer->distrust(5);
@@ -184,7 +186,7 @@ TEST_CASE_METHOD(World, "what may be wrong is removed, what was verified stays",
   CHECK(left[0].listed.manifest.at.index == Index{5});
 }
 
-TEST_CASE_METHOD(World, "a checkpoint behind which a replica differs each time is left out",
+TEST_CASE_METHOD(World, "a checkpoint after which a replica differs each time is left out",
                  "[packer][START-3]") {
   make(5);
   make(9);
@@ -203,16 +205,17 @@ TEST_CASE_METHOD(World, "a checkpoint behind which a replica differs each time i
     config.may_begin = true;
     CHECK(begins_at() == Index{0});
   }
-  SECTION("and where that is gone, the newest") { CHECK(begins_at() == Index{9}); }
+  SECTION("and if that is gone, the newest") { CHECK(begins_at() == Index{9}); }
   make(12);
   CHECK(begins_at() == Index{12});
 }
 
-TEST_CASE_METHOD(World, "where the log reaches back to nothing else, a distrusted one is begun at",
-                 "[packer][START-3]") {
+TEST_CASE_METHOD(
+    World, "if the log reaches back to nothing else, a replica begins at a distrusted checkpoint",
+    "[packer][START-3]") {
   config.durability = "memory";
   config.restore = config.may_begin = true;
-  // One life: where it begins, and whether the log turns out not to reach back there.
+  // One process: where it begins, and whether the log turns out not to reach back there.
   const auto begins_at = [this](bool gone) {
     StartingPoint start(config, agreed, true);
     REQUIRE(start.find().ok());
@@ -227,27 +230,27 @@ TEST_CASE_METHOD(World, "where the log reaches back to nothing else, a distruste
   make(9);
   distrust(checkpoints_to_try(config)[0].listed.name);
   CHECK(begins_at(true) == Index{5});
-  SECTION("behind that place") {
+  SECTION("after that place") {
     CHECK(begins_at(false) == Index{9});
-    CHECK(begins_at(false) == Index{5});  // what was noted counts for one life
+    CHECK(begins_at(false) == Index{5});  // a note counts for one process
   }
-  SECTION("nor for what another log lacked") {
+  SECTION("not because another log lacked something") {
     config.log_id = 43;
     CHECK(begins_at(false) == Index{0});
     config.log_id = 42;
     CHECK(begins_at(false) == Index{5});
   }
-  SECTION("nor where a trusted one came meanwhile") {
+  SECTION("not if there is a trusted one meanwhile") {
     make(12);
     CHECK(begins_at(false) == Index{12});
   }
-  SECTION("a life without checkpoints finds out nothing") {
+  SECTION("a process without checkpoints notes nothing") {
     config.skip_checkpoints = true;
     CHECK(begins_at(true) == Index{0});
     config.skip_checkpoints = false;
     CHECK(begins_at(false) == Index{9});
   }
-  SECTION("the log's beginning counts as one") {
+  SECTION("the log's beginning counts like a checkpoint") {
     CHECK(begins_at(false) == Index{9});
     distrust(checkpoints_to_try(config)[0].listed.name);
     CHECK(begins_at(true) == Index{0});
@@ -255,7 +258,7 @@ TEST_CASE_METHOD(World, "where the log reaches back to nothing else, a distruste
   }
 }
 
-TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
+TEST_CASE_METHOD(World, "a checkpoint that is given up leaves nothing", "[packer][PACK-1]") {
   REQUIRE(packer->begin(Index{5}).ok());
   const std::string staging = packer->staging_path();
   CHECK(std::filesystem::exists(staging));
@@ -267,7 +270,7 @@ TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
   make(9);
 }
 
-TEST_CASE("what goes on with a new server is what stands in a checkpoint", "[packer]") {
+TEST_CASE("the state for a new server is the one in a checkpoint", "[packer]") {
   CHECK_FALSE(carried_of(nlohmann::json::object()).ok());
   CHECK_FALSE(carried_of({{"carried", {{"clock", "x"}}}}).ok());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A leader asks the right replica for a checkpoint, at the right time.
+// GOAL    A leader requests a checkpoint from the right replica, at the right time.
 // METHOD  CheckpointRequests alone: the test is the members, the log and the clock.
 // CHECKS  ASK-1, ASK-2; operators' answers; replicas that lack entries; a machine without CRIU.
 #include "proxy/replica/recovery/checkpoint_requests.h"
@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// A leader, replica 0 of three: what it asks for gets the next place in the log at once.
+// A leader, replica 0 of three: its requests get the next place in the log at once.
 struct World {
   CheckpointRequests::Rules rules;
   std::vector<MemberView> members;
-  std::vector<unsigned> asked;  // replicas, in the order of the log
+  std::vector<unsigned> asked;  // replicas, in log order
   bool full = false;
   unsigned late = 9;          // none
   unsigned with_servers = 3;  // replicas 0, 1, ..; the others only vote
@@ -58,7 +58,7 @@ struct World {
     facts.members = members;
     return facts;
   }
-  // What an operator hears: the kind of refusal; "": it is asked for.
+  // The answer to an operator: the kind of refusal; "": it was requested.
   std::string ask(std::optional<unsigned> of = {}) {
     ActionList out;
     std::optional<ReplicaId> named;
@@ -114,7 +114,8 @@ TEST_CASE_METHOD(World, "replicas take turns, the leader takes none", "[requests
   CHECK(asked == Replicas{1, 2, 1, 2});
 }
 
-TEST_CASE_METHOD(World, "a replica that no other waits for takes its own", "[requests][ASK-1]") {
+TEST_CASE_METHOD(World, "a replica whose server no other one waits for takes its own",
+                 "[requests][ASK-1]") {
   SECTION("the only voter") { members.resize(1); }
   SECTION("with learners") { members[1].role = members[2].role = consensus::MemberRole::kLearner; }
   CHECK(machine().alone(look(0)));
@@ -122,7 +123,7 @@ TEST_CASE_METHOD(World, "a replica that no other waits for takes its own", "[req
   CHECK(asked == Replicas{0});
 }
 
-TEST_CASE_METHOD(World, "one whose server is far behind takes none while another's is not",
+TEST_CASE_METHOD(World, "a replica whose server is far behind takes none while another's is not",
                  "[requests][ASK-2]") {
   late = 1;
   for (int i = 0; i < 3; ++i) CHECK(ask().empty());
@@ -132,7 +133,7 @@ TEST_CASE_METHOD(World, "one whose server is far behind takes none while another
   CHECK(asked == Replicas{2, 2, 2, 1, 1});
 }
 
-TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
+TEST_CASE_METHOD(World, "an operator learns why there is none", "[requests]") {
   facts.started = false;
   CHECK(ask() == "not_leader");
   facts.started = true;
@@ -148,35 +149,35 @@ TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
   CHECK(asked == Replicas{1});
 }
 
-TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one of another's",
+TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one from another",
                  "[requests][ASK-1][VOTES-1]") {
   with_servers = 2;
   step(kSecond, 0, 0);
   CHECK(asked == Replicas{1});
-  step(7 * kSecond, 0, 0);  // it is under way
+  step(7 * kSecond, 0, 0);  // it is in progress
   CHECK(asked == Replicas{1});
   machine().heard({.came = CheckpointNote::kGivenUp, .index = 1}, 8 * kSecond);
   step(8 * kSecond, 0, 0);
   CHECK(asked == Replicas{1, 1});
   machine().heard({.came = CheckpointNote::kTaken, .index = 60, .end = 1}, 9 * kSecond);
-  step(20 * kSecond, 0, 0);  // it begins there
+  step(20 * kSecond, 0, 0);  // the replica begins at it
   CHECK(asked == Replicas{1, 1});
   step(69 * kSecond, 0, 0);  // it did not
   CHECK(asked == Replicas{1, 1, 1});
   machine().heard({.came = CheckpointNote::kRefused, .index = 3}, 70 * kSecond);
-  step(75 * kSecond, 0, 0);  // CRIU will say so again
+  step(75 * kSecond, 0, 0);  // CRIU will refuse again
   CHECK(asked == Replicas{1, 1, 1});
 }
 
-TEST_CASE_METHOD(World, "the leader's own is paused where no other has a server",
+TEST_CASE_METHOD(World, "the leader's own server is paused if no other replica has one",
                  "[requests][ASK-1][VOTES-1]") {
   SECTION("they only vote") { with_servers = 1; }
-  SECTION("one only votes, and one lacks what left the log") {
+  SECTION("one only votes, and one lacks entries which left the log") {
     with_servers = 2;
     members[1].streaming = false;
     members[1].needs_checkpoint = true;
   }
-  SECTION("one only votes, and one is away") {
+  SECTION("one only votes, and one is not connected") {
     with_servers = 2;
     members[1].connected = members[1].streaming = false;
   }
@@ -185,7 +186,7 @@ TEST_CASE_METHOD(World, "the leader's own is paused where no other has a server"
   CHECK(asked == Replicas{0});
 }
 
-TEST_CASE_METHOD(World, "no checkpoint is asked for where none can be taken", "[requests]") {
+TEST_CASE_METHOD(World, "no checkpoint is requested if none can be taken", "[requests]") {
   rules.wanted_not = "the server runs without a container";
   with_servers = 2;
   step(kSecond, 0, 0);
@@ -205,19 +206,19 @@ TEST_CASE_METHOD(World, "a replica that lacks entries gets one, once per five se
   CHECK(asked == Replicas{1, 2, 1});
 }
 
-TEST_CASE_METHOD(World, "one that runs in valgrind gets none", "[requests]") {
+TEST_CASE_METHOD(World, "a replica that runs in valgrind gets none", "[requests]") {
   members[2].role = consensus::MemberRole::kAnalysis;
   members[2].needs_checkpoint = true;
   step(kSecond, 0, 0);
   CHECK(asked.empty());
 }
 
-TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[requests]") {
+TEST_CASE_METHOD(World, "the schedule requests checkpoints where they can be taken", "[requests]") {
   every(10);
-  SECTION("here") {
+  SECTION("on this machine") {
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     CHECK(asked == Replicas{1});
-    ask_if_wanted();  // the one under way will do
+    ask_if_wanted();  // the one in progress will do
     CHECK(asked == Replicas{1});
     CheckpointNote note;
     note.came = CheckpointNote::kTaken;
@@ -225,7 +226,7 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
     ask_if_wanted();
     CHECK(asked == Replicas{1, 2});
   }
-  SECTION("not where CRIU is missing") {
+  SECTION("not if CRIU is missing") {
     rules.wanted_not = "no CRIU";
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     ask_if_wanted();
@@ -233,22 +234,22 @@ TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[reque
   }
 }
 
-TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
+TEST_CASE_METHOD(World, "one that is given up is soon requested from another replica",
                  "[requests][ASK-2][SCHEDULE-1]") {
   every(10);
   for (int s = 1; s <= 11; ++s) step(s * kSecond, 0, 1);
   REQUIRE(asked == Replicas{1});
   CheckpointNote note;
   note.came = CheckpointNote::kGivenUp;
-  SECTION("it says so") {
+  SECTION("it reports that") {
     note.index = 1;
     machine().heard(note, 11 * kSecond);
   }
-  SECTION("it is gone") {
+  SECTION("it is not connected") {
     members[1].connected = false;
     step(11 * kSecond + kSecond / 10, 0, 1);
   }
-  SECTION("of one before that is said late, and of this one nothing") {
+  SECTION("a late report is about an earlier one, and there is none about this one") {
     note.index = 0;
     machine().heard(note, 11 * kSecond);
     step(13 * kSecond, 0, 1);
@@ -263,7 +264,7 @@ TEST_CASE_METHOD(World, "one that is given up is asked of another replica soon",
   CHECK(asked == Replicas{1, 2});
 }
 
-TEST_CASE_METHOD(World, "where no other replica follows it is tried until one does",
+TEST_CASE_METHOD(World, "if no other replica follows, requests are repeated until one does",
                  "[requests][SCHEDULE-1]") {
   every(100);
   members[1].streaming = members[2].streaming = false;
@@ -291,7 +292,7 @@ TEST_CASE_METHOD(World, "half of the ring counts from the newest checkpoint, of 
   CHECK(asked == Replicas{1});
 }
 
-TEST_CASE_METHOD(World, "a group of one is not paused for the time that a return takes",
+TEST_CASE_METHOD(World, "a group of one is not paused because a return would take long",
                  "[requests][ASK-1]") {
   every(1000);
   rules.limits.log_bytes = 64 << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The next checkpoint is asked for in time, and never not at all.
+// GOAL    The next checkpoint is requested in time, and requests never stop.
 // METHOD  CheckpointSchedule and RunTrail alone: the test is the clock, the log and the replicas.
 // CHECKS  SCHEDULE-1, SCHEDULE-2.
 #include "proxy/replica/recovery/checkpoint_schedule.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kMb = 1U << 20;
 
-// Asks when one is due.  A checkpoint is there at once, unless the test says what becomes of it.
+// Requests a checkpoint when one is due.  It is taken at once, unless the test decides otherwise.
 struct Leader {
   CheckpointSchedule schedule;
   explicit Leader(const CheckpointSchedule::Limits& limits) : schedule(limits) {}
@@ -32,7 +32,7 @@ struct Leader {
 };
 }  // namespace
 
-TEST_CASE("checkpoint schedule: by the clock, if clients have done something", "[checkpoint]") {
+TEST_CASE("checkpoint schedule: by the clock, if clients have sent something", "[checkpoint]") {
   Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0));
   CHECK_FALSE(schedule.due(61 * kSecond, 1000, 0));
@@ -56,7 +56,7 @@ TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without 
           "[checkpoint]") {
   Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0));
-  // A week of ten entries a second, 80 bytes each, looked at every second.
+  // A week of ten entries per second, 80 bytes each, checked every second.
   int taken = 0;
   std::uint64_t since = 0, most = 0;
   constexpr std::int64_t kWeek = 7 * 24 * 3600;
@@ -69,15 +69,15 @@ TEST_CASE("checkpoint schedule: an idle server's entries do not pile up without 
   }
   CHECK(most <= 8 * kMb + 1600);
   CHECK(taken >= 56);
-  CHECK(taken <= 58);  // one in three hours
+  CHECK(taken <= 58);  // one per three hours
 }
 
-TEST_CASE("checkpoint schedule: a disk with little room has its log cut soon", "[checkpoint]") {
+TEST_CASE("checkpoint schedule: if a disk has little room, its log is cut soon", "[checkpoint]") {
   Leader schedule({60 * kSecond, 64 * kMb});
   CHECK_FALSE(schedule.due(1 * kSecond, 0, 0, true));
   CHECK_FALSE(schedule.due(2 * kSecond, 1000, 1, true));  // nothing to cut
   CHECK(schedule.due(3 * kSecond, 2 * kMb, 2, true));
-  CHECK_FALSE(schedule.due(4 * kSecond, 4 * kMb, 3, true));  // not one after the other
+  CHECK_FALSE(schedule.due(4 * kSecond, 4 * kMb, 3, true));  // too soon after the last one
   CHECK(schedule.due(8 * kSecond, 4 * kMb, 3, true));
   CHECK_FALSE(schedule.due(20 * kSecond, 8 * kMb, 4, false));
   Leader by_nothing({0, 0});
@@ -85,7 +85,8 @@ TEST_CASE("checkpoint schedule: a disk with little room has its log cut soon", "
   CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10, true));
 }
 
-TEST_CASE("checkpoint schedule: what was not to be taken for the log is not", "[checkpoint]") {
+TEST_CASE("checkpoint schedule: without a limit by length none is taken for the log",
+          "[checkpoint]") {
   Leader by_clock({60 * kSecond, 0});
   CHECK_FALSE(by_clock.due(1 * kSecond, 0, 0));
   CHECK_FALSE(by_clock.due(100 * kSecond, 1000 * kMb, 0));
@@ -94,12 +95,12 @@ TEST_CASE("checkpoint schedule: what was not to be taken for the log is not", "[
   CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10));
 }
 
-TEST_CASE("checkpoint schedule: when a return would take long, however short the log is",
+TEST_CASE("checkpoint schedule: one is due when a return would take long, however short the log is",
           "[checkpoint]") {
   Leader leader({60 * kSecond, 64 * kMb, 5 * kSecond});
   auto& schedule = leader.schedule;
   CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
-  // The server runs for half of the time, by entries of a kilobyte.
+  // The server runs half of the time, by entries of a kilobyte.
   const auto run = [&](std::int64_t s) { schedule.ran(s * 1000, s * kSecond / 2); };
   for (std::int64_t s = 2; s < 10; ++s) {
     run(s);
@@ -107,7 +108,7 @@ TEST_CASE("checkpoint schedule: when a return would take long, however short the
   }
   run(10);
   CHECK(leader.asks(10 * kSecond, 10'000, 1));
-  SECTION("the next one is due as much later") {
+  SECTION("the next one is due correspondingly later") {
     schedule.taken(10'000, 11 * kSecond);
     std::int64_t s = 11;
     for (; s < 1000; ++s) {
@@ -116,7 +117,7 @@ TEST_CASE("checkpoint schedule: when a return would take long, however short the
     }
     CHECK(s == 20);
   }
-  SECTION("one that took long is followed by a rest") {
+  SECTION("a pause follows one that took long") {
     schedule.taken(10'000, 20 * kSecond);
     std::int64_t s = 21;
     for (; s < 1000; ++s) {
@@ -127,7 +128,7 @@ TEST_CASE("checkpoint schedule: when a return would take long, however short the
   }
 }
 
-TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2]") {
+TEST_CASE("checkpoint schedule: half of the ring is sufficient reason", "[SCHEDULE-2]") {
   Leader leader({60 * kSecond, 1000 * kMb, 0, 128 * kMb});
   auto& schedule = leader.schedule;
   CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
@@ -135,12 +136,12 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
   CHECK_FALSE(schedule.is_urgent(63 * kMb));
   CHECK(schedule.is_urgent(64 * kMb));
   REQUIRE(leader.asks(kSecond + 2, 64 * kMb, 1));
-  SECTION("from the newest one on") {
+  SECTION("counted from the newest one on") {
     schedule.taken(64 * kMb, 2 * kSecond);
     CHECK_FALSE(leader.asks(2 * kSecond, 127 * kMb, 2));
     CHECK(leader.asks(2 * kSecond + 1, 128 * kMb, 2));
   }
-  SECTION("one that is not heard of is soon followed by another") {
+  SECTION("another one soon follows one that is not reported") {
     CHECK_FALSE(leader.asks(4 * kSecond, 70 * kMb, 2));
     CHECK(leader.asks(kSecond + 2 + CheckpointSchedule::kAnswerSoonNs, 70 * kMb, 2));
   }
@@ -153,9 +154,9 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
     seen.now_ns += 1;
     REQUIRE(schedule.due(seen));
     schedule.asked(seen);
-    CHECK_FALSE(schedule.due(seen));  // that one has as long
+    CHECK_FALSE(schedule.due(seen));  // this one has as long
   }
-  SECTION("but not again and again where CRIU refuses the server") {
+  SECTION("but not again and again if CRIU refuses the server") {
     schedule.failed(2 * kSecond, true);
     CHECK_FALSE(leader.asks(2 * kSecond + 1, 70 * kMb, 2));
     CHECK_FALSE(leader.asks(20 * kSecond, 90 * kMb, 3));
@@ -171,37 +172,37 @@ TEST_CASE("checkpoint schedule: half of the ring is reason enough", "[SCHEDULE-2
   }
 }
 
-TEST_CASE("checkpoint schedule: one is due while inputs wait, whatever was heard of",
+TEST_CASE("checkpoint schedule: one is due while inputs wait, whatever was reported",
           "[SCHEDULE-2]") {
   CheckpointSchedule schedule({0, 64 * kMb, 0, 128 * kMb});
   CheckpointSchedule::Inputs seen{kSecond, 78 * kMb, 2};
-  schedule.taken(66 * kMb, kSecond);  // of a replica that differs
+  schedule.taken(66 * kMb, kSecond);  // by a replica that differs
   seen.full = true;
   CHECK_FALSE(schedule.due(seen));
   seen.now_ns += CheckpointSchedule::kAnswerFullNs - 1;
   CHECK_FALSE(schedule.due(seen));
   seen.now_ns += 1;
   SECTION("while they wait") { CHECK(schedule.due(seen)); }
-  SECTION("not where the next one came") {
+  SECTION("not if the next one was taken") {
     schedule.taken(78 * kMb, seen.now_ns);
     CHECK_FALSE(schedule.due(seen));
   }
-  SECTION("not when they do not any more") {
+  SECTION("not when they no longer wait") {
     seen.full = false;
     CHECK_FALSE(schedule.due(seen));
   }
-  SECTION("not where CRIU refuses the server") {
+  SECTION("not if CRIU refuses the server") {
     schedule.failed(seen.now_ns - 1, true);
     CHECK_FALSE(schedule.due(seen));
   }
 }
 
-TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHEDULE-1]") {
+TEST_CASE("checkpoint schedule: another one follows one that fails", "[SCHEDULE-1]") {
   Leader leader({60 * kSecond, 64 * kMb});
   auto& schedule = leader.schedule;
   CHECK_FALSE(leader.asks(1 * kSecond, 0, 0));
   REQUIRE(leader.asks(61 * kSecond, 1000, 1));
-  SECTION("soon, and later each time, within bounds, though clients do nothing more") {
+  SECTION("soon, and later each time, within bounds, even if clients send nothing more") {
     std::int64_t now = 62 * kSecond, before = 0;
     for (int i = 0; i < 70; ++i) {
       schedule.failed(now, false);
@@ -216,7 +217,7 @@ TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHED
     schedule.taken(1000, now);
     CHECK_FALSE(leader.asks(now + 59 * kSecond, 1000, 1));
   }
-  SECTION("where a disk has little room never as late as elsewhere") {
+  SECTION("on a disk with little room never as late as elsewhere") {
     std::int64_t now = 62 * kSecond;
     for (int i = 0; i < 20; ++i) {
       schedule.failed(now, false);
@@ -224,23 +225,23 @@ TEST_CASE("checkpoint schedule: one that fails is followed by the next", "[SCHED
       CHECK(leader.asks(now, 1000, 1, true));
     }
   }
-  SECTION("it is not heard of at all") {
+  SECTION("it is not reported at all") {
     CHECK_FALSE(leader.asks(90 * kSecond, 1000, 1));
     CHECK(leader.asks(91 * kSecond, 1000, 1));
   }
-  SECTION("what CRIU refuses is tried like any other") {
+  SECTION("a refusal of CRIU is retried like any other failure") {
     schedule.failed(62 * kSecond, true);
     CHECK_FALSE(leader.asks(100 * kSecond, 1000, 1));
     CHECK_FALSE(leader.asks(121 * kSecond, 1000, 1));
     CHECK(leader.asks(181 * kSecond, 2000, 2));
   }
-  SECTION("an older one is not the one that was asked for") {
+  SECTION("an older one is not the requested one") {
     schedule.taken(500, 62 * kSecond);
     CHECK(schedule.under_way());
   }
 }
 
-TEST_CASE("checkpoint schedule: where none are wanted none is due", "[checkpoint]") {
+TEST_CASE("checkpoint schedule: if none are wanted none is due", "[checkpoint]") {
   Leader leader({0, 0, 5 * kSecond, 128 * kMb});
   leader.schedule.ran(1000, 0);
   leader.schedule.ran(200 * kMb, 100 * kSecond);
@@ -248,7 +249,7 @@ TEST_CASE("checkpoint schedule: where none are wanted none is due", "[checkpoint
   CHECK_FALSE(leader.asks(100 * kSecond, 200 * kMb, 10));
 }
 
-TEST_CASE("run trail: what was run behind a place, and never less", "[checkpoint]") {
+TEST_CASE("run trail: what was run after a place, and never less", "[checkpoint]") {
   RunTrail trail;
   CHECK(trail.since(0) == 0);
   // 40 minutes: more steps than it keeps.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state machine of a checkpoint: when the log is held, and every way out.
+// The state machine of a checkpoint: when the log is held, and every exit.
 //
 // CHECKS  TAKE-1, TAKE-2.
-// METHOD  Actions are counted, and answered as the test says.
+// METHOD  Actions are counted, and answered as the test decides.
 #include "proxy/replica/recovery/checkpointer.h"
 
 #include <catch2/catch.hpp>
@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Carries actions out at once, and gives the machine what comes back.
+// Carries out actions at once, and returns their results to the machine.
 struct Fixture {
   bool admitted = true;
   std::string blocker = "slot 3 computes";
   std::string no_prepare, no_dump, no_publish;  // why these cannot begin; "": they can
-  std::uint64_t held_until = 0;                 // entries up to here can be slid to
+  std::uint64_t held_until = 0;                 // the server can slide to entries up to this one
   std::uint64_t at = 7;
   int prepares = 0, dumps = 0, releases = 0, publishes = 0, discards = 0;
   std::int64_t now = 0;
@@ -59,7 +59,7 @@ struct Fixture {
     c.refuse(entry, why, out);
     carry_out();
   }
-  // As if CRIU had been started at once.
+  // Acts as if CRIU had been started at once.
   void hold(std::int64_t ns, Index entry) {
     asked(ns, entry);
     REQUIRE(c.state() == State::kPreparing);
@@ -101,7 +101,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[TAKE-1]") {
+TEST_CASE("checkpoint: the log is held from prepared() until the dump exists", "[TAKE-1]") {
   Fixture f;
   f.asked(-50 * kMs, Index{7});
   REQUIRE(f.prepares == 1);
@@ -130,10 +130,10 @@ TEST_CASE("checkpoint: the log is held from what is prepared until the dump is t
   REQUIRE(f.c.status().pack_ns == 110 * kMs);
 }
 
-TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[TAKE-1]") {
+TEST_CASE("checkpoint: it belongs to the last entry that the server received", "[TAKE-1]") {
   Fixture f;
   f.asked(0, Index{7});
-  f.at = 30;  // the log went on
+  f.at = 30;  // the log continued
   f.blocker.clear();
   f.prepared(1 * kMs);
   REQUIRE(f.c.at() == Index{30});
@@ -143,7 +143,8 @@ TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[
   REQUIRE(f.c.status().last == Index{30});
 }
 
-TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[TAKE-1]") {
+TEST_CASE("checkpoint: if it is given up before anything is held, nothing is released",
+          "[TAKE-1]") {
   Fixture f;
   SECTION("it cannot be prepared") {
     f.no_prepare = "no CRIU";
@@ -158,7 +159,7 @@ TEST_CASE("checkpoint: given up before anything is held, nothing is released", "
   REQUIRE(f.c.state() == State::kIdle);
   REQUIRE(f.releases == 0);
   REQUIRE(f.discards == 1);
-  f.prepared(2);  // what was on its way
+  f.prepared(2);  // a late result
   REQUIRE_FALSE(f.c.holds());
   f.no_prepare.clear();
   f.at = 8;
@@ -179,7 +180,7 @@ TEST_CASE("checkpoint: a server that is far behind is waited for", "[TAKE-1]") {
   REQUIRE(f.dumps == 1);
 }
 
-TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[TAKE-1]") {
+TEST_CASE("checkpoint: a place where the server cannot stop is passed", "[TAKE-1]") {
   Fixture f;
   f.held_until = 9;
   f.hold(0, Index{7});
@@ -196,18 +197,18 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[TAKE-1
   REQUIRE(f.c.status().last == Index{9});
 }
 
-TEST_CASE("checkpoint: a place is left only when the server had time, and its entry is admitted",
+TEST_CASE("checkpoint: a place is passed only when the server had time, and its entry is admitted",
           "[TAKE-1]") {
   Fixture f;
   f.held_until = 9;
   f.hold(0, Index{7});
   REQUIRE(f.step(0, false) != kNever);
   REQUIRE(f.step(5 * kMs, false) != kNever);
-  REQUIRE(f.at == 7);  // it may still become quiescent here
+  REQUIRE(f.at == 7);  // it may still become quiescent at this entry
   REQUIRE(f.step(20 * kMs, false) != kNever);
   REQUIRE(f.at == 8);
   f.admitted = false;
-  f.blocker.clear();  // behind the entry before: not yet where it is to be dumped
+  f.blocker.clear();  // after the previous entry: not where it must be dumped yet
   REQUIRE(f.step(21 * kMs, false) != kNever);
   REQUIRE(f.dumps == 0);
   f.admitted = true;
@@ -215,17 +216,17 @@ TEST_CASE("checkpoint: a place is left only when the server had time, and its en
   REQUIRE(f.dumps == 1);
 }
 
-TEST_CASE("checkpoint: the time for rest is from the first place on, of this checkpoint",
+TEST_CASE("checkpoint: the time to become quiescent counts from this checkpoint's first place",
           "[TAKE-1]") {
   Fixture f;
   f.held_until = 1'000'000;
-  for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held behind the second
+  for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held after the second
     f.at = entry;
     f.admitted = false;
     const std::int64_t begin = entry == 7 ? 0 : 60'000 * kMs;
     f.hold(begin, Index{entry});
     f.blocker.clear();
-    REQUIRE(f.step(begin, false) != kNever);  // each waits for admission of its own
+    REQUIRE(f.step(begin, false) != kNever);  // each waits for its own admission
     f.admitted = true;
     f.blocker = "slot 3 computes";
     std::int64_t now = begin;
@@ -240,10 +241,10 @@ TEST_CASE("checkpoint: the time for rest is from the first place on, of this che
   REQUIRE(f.c.status().failed == 2);
 }
 
-TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]") {
+TEST_CASE("checkpoint: every exit releases the log once", "[TAKE-1]") {
   Fixture f;
   f.hold(0, Index{7});
-  SECTION("no rest in time") {
+  SECTION("not quiescent in time") {
     std::int64_t now = 0;
     for (std::int64_t next = 0; next != kNever; now = next) {
       REQUIRE(now < 60'000 * kMs);
@@ -252,11 +253,11 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]")
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
   }
-  SECTION("the lead comes to this replica") {
+  SECTION("this replica becomes the leader") {
     REQUIRE(f.step(1, true) == kNever);
     REQUIRE(f.c.status().why == "this replica leads now");
   }
-  SECTION("what was prepared is gone before it is quiescent") {
+  SECTION("what was prepared is gone before the server is quiescent") {
     f.dumped(1, "CRIU was killed");
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why == "CRIU was killed");
@@ -294,10 +295,10 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]")
   REQUIRE(f.c.status().failed == 1);
   REQUIRE(f.c.status().gave_up == Index{7});
   f.at = 9;
-  f.hold(10, Index{9});  // the next one is not hindered
+  f.hold(10, Index{9});  // the next one is not affected
 }
 
-TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE-1]") {
+TEST_CASE("checkpoint: a second one is not begun while one is in progress", "[TAKE-1]") {
   Fixture f;
   f.hold(0, Index{7});
   f.blocker.clear();
@@ -305,7 +306,7 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE
   f.dumped(2, "");
   f.asked(3, Index{8});
   REQUIRE(f.prepares == 1);
-  REQUIRE(f.c.status().why == "the one before was not finished");
+  REQUIRE(f.c.status().why == "the previous checkpoint was not finished");
   REQUIRE(f.c.status().busy);
   REQUIRE(f.c.status().under_way == Index{7});
   REQUIRE_FALSE(f.c.holds());
@@ -317,7 +318,7 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE
   REQUIRE_FALSE(f.c.status().busy);
 }
 
-TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
+TEST_CASE("checkpoint: a refused one holds nothing and is reported") {
   Fixture f;
   f.refuse(Index{7}, "why not");
   REQUIRE_FALSE(f.c.holds());

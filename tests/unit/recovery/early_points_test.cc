@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica begins again with the early points of its group's log, and only where its
-//         server had them.
-// CHECKS  SLICE-4; what is noted is read, another log's and what is damaged is not.
+// GOAL    A replica begins again with the early points of its group's log, and only if its server
+//         had them.
+// CHECKS  SLICE-4; notes are read; those of another log or in a damaged file are not.
 #include "proxy/host/recovery/early_points.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("early points: what is noted is read by the next life", "[recovery][slices]") {
+TEST_CASE("early points: the next process reads what was noted", "[recovery][slices]") {
   Fixture f;
   CHECK(noted_early_points(f.config).empty());
   REQUIRE(note_early_point(f.config, point_at(10)).ok());
@@ -54,7 +54,7 @@ TEST_CASE("early points: what is noted is read by the next life", "[recovery][sl
   CHECK(noted[1].point.dead_flags == 1);
 }
 
-TEST_CASE("early points: those of another log, or of a damaged file, are none",
+TEST_CASE("early points: those of another log, or of a damaged file, are not used",
           "[recovery][slices]") {
   Fixture f;
   REQUIRE(note_early_point(f.config, point_at(10)).ok());
@@ -66,14 +66,14 @@ TEST_CASE("early points: those of another log, or of a damaged file, are none",
   CHECK(noted_early_points(f.config).size() == 1);
 }
 
-TEST_CASE("early points: no directory is an error, which the node ends with",
+TEST_CASE("early points: a missing directory is an error that ends the node",
           "[recovery][slices]") {
   Fixture f;
   std::filesystem::remove_all(f.config.replica_dir());
   CHECK_FALSE(note_early_point(f.config, point_at(10)).ok());
 }
 
-TEST_CASE("early points: a server that passed the clock without one cannot go on",
+TEST_CASE("early points: a server that passed the clock without its point cannot continue",
           "[recovery][slices][SLICE-4]") {
   NodeState state;
   const std::vector<EarlyPoint> noted{point_at(10)};

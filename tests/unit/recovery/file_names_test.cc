@@ -55,7 +55,7 @@ struct Fixture : test::SegmentMemory {
 
 }  // namespace
 
-TEST_CASE("a file that another machine calls otherwise is known by its path", "[file_names]") {
+TEST_CASE("a file with another name on the other machine is found by its path", "[file_names]") {
   Fixture f;
   const std::string one = f.make("one"), two = f.make("two");
   const std::uint64_t first = f.known(1, one), second = f.known(2, two);
@@ -64,7 +64,7 @@ TEST_CASE("a file that another machine calls otherwise is known by its path", "[
   CHECK(f.number_now(one) == first);
 }
 
-TEST_CASE("what was replaced at its path before the checkpoint is gone", "[file_names]") {
+TEST_CASE("a file that was replaced at its path before the checkpoint is gone", "[file_names]") {
   Fixture f;
   const std::string path = f.make("file");
   const std::uint64_t old = f.known(1, path);
@@ -73,7 +73,7 @@ TEST_CASE("what was replaced at its path before the checkpoint is gone", "[file_
   CHECK(f.number_now(path) > old);
 }
 
-TEST_CASE("a path that leads over a link by now is not that file's", "[file_names]") {
+TEST_CASE("a path that contains a link by now does not name that file", "[file_names]") {
   Fixture f;
   std::filesystem::create_directory(f.top / "release2");
   f.make("release2/page");
@@ -83,7 +83,7 @@ TEST_CASE("a path that leads over a link by now is not that file's", "[file_name
   CHECK(f.number_now((f.top / "release2/page").string()) > old);
 }
 
-TEST_CASE("a link is a file of its own", "[file_names]") {
+TEST_CASE("a link counts as a file", "[file_names]") {
   Fixture f;
   f.make("page");
   std::filesystem::create_symlink("page", f.top / "link");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Whichever way a replica ends, the next start knows how far its files had come.
+// GOAL    However a replica ends, the next start knows the position of its files in the log.
 // METHOD  LastingFiles in a directory of the test, whose position another reader reads.
-// CHECKS  LAST-3; how an end is told; files that are not kept leave nothing.
+// CHECKS  LAST-3; how an end is recorded; files that are not kept leave nothing.
 #include "proxy/host/recovery/lasting_files.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "the position is there as soon as it moved", "[lasting][LAST-3]") {
+TEST_CASE_METHOD(World, "the position is written as soon as it moved", "[lasting][LAST-3]") {
   LastingFiles files(config, true);
   CHECK(files.begin() == config.left_dir());
   CHECK_FALSE(position());
@@ -41,10 +41,10 @@ TEST_CASE_METHOD(World, "the position is there as soon as it moved", "[lasting][
   REQUIRE(position());
   CHECK(position()->index == 4);
   CHECK(position()->clock == 44);
-  CHECK(position()->end == checkpoint::Position::kNone);  // nothing has ended it in order yet
+  CHECK(position()->end == checkpoint::Position::kNone);  // no orderly end yet
 }
 
-TEST_CASE_METHOD(World, "a stop and the server's own end are told apart", "[lasting]") {
+TEST_CASE_METHOD(World, "a stop and the server's own end are distinguished", "[lasting]") {
   LastingFiles files(config, true);
   files.server_started(Index{3}, 30);
   SECTION("stopped") {
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(World, "a stop and the server's own end are told apart", "[last
   CHECK(position()->index == 5);
 }
 
-TEST_CASE_METHOD(World, "what an earlier life of the replica left is removed", "[lasting]") {
+TEST_CASE_METHOD(World, "files of the previous process are removed", "[lasting]") {
   fs::create_directories(config.left_dir());
   std::ofstream(config.left_dir() + "/old") << "x";
   LastingFiles files(config, true);
@@ -73,5 +73,5 @@ TEST_CASE_METHOD(World, "files that are not kept leave no position", "[lasting]"
   files.server_started(Index{3}, 30);
   files.end(Index{4}, 40, false);
   CHECK_FALSE(position());
-  CHECK(fs::exists(config.left_dir()));  // not ours to remove
+  CHECK(fs::exists(config.left_dir()));  // the test must not remove it
 }

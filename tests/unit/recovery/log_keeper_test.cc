@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The log behind the newest checkpoint is not overwritten while a next one can come.
+// GOAL    The log after the newest checkpoint is not overwritten while a next one can be taken.
 // METHOD  The test's clock, log and checkpoints.
-// CHECKS  KEEP-1; each way out: a newer checkpoint, a server that CRIU refuses, attempts in vain, a
-//         server that fills the rest by itself.
+// CHECKS  KEEP-1; each exit: a newer checkpoint, a server that CRIU refuses, failed attempts, a
+//         server whose own entries fill the rest.
 #include "proxy/replica/recovery/log_keeper.h"
 
 #include <catch2/catch.hpp>
@@ -25,7 +25,7 @@ LogKeeper::Inputs at(std::uint64_t log_end) {
 consensus::LogPlace place(std::uint64_t index, std::uint64_t pos) {
   return {{View{1}, Index{index}}, pos};
 }
-// It looked, and the newest checkpoint is there.
+// The keeper looked, and found `newest`.
 LogKeeper::Inputs finds(std::uint64_t log_end, consensus::LogPlace newest,
                         bool distrusted = false) {
   LogKeeper::Inputs seen = at(log_end);
@@ -64,7 +64,7 @@ TEST_CASE("log keeper: a newer checkpoint makes room", "[KEEP-1]") {
   CHECK_FALSE(keeper.step(older).keep);
 }
 
-TEST_CASE("log keeper: a distrusted checkpoint makes room only where inputs wait", "[KEEP-1]") {
+TEST_CASE("log keeper: a distrusted checkpoint makes room only if inputs wait", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = finds(kFull / 2, place(7, 1000), true);
   seen.compared = Index{9};
@@ -74,7 +74,7 @@ TEST_CASE("log keeper: a distrusted checkpoint makes room only where inputs wait
   CHECK(keeper.step(at(kFull)).keep == place(7, 1000));
 }
 
-TEST_CASE("log keeper: a checkpoint that makes little room has inputs wait for the next one",
+TEST_CASE("log keeper: after a checkpoint that makes little room, inputs wait for the next one",
           "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = at(kFull);
@@ -86,7 +86,7 @@ TEST_CASE("log keeper: a checkpoint that makes little room has inputs wait for t
   CHECK(actions.keep == place(7, kPart));
   CHECK_FALSE(actions.gives_up);
   CHECK(keeper.full());
-  // Attempts count from there on.
+  // Attempts count from then on.
   seen = at(kFull + 2 * kPart);
   seen.given_up = 6 + LogKeeper::kAttempts;
   CHECK_FALSE(keeper.step(seen).gives_up);
@@ -94,8 +94,10 @@ TEST_CASE("log keeper: a checkpoint that makes little room has inputs wait for t
   CHECK(keeper.step(seen).gives_up);
 }
 
-TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and says so",
-          "[KEEP-1]") {
+TEST_CASE(
+    "log keeper: after a checkpoint that helps too little the log is given up, and this is "
+    "reported",
+    "[KEEP-1]") {
   LogKeeper keeper(kRing);
   (void)keeper.step(at(kFull));
   const auto actions = keeper.step(finds(kPart * (LogKeeper::kBrimParts + 1), place(7, kPart)));
@@ -104,7 +106,7 @@ TEST_CASE("log keeper: a checkpoint that helps too little gives the log up, and 
   CHECK_FALSE(keeper.full());
 }
 
-TEST_CASE("log keeper: a checkpoint ahead of the own log makes room at once", "[KEEP-1]") {
+TEST_CASE("log keeper: a checkpoint ahead of this replica's log makes room at once", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   CHECK_FALSE(keeper.step(at(kFull)).keep);
   const auto ahead = place(9, kFull + kPart);
@@ -112,10 +114,10 @@ TEST_CASE("log keeper: a checkpoint ahead of the own log makes room at once", "[
   CHECK_FALSE(keeper.full());
 }
 
-TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]") {
+TEST_CASE("log keeper: the log is given up if no checkpoint comes", "[KEEP-1]") {
   LogKeeper keeper(kRing);
   auto seen = at(kFull);
-  SECTION("no server that could be dumped moves") {
+  SECTION("no server that could be dumped advances") {
     seen.stand = true;
     seen.log_end = kFull - 1;
     CHECK_FALSE(keeper.step(seen).gives_up);  // inputs do not wait yet
@@ -126,7 +128,7 @@ TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]
     seen.refused = true;
     CHECK(keeper.step(seen).gives_up);
   }
-  SECTION("attempts in vain") {
+  SECTION("failed attempts") {
     seen.given_up = 5;
     CHECK_FALSE(keeper.step(seen).gives_up);
     seen.given_up = 4 + LogKeeper::kAttempts;
@@ -147,7 +149,7 @@ TEST_CASE("log keeper: the log is given up where no checkpoint comes", "[KEEP-1]
   CHECK(keeper.keeps());
 }
 
-TEST_CASE("log keeper: it looks for checkpoints while there is something to gain") {
+TEST_CASE("log keeper: it looks for checkpoints while that can help") {
   LogKeeper keeper(kRing);
   CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow));
   CHECK(keeper.looks(kRing / 16, kNow));
@@ -162,7 +164,7 @@ TEST_CASE("log keeper: a note is a reason to look at once, and one time") {
   LogKeeper keeper(kRing);
   REQUIRE(keeper.looks(kRing / 16, kNow));
   keeper.heard();
-  CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow + 1));  // it is not forgotten until it matters
+  CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow + 1));  // the note is kept until it matters
   CHECK(keeper.looks(kRing / 16, kNow + 1));
   CHECK_FALSE(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));
 }

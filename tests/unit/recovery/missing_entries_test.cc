@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Replicas without a server restart at a checkpoint so that the group goes on meanwhile.
+// GOAL    Replicas without a server restart at a checkpoint so that the group continues meanwhile.
 // METHOD  may_restart() and MissingEntries alone: a table of what the replica sees.
 // CHECKS  VOTES-1.
 #include "proxy/replica/recovery/missing_entries.h"
@@ -27,7 +27,8 @@ void only_votes(MemberView& m, Index behind) {
   m.report->waits_behind = behind;
 }
 
-// Of so many voters the first one leads; the others have no server, and their logs held 50.
+// Of `voters` voters the first one leads; the others have no server, and their logs held 50
+// entries.
 std::vector<MemberView> bare(std::uint8_t voters) {
   std::vector<MemberView> seen;
   for (std::uint8_t i = 0; i < voters; ++i) {
@@ -39,41 +40,41 @@ std::vector<MemberView> bare(std::uint8_t voters) {
 
 }  // namespace
 
-TEST_CASE("missing entries: of replicas without a server one restarts after the other",
+TEST_CASE("missing entries: replicas without a server restart one after the other",
           "[missing][VOTES-1]") {
   auto seen = bare(3);
   CHECK(may_restart(seen, ReplicaId{1}, kAt, 0));
   CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kTurnNs - 1));
-  CHECK(may_restart(seen, ReplicaId{2}, kAt, kTurnNs));  // the other one does not go
-  seen[1].connected = false;                             // it does so: the leader needs this one
+  CHECK(may_restart(seen, ReplicaId{2}, kAt, kTurnNs));  // the other one does not restart
+  seen[1].connected = false;                             // it does: the leader needs this replica
   CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kSpareNs - 1));
-  CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));  // it does not come
+  CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));  // it does not connect
   seen[1] = voter(1);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
 
-TEST_CASE("missing entries: one that this checkpoint does not help is not waited for",
+TEST_CASE("missing entries: a replica that this checkpoint does not help is not waited for",
           "[missing][VOTES-1]") {
   auto seen = bare(3);
   only_votes(seen[1], kAt);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
 
-TEST_CASE("missing entries: one that lacks entries is no part of a majority",
+TEST_CASE("missing entries: a replica that lacks entries is no part of a majority",
           "[missing][VOTES-1]") {
   auto seen = bare(3);
   seen[1] = voter(1);
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
-  SECTION("as it says") { seen[1].report->lacks = true; }
-  SECTION("as far as is known") { seen[1].report.reset(); }
+  SECTION("according to its report") { seen[1].report->lacks = true; }
+  SECTION("it has sent no report") { seen[1].report.reset(); }
   CHECK_FALSE(may_restart(seen, ReplicaId{2}, kAt, kSpareNs - 1));
   CHECK(may_restart(seen, ReplicaId{2}, kAt, kSpareNs));
 }
 
-TEST_CASE("missing entries: where no replica serves none waits", "[missing][VOTES-1]") {
+TEST_CASE("missing entries: if no replica serves none waits", "[missing][VOTES-1]") {
   auto seen = bare(3);
   SECTION("no other has a server") { only_votes(seen[0], Index{50}); }
-  SECTION("the one that has is away") { seen[0].connected = false; }
+  SECTION("the one that has is not connected") { seen[0].connected = false; }
   CHECK(none_has_server(seen, ReplicaId{2}));
   CHECK(may_restart(seen, ReplicaId{2}, kAt, 0));
 }
@@ -88,7 +89,7 @@ TEST_CASE("missing entries: in larger and smaller groups", "[missing][VOTES-1]")
   CHECK(may_restart(two, ReplicaId{1}, kAt, 0));
 }
 
-TEST_CASE("missing entries: a replica restarts only behind all that it has", "[missing][LACK-1]") {
+TEST_CASE("missing entries: a replica restarts only after all that it has", "[missing][LACK-1]") {
   MissingEntries missing(ReplicaId{2});
   auto members = bare(1);
   members.push_back(voter(1));
@@ -105,13 +106,13 @@ TEST_CASE("missing entries: a replica restarts only behind all that it has", "[m
   out.clear();
   Found found;
   found.purpose = Purpose::kMissing;
-  SECTION("what is there is not behind it: another host may have one") {
+  SECTION("the known one is not after it: another host may have one") {
     found.checkpoints = {{{{View{1}, Index{80}}, 0}}};
     missing.found(found, facts, out);
     REQUIRE(out.size() == 1);
     CHECK(std::get<FetchCheckpoint>(out[0]).behind == Index{80});
   }
-  SECTION("a distrusted one is none") {
+  SECTION("a distrusted one does not count") {
     found.checkpoints = {{{{View{1}, Index{90}}, 0}, false, true}};
     missing.found(found, facts, out);
     CHECK(std::holds_alternative<FetchCheckpoint>(out.at(0)));
@@ -131,7 +132,7 @@ TEST_CASE("missing entries: a replica restarts only behind all that it has", "[m
     missing.found(found, facts, out);
     CHECK(std::holds_alternative<Restart>(out.back()));
   }
-  SECTION("one that is behind it") {
+  SECTION("one that is after it") {
     found.checkpoints = {{{{View{1}, Index{81}}, 0}}};
     missing.found(found, facts, out);
     REQUIRE(out.size() == 1);

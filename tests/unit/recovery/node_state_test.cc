@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's state in a checkpoint: written and read back, and what is damaged is refused.
+// A node's state in a checkpoint: it is written and read, and a damaged one is refused.
 #include "proxy/host/recovery/node_state.h"
 
 #include <catch2/catch.hpp>
@@ -41,7 +41,7 @@ TEST_CASE("node state: what is written is read", "[checkpoint]") {
   const auto read = node_state(nlohmann::json::parse(text));
   REQUIRE(read.ok());
   REQUIRE(to_json(read.value()).dump() == text);
-  const NodeState& r = read.value();  // a wrong value that is written twice is one text
+  const NodeState& r = read.value();  // a wrong value that is written twice gives the same text
   CHECK(r.at == s.at);
   CHECK(r.position == s.position);
   CHECK(r.facts == s.facts);
@@ -64,7 +64,7 @@ TEST_CASE("node state: what is written is read", "[checkpoint]") {
   }
 }
 
-TEST_CASE("node state: one that knows fewer types of entries is read", "[checkpoint]") {
+TEST_CASE("node state: one with fewer types of entries is read", "[checkpoint]") {
   nlohmann::json json = to_json(some_state());
   json["entries"].erase(json["entries"].size() - 1);
   const auto read = node_state(json);
@@ -72,7 +72,7 @@ TEST_CASE("node state: one that knows fewer types of entries is read", "[checkpo
   CHECK(read.value().entries[3] == 12);
 }
 
-TEST_CASE("node state: what is not one is refused", "[checkpoint]") {
+TEST_CASE("node state: anything else is refused", "[checkpoint]") {
   nlohmann::json json = to_json(some_state());
   SECTION("a field is missing") { json.erase("clock"); }
   SECTION("a field is of another kind") { json["entries"] = "none"; }
@@ -83,7 +83,7 @@ TEST_CASE("node state: what is not one is refused", "[checkpoint]") {
   REQUIRE(read.error().code == Code::kDamaged);
 }
 
-TEST_CASE("output hash: it goes on from a checkpoint's state", "[checkpoint][HASH-1]") {
+TEST_CASE("output hash: it continues from a checkpoint's state", "[checkpoint][HASH-1]") {
   const std::vector<std::byte> bytes(4000, std::byte{7});
   proxy::OutputHash one, other;
   one.bytes(ConnId{1}, bytes);

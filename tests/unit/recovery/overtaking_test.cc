@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica that runs behind restarts at a newer checkpoint where that is quicker, and only
-//         there.
-// METHOD  Overtaking alone: the test is the server, the clock and the other replicas.
-// CHECKS  OVERTAKE-1.
+// GOAL    A replica that is behind restarts at a newer checkpoint if that is quicker, and only
+// then. METHOD  Overtaking alone: the test is the server, the clock and the other replicas. CHECKS
+// OVERTAKE-1.
 #include "proxy/replica/recovery/overtaking.h"
 
 #include <catch2/catch.hpp>
@@ -14,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// The server runs 1000 entries a second from entry 100 on; a restart took 1.5 s: it costs 3 s.
+// The server runs 1000 entries per second from entry 100 on.  A restart took 1.5 s, so it costs 3
+// s.
 struct Behind {
   Overtaking one;
   Behind() { one.begin(Index{100}, 3 * kSecond / 2, kSecond); }
@@ -29,11 +29,11 @@ struct Behind {
 TEST_CASE_METHOD(Behind, "a checkpoint far ahead is worth a restart", "[overtaking]") {
   CHECK_FALSE(at(3 * kSecond));
   one.heard(Index{5'101});
-  // 2 s later it is at 2100, and a restart takes it as long as 3000 entries.
+  // 2 s later it is at 2100, and a restart takes as long as 3000 entries.
   CHECK(at(3 * kSecond) == Index{5'101});
 }
 
-TEST_CASE_METHOD(Behind, "one that the server comes to as soon is not", "[overtaking]") {
+TEST_CASE_METHOD(Behind, "one that the server reaches as soon is not", "[overtaking]") {
   one.heard(Index{5'099});
   CHECK_FALSE(at(3 * kSecond));
   CHECK_FALSE(at(5 * kSecond));
@@ -65,7 +65,7 @@ TEST_CASE("overtaking: a replica that began with the group is not overtaken",
   CHECK_FALSE(one.step({Index{1}, false, true, 100 * kSecond}));
 }
 
-TEST_CASE("overtaking: a server that runs nothing is overtaken by any", "[overtaking]") {
+TEST_CASE("overtaking: any checkpoint overtakes a server that runs nothing", "[overtaking]") {
   Overtaking one;
   one.begin(Index{100}, 0, kSecond);
   one.heard(Index{101});
@@ -78,7 +78,7 @@ TEST_CASE("overtaking: the rate is that of the last seconds", "[overtaking]") {
   one.heard(Index{100'000});
   std::uint64_t applied = 0;
   std::int64_t now = kSecond;
-  for (int i = 0; i < 20; ++i) {  // for 2 s fast: it would be there in a moment
+  for (int i = 0; i < 20; ++i) {  // fast for 2 s: it would arrive in a moment
     applied += 4'000;
     now += kSecond / 10;
     CHECK_FALSE(one.step({Index{applied}, false, true, now}));

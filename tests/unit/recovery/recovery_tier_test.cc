@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    proxy/replica/recovery/recovery_tier.h, proxy/host/recovery/tier_status.h
-// GOAL    What a replica recovers by is what was found out where it was tried.
-// CHECKS  TIER-1: own refusals, those of followers while this replica leads, a dump that succeeds;
+// GOAL    A replica's recovery tier follows from what was found where a dump was tried.
+// CHECKS  TIER-1: a replica's own refusals, followers' refusals while it leads, a successful dump;
 //         which tier the status names, and why not the first.
 #include "proxy/replica/recovery/recovery_tier.h"
 
@@ -31,7 +31,7 @@ struct World {
     facts.leads = true;
   }
   void dump_ended(bool dumped, const std::string& why) { tier.dump_ended(dumped, why, facts, out); }
-  // Since the last call: notes to the leader, and what crane-run hears.
+  // Since the last call: notes to the leader, and reports to crane-run.
   std::vector<RefusalMessage> sent;
   std::vector<std::string> said;
   void look() {
@@ -49,7 +49,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "a follower that is refused tells its leader", "[recovery][TIER-1]") {
+TEST_CASE_METHOD(World, "a follower that is refused informs its leader", "[recovery][TIER-1]") {
   follow();
   dump_ended(false, "");  // given up for another reason
   CHECK(out.empty());
@@ -58,13 +58,13 @@ TEST_CASE_METHOD(World, "a follower that is refused tells its leader", "[recover
   look();
   REQUIRE(sent.size() == 1);
   CHECK(said == std::vector<std::string>{"a futex of its own"});
-  // Its leader, in a world of its own.
+  // Its leader, in a separate world.
   World leader;
   leader.tier.heard(sent[0], true, leader.out);
   CHECK(leader.tier.refusal() == "a futex of its own");
 }
 
-TEST_CASE_METHOD(World, "only a leader believes what others met", "[recovery][TIER-1]") {
+TEST_CASE_METHOD(World, "only a leader believes the refusals of others", "[recovery][TIER-1]") {
   follow();
   dump_ended(false, "x");
   look();
@@ -73,24 +73,24 @@ TEST_CASE_METHOD(World, "only a leader believes what others met", "[recovery][TI
   CHECK(other.tier.refusal().empty());
 }
 
-TEST_CASE_METHOD(World, "a dump that succeeds ends a refusal", "[recovery][TIER-1]") {
+TEST_CASE_METHOD(World, "a successful dump ends a refusal", "[recovery][TIER-1]") {
   lead();
   dump_ended(false, "x");
   dump_ended(true, "");
   CHECK(tier.refusal().empty());
   look();
-  CHECK(sent.empty());  // the leader itself
+  CHECK(sent.empty());  // this replica is the leader
   CHECK(said == std::vector<std::string>{"x", ""});
 }
 
-TEST_CASE_METHOD(World, "another replica's dump that succeeds ends a refusal",
+TEST_CASE_METHOD(World, "a successful dump of another replica ends a refusal",
                  "[recovery][TIER-1]") {
   follow();
   dump_ended(false, "x");
   look();
   CheckpointNote note;
   note.came = CheckpointNote::kTaken;
-  tier.taken(note, true, out);  // of the server's files
+  tier.taken(note, true, out);  // a checkpoint of the server's files
   CHECK(tier.refusal() == "x");
   note.by_criu = 1;
   tier.taken(note, false, out);  // this machine has no CRIU
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(World, "another replica's dump that succeeds ends a refusal",
   CHECK(tier.refusal().empty());
   look();
   CHECK(said == std::vector<std::string>{""});
-  CHECK(sent.empty());  // all have heard of it
+  CHECK(sent.empty());  // all have been notified of it
 }
 
 TEST_CASE("the status names the tier, and why it is not the first", "[recovery]") {

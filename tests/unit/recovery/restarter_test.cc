@@ -32,7 +32,7 @@ TEST_CASE("restart: the log is held from the second entry until a new server tak
   REQUIRE(r.begin_committed(Index{15}));
   REQUIRE(r.holds());
   REQUIRE_FALSE(r.gone());
-  REQUIRE_FALSE(r.looks(Index{14}));  // it has not come to the entry
+  REQUIRE_FALSE(r.looks(Index{14}));  // it has not reached the entry
   REQUIRE(r.looks(Index{15}));
   REQUIRE(r.over());
   REQUIRE(r.holds());
@@ -55,7 +55,8 @@ TEST_CASE("restart: a server is over once, and only while the log is held", "[RE
   REQUIRE_FALSE(r.ended());
 }
 
-TEST_CASE("restart: a server that ends before it is told to has ended by itself", "[RESTARTER-1]") {
+TEST_CASE("restart: a server that ends before it is ordered to has ended unasked",
+          "[RESTARTER-1]") {
   Restarter r;
   REQUIRE_FALSE(r.expects_end());
   REQUIRE(r.end_committed(Index{10}));
@@ -66,7 +67,7 @@ TEST_CASE("restart: a server that ends before it is told to has ended by itself"
   REQUIRE_FALSE(r.told());
 }
 
-TEST_CASE("restart: what two leaders have proposed counts once", "[RESTARTER-1]") {
+TEST_CASE("restart: the proposals of two leaders count once", "[RESTARTER-1]") {
   Restarter r;
   REQUIRE_FALSE(r.begin_committed(Index{3}));
   REQUIRE_FALSE(r.holds());

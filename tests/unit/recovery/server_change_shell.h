@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A machine of server_change.h with a shell that notes its actions, and answers as the test says.
+// A machine of server_change.h with a shell that notes its actions, and answers as the test
+// decides.
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -27,7 +28,7 @@ struct ServerChangeTest {
     tick.serves = tick.may_lead = tick.publishes = tick.runs = true;
   }
 
-  // The actions that follow from an event, by name; what an action asks for is answered.
+  // Returns the names of the actions that follow from an event; requests are answered.
   std::vector<std::string> step(const Event& event) {
     machine.step(event, now_ns);
     std::vector<std::string> names;
@@ -56,14 +57,14 @@ struct ServerChangeTest {
     tick.applied = Index{index};
     return step(Admitted{Index{index}});
   }
-  // A RESTART that this server has been told of, and has ended at.
+  // A RESTART that orders this server to end, and its end.
   void end_at(std::uint64_t index, const std::optional<Next>& next = {}, unsigned patience_s = 30) {
     REQUIRE(commit(RestartBody::kEnd, index, next, patience_s) == Names{"KeepFiles"});
     admit(index);
     REQUIRE(machine.expects_end());
     REQUIRE(step(EndedAtTurn{}).empty());
   }
-  // The second entry, and the end of it for the kernel: the next server begins.
+  // The second entry, and the server's end in the kernel: the next server begins.
   std::vector<std::string> begin_at(std::uint64_t index) {
     REQUIRE(commit(RestartBody::kBegin, index) == Names{"NotePlace"});
     tick.applied = Index{index};
@@ -72,7 +73,7 @@ struct ServerChangeTest {
     REQUIRE(step(Gone{}).empty());
     return look();
   }
-  // A server of another command line takes the place of the first one.
+  // A server with another command line replaces the first one.
   void on_trial() {
     end_at(10, Next{"", kNew, kOld, true});
     REQUIRE(look() == Names{"Propose"});
@@ -91,7 +92,7 @@ struct ServerChangeTest {
   ServerChange machine;
   Tick tick;
   std::int64_t now_ns = kS;
-  bool over = true;  // what a look finds
+  bool over = true;  // the result of a look
   std::string busy;  // why nothing can be proposed
   std::string cannot_end, cannot_begin, cannot_pack;
   std::vector<Purpose> proposed;

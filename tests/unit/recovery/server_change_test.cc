@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a replica decides while its server is ended and another one begins on its files.
-// METHOD  The machine with a shell that notes its actions, and answers as the test tells it.
+// GOAL    What a replica decides while its server is ended and another one takes over its files.
+// METHOD  The machine with a shell that notes its actions, and answers as the test decides.
 // CHECKS  RESTART-1, RESTART-2, RESTARTER-1, RESTARTER-2.
 #include "tests/unit/recovery/server_change_shell.h"
 
@@ -9,7 +9,7 @@ using namespace crane::replica;
 using namespace crane::replica::change;
 using Fixture = ServerChangeTest;
 
-TEST_CASE("change: a server that has ended is followed by another one, which is published",
+TEST_CASE("change: another server follows one that has ended, and its state is published",
           "[RESTARTER-1][RESTART-2]") {
   Fixture f;
   CHECK(f.look().empty());
@@ -36,17 +36,18 @@ TEST_CASE("change: a server that has ended is followed by another one, which is 
   CHECK(f.look().empty());
 }
 
-TEST_CASE("change: nothing is published that is of an earlier life, or of no member", "[change]") {
+TEST_CASE("change: nothing of a previous process, or of a replica that is no member, is published",
+          "[change]") {
   Fixture f;
-  SECTION("of an earlier life") { f.tick.missed = Index{15}; }
-  SECTION("of no member") { f.tick.member = false; }
+  SECTION("of a previous process") { f.tick.missed = Index{15}; }
+  SECTION("of a replica that is no member") { f.tick.member = false; }
   f.end_at(10);
   CHECK(f.begin_at(15) == Names{"BeginServer", "ReleaseLog"});
   CHECK(f.look().empty());
   CHECK_FALSE(f.machine.busy());
 }
 
-TEST_CASE("change: a checkpoint that cannot be packed is told", "[change]") {
+TEST_CASE("change: a checkpoint that cannot be packed is reported", "[change]") {
   Fixture f;
   f.end_at(10);
   f.begin_at(15);
@@ -61,7 +62,7 @@ TEST_CASE("change: a checkpoint that cannot be packed is told", "[change]") {
   CHECK(f.not_published == std::vector{Index{15}});
 }
 
-TEST_CASE("change: a server that does not end is ended where nothing of it is half done",
+TEST_CASE("change: a server that does not end is ended when none of its operations is half done",
           "[RESTARTER-2]") {
   Fixture f;
   f.commit(RestartBody::kEnd, 10);
@@ -71,7 +72,7 @@ TEST_CASE("change: a server that does not end is ended where nothing of it is ha
   CHECK(f.look(1) == Names{"Propose"});
   CHECK(f.said == "the server does not end: it is killed");
   f.commit(RestartBody::kBegin, 15);
-  CHECK(f.look().empty());  // it has not come to the entry
+  CHECK(f.look().empty());  // it has not reached the entry
   CHECK(f.machine.deadline_ns() == f.now_ns + ServerChange::kLookNs);
   f.tick.applied = Index{15};
   f.over = false;
@@ -91,7 +92,7 @@ TEST_CASE("change: a server that does not end is ended where nothing of it is ha
   }
 }
 
-TEST_CASE("change: a replica whose server cannot go on fails", "[change]") {
+TEST_CASE("change: a replica whose server cannot continue fails", "[change]") {
   Fixture f;
   f.end_at(10);
   f.commit(RestartBody::kBegin, 15);
@@ -108,7 +109,7 @@ TEST_CASE("change: a replica whose server cannot go on fails", "[change]") {
     CHECK(f.look() == Names{"BeginServer", "Fail"});
     CHECK(f.failure.cause == Fail::Cause::kNoSegment);
   }
-  SECTION("the replica has come to its end") {
+  SECTION("the replica has reached its end") {
     f.tick.done = true;
     f.look();
     f.step(Gone{});
@@ -116,7 +117,7 @@ TEST_CASE("change: a replica whose server cannot go on fails", "[change]") {
   }
 }
 
-TEST_CASE("change: an end that was not asked for means nothing here", "[change]") {
+TEST_CASE("change: an unrequested end has no effect", "[change]") {
   Fixture f;
   CHECK_FALSE(f.machine.expects_end());
   CHECK_FALSE(f.machine.expects_gone());
@@ -129,14 +130,14 @@ TEST_CASE("change: an end that was not asked for means nothing here", "[change]"
   CHECK(f.commit(RestartBody::kBegin, 4).empty());
   CHECK(f.look().empty());
   CHECK_FALSE(f.machine.busy());
-  f.end_at(10);  // and that one is not gone
+  f.end_at(10);  // and that server is not gone
   f.commit(RestartBody::kBegin, 15);
   f.tick.applied = Index{15};
   CHECK(f.look() == Names{"LookWhetherOver", "NoteServer"});
   CHECK(f.machine.holds_log());
 }
 
-TEST_CASE("change: a server's end is asked for once per view, by a leader", "[RESTART-1]") {
+TEST_CASE("change: a server's end is requested once per view, by a leader", "[RESTART-1]") {
   Fixture f;
   f.tick.may_lead = false;
   f.end_at(10);
@@ -158,7 +159,7 @@ TEST_CASE("change: a server's end is asked for once per view, by a leader", "[RE
   CHECK(f.look() == Names{"Propose"});
 }
 
-TEST_CASE("change: what an operator asks is answered", "[change]") {
+TEST_CASE("change: an operator's request is answered", "[change]") {
   Fixture f;
   CHECK(f.step(Asked{Asked::For::kRestart}) == Names{"Propose", "Answer"});
   CHECK(f.answer.refusal == nullptr);
@@ -176,7 +177,7 @@ TEST_CASE("change: what an operator asks is answered", "[change]") {
   CHECK(f.answer.text == "not the leader");
 }
 
-TEST_CASE("change: what cannot be done is refused, and not proposed", "[change]") {
+TEST_CASE("change: an impossible request is refused, and not proposed", "[change]") {
   Options o = options();
   Asked asked{Asked::For::kRestart};
   std::string refusal = "unsupported";
@@ -190,7 +191,7 @@ TEST_CASE("change: what cannot be done is refused, and not proposed", "[change]"
     o.container = false;
     asked.wants = Asked::For::kHandOver;
   }
-  SECTION("a hand-over of a log that ends") {
+  SECTION("a hand-over if the log ends with the nodes") {
     o.log_ends = true;
     asked.wants = Asked::For::kHandOver;
   }
@@ -198,11 +199,11 @@ TEST_CASE("change: what cannot be done is refused, and not proposed", "[change]"
     asked = {Asked::For::kUpgrade, "no words"};
     refusal = "bad_argument";
   }
-  SECTION("a long one") {
+  SECTION("a request that is too long") {
     asked = {Asked::For::kUpgrade, "", std::string(kDataBytesMax, 'x')};
     refusal = "bad_argument";
   }
-  SECTION("during another one") {
+  SECTION("while another one is in progress") {
     busy = true;
     refusal = "busy";
   }
@@ -213,7 +214,7 @@ TEST_CASE("change: what cannot be done is refused, and not proposed", "[change]"
   CHECK(f.answer.refusal == refusal);
 }
 
-TEST_CASE("change: nothing is asked for while a checkpoint is packed", "[change]") {
+TEST_CASE("change: nothing is requested while a checkpoint is being packed", "[change]") {
   Fixture f;
   f.end_at(10);
   f.begin_at(15);
@@ -223,7 +224,8 @@ TEST_CASE("change: nothing is asked for while a checkpoint is packed", "[change]
   CHECK(f.step(Asked{}) == Names{"Propose", "Answer"});
 }
 
-TEST_CASE("change: the schedule asks where CRIU refuses and clients did something", "[change]") {
+TEST_CASE("change: the schedule requests a restart if CRIU refuses and clients sent something",
+          "[change]") {
   Options o = options();
   o.every_ns = 10 * kS;
   Fixture f(o);
@@ -244,7 +246,7 @@ TEST_CASE("change: the schedule asks where CRIU refuses and clients did somethin
   CHECK(f.look(20 * kS).empty());
 }
 
-TEST_CASE("change: the schedule counts from what an operator asked for", "[change]") {
+TEST_CASE("change: the schedule counts from an operator's request", "[change]") {
   Options o = options();
   o.every_ns = 10 * kS;
   Fixture f(o);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The time that a server ran on processors is known, and never shrinks.
+// GOAL    The time that a server ran on processors is known, and never decreases.
 // METHOD  Lines of /proc as the kernel writes them, and a process that computes.
-// CHECKS  Fields behind any name; the sum over processes that come and go.
+// CHECKS  Fields after any name; the sum over processes that start and end.
 #include "proxy/host/recovery/server_run_time.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ TEST_CASE("server run time: the four fields, whatever the name is", "[runtime]")
   CHECK_FALSE(ticks_of(""));
 }
 
-TEST_CASE("server run time: processes that come and go", "[runtime][processes]") {
+TEST_CASE("server run time: processes that start and end", "[runtime][processes]") {
   ServerRunTime time;
   CHECK(time.look({}) == 0);
   const pid_t child = ::fork();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a replica decides while its server is upgraded, or handed over to another build.
-// METHOD  The machine with a shell that notes its actions, and answers as the test tells it.
+// METHOD  The machine with a shell that notes its actions, and answers as the test decides.
 // CHECKS  HANDOVER-1, UPGRADE-1, UPGRADE-2, UPGRADE-3.
 #include "tests/unit/recovery/server_change_shell.h"
 
@@ -9,11 +9,11 @@ using namespace crane::replica;
 using namespace crane::replica::change;
 using Fixture = ServerChangeTest;
 
-TEST_CASE("change: an upgraded server that listens stays, and only then clients come",
+TEST_CASE("change: an upgraded server that listens stays, and only then clients are let in",
           "[UPGRADE-1]") {
   Fixture f;
   f.on_trial();
-  CHECK(f.look().empty());  // nothing is published of a server on trial
+  CHECK(f.look().empty());  // nothing of a server on trial is published
   CHECK(f.machine.keeps_back(f.listen()));
   f.now_ns += 29 * kS;
   f.step(PutOut{f.listen()});  // just in time
@@ -23,10 +23,10 @@ TEST_CASE("change: an upgraded server that listens stays, and only then clients 
   f.tick.may_lead = true;
   CHECK(f.look() == Names{"Propose"});
   CHECK(f.last.body.step == RestartBody::kKeep);
-  CHECK(f.look(kS).empty());  // once in a view
+  CHECK(f.look(kS).empty());  // once per view
   CHECK(f.commit(RestartBody::kKeep, 20).empty());
   f.tick.view = View{512};
-  CHECK(f.look().empty());  // nor when it is committed
+  CHECK(f.look().empty());  // not after it was committed either
   CHECK(f.machine.keeps_back(f.listen()));
   CHECK(f.let_in.empty());
   CHECK(f.machine.awaits(Index{20}));
@@ -36,7 +36,7 @@ TEST_CASE("change: an upgraded server that listens stays, and only then clients 
   CHECK(f.look() == Names{"Publish"});
 }
 
-TEST_CASE("change: a server stays that is behind the word for it when the next one is asked for",
+TEST_CASE("change: a server that has not admitted its kKeep stays if the next one is requested",
           "[UPGRADE-3]") {
   Fixture f;
   f.on_trial();
@@ -64,7 +64,7 @@ TEST_CASE("change: a server stays that is behind the word for it when the next o
   CHECK(f.admit(20).empty());
 }
 
-TEST_CASE("change: what the group leaves are the files of a server that stays", "[change]") {
+TEST_CASE("change: the group leaves the files of a server that stays", "[change]") {
   Options o = options();
   o.keeps_files = true;
   Fixture f(o);
@@ -83,13 +83,13 @@ TEST_CASE("change: an upgraded server that does not serve is rolled back", "[UPG
   Fixture f;
   f.on_trial();
   std::string why = "it ended by itself; see server.log";
-  SECTION("it ends by itself") {
+  SECTION("it ends unasked") {
     CHECK(f.machine.expects_end());
     f.step(EndedAtTurn{});
     CHECK(f.look() == Names{"Propose"});
     CHECK(f.last.body.step == RestartBody::kBegin);
   }
-  SECTION("the leader's does, and so will this one") {
+  SECTION("the leader's server does, and so will this one") {
     CHECK(f.commit(RestartBody::kBegin, 25) == Names{"NotePlace"});
     f.tick.applied = Index{25};
     f.look();
@@ -125,7 +125,7 @@ TEST_CASE("change: a server that takes no turn is rolled back on all replicas", 
   f.tick.may_lead = false;  // its server admits no START
   f.over = false;           // it is not even looked at
   f.step(FailedToStart{"no library"});
-  SECTION("where none starts it") {
+  SECTION("if none starts it") {
     CHECK(f.look() == Names{"Propose"});
     f.commit(RestartBody::kBegin, 25);
     CHECK(f.look() == Names{"NoteServer", "BeginServer", "ReleaseLog"});
@@ -133,23 +133,23 @@ TEST_CASE("change: a server that takes no turn is rolled back on all replicas", 
     CHECK(f.begun.server == kOld);
     CHECK(f.begun.on_files_before);
   }
-  SECTION("but fails where others start it") {
+  SECTION("but the replica fails if others start it") {
     CHECK(f.commit(RestartBody::kKeep, 20) == Names{"Fail"});
     CHECK(f.failure.why.find("not here: no library") != std::string::npos);
   }
 }
 
-TEST_CASE("change: a replica with another program does not go on", "[change]") {
+TEST_CASE("change: a replica with another program does not continue", "[change]") {
   Fixture f;
   CHECK(f.commit(RestartBody::kEnd, 10, Next{"", kNew, kOld, false}) == Names{"Fail", "KeepFiles"});
   CHECK(f.failure.cause == Fail::Cause::kDisagrees);
   CHECK_FALSE(f.machine.upgrade().open());
 }
 
-TEST_CASE("change: behind a hand-over no server begins, and the node ends with its files kept",
+TEST_CASE("change: after a hand-over no server begins, and the node ends with its files kept",
           "[HANDOVER-1]") {
   Fixture f;
-  f.tick.missed = Index{15};  // also one that recovered since
+  f.tick.missed = Index{15};  // also a replica that recovered since
   f.end_at(10, Next{"crane-9", {}, {}, true});
   CHECK(f.begin_at(15) == Names{"HandOver"});
   CHECK(f.machine.handed_over());
@@ -161,7 +161,7 @@ TEST_CASE("change: behind a hand-over no server begins, and the node ends with i
   SECTION("kept") {
     CHECK(f.step(Packed{Index{15}, ""}) == Names{"Published", "EndHandedOver"});
     CHECK(f.end ==
-          "the server ended at entry 15, where another build of Crane goes on "
+          "the server ended at entry 15, where another build of Crane continues "
           "(crane-9); its files are kept");
   }
   SECTION("not kept") {
@@ -196,7 +196,7 @@ TEST_CASE("change: a leader judges each trial", "[UPGRADE-1]") {
   CHECK(f.proposed.back() == Purpose::kEndOfTrial);
 }
 
-TEST_CASE("change: nothing of a server that was rolled back counts for the next one",
+TEST_CASE("change: the trial of a server that was rolled back does not affect the next one",
           "[UPGRADE-1]") {
   Fixture f;
   f.on_trial();

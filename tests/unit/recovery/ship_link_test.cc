@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Checkpoints travel over the port of the tcp fabric, as links of their own: only who holds
-//         the group's secret is let in, the log does not notice, and nobody waits for ever.
-// METHOD  A real fabric, polled by this process; visitors are processes of their own; the link of a
-//         visitor is served in a worker, as a node does.
-// CHECKS  What arrives, from whom; that strangers get nothing; that the fabric's links stay.
+// GOAL    Checkpoints travel through the port of the tcp fabric, over separate links: only a peer
+//         with the group's secret is admitted, the log is not affected, and no wait is endless.
+// METHOD  A real fabric, polled by this process; visitors are other processes; the link of a
+//         visitor is served in a worker, as in a node.
+// CHECKS  What arrives, from which peer; strangers get nothing; the fabric's links stay.
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -51,7 +51,7 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-// Two replicas of a group of three; the third comes for a checkpoint only.
+// Two replicas of a group of three; the third one only connects for a checkpoint.
 struct Group {
   Scratch scratch;
   std::mt19937_64 random{Catch::rngSeed()};
@@ -101,7 +101,7 @@ struct Group {
     }
     return false;
   }
-  // The third one fetches from the first, in a process of its own; its exit status, 0: well.
+  // The third one fetches from the first, in another process; returns its exit status, 0: success.
   pid_t visit(const ShipParty& who) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
@@ -119,7 +119,7 @@ struct Group {
     REQUIRE(pump([&] { return ::waitpid(child, &status, WNOHANG) == child; }));
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  // As a node does: the link goes on in the worker's process.
+  // As in a node: the link continues in the worker's process.
   void serve_first(Worker& worker) {
     auto link = std::move(visitors.front().second);
     visitors.erase(visitors.begin());
@@ -140,7 +140,8 @@ struct Group {
 
 }  // namespace
 
-TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processes][IMAGE-6]") {
+TEST_CASE("ship link: a checkpoint arrives through the fabric's port",
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   Group g;
   const pid_t child = g.visit(g.party);
@@ -171,12 +172,12 @@ TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processe
   }));
   CHECK(given == std::vector<std::string>{"", g.name});  // asked, then given
   CHECK(Checkpoints({g.there, 1, {}}).find(g.name).value().verified);
-  // The log's links were not touched.
+  // The log's links were not affected.
   CHECK(g.downs == 0);
   CHECK(g.fabrics[0]->connected(ReplicaId{1}));
 }
 
-TEST_CASE("ship link: who does not hold the secret gets nothing",
+TEST_CASE("ship link: a peer without the secret gets nothing",
           "[root][processes][IMAGE-6][LINK-S1]") {
   Group g;
   ShipParty stranger = g.party;
@@ -185,7 +186,7 @@ TEST_CASE("ship link: who does not hold the secret gets nothing",
   CHECK(slurp(g.scratch.path() + "/why").find("does not hold this group's secret") !=
         std::string::npos);
   CHECK(g.visitors.empty());
-  // Another replica's number, which is that of who listens.
+  // Another replica's number, which is that of the listener.
   ShipParty same = g.party;
   same.self = ReplicaId{0};
   CHECK(g.ended(g.visit(same)) == static_cast<int>(Code::kPeerFailed));
@@ -194,14 +195,15 @@ TEST_CASE("ship link: who does not hold the secret gets nothing",
   CHECK(g.downs == 0);
 }
 
-TEST_CASE("ship link: where nobody is, or who ends, is said", "[root][processes][IMAGE-6]") {
+TEST_CASE("ship link: a missing peer, or one that ends, is reported",
+          "[root][processes][IMAGE-6]") {
   Group g;
   ShipParty lonely = g.party;
   lonely.endpoints[0].port = free_port();
   CHECK(g.ended(g.visit(lonely)) == static_cast<int>(Code::kPeerFailed));
   CHECK(slurp(g.scratch.path() + "/why").find("it cannot be reached (127.0.0.1:") !=
         std::string::npos);
-  // It is let in, and left.
+  // It is admitted, and then left alone.
   const pid_t child = g.visit(g.party);
   REQUIRE(g.pump([&] { return !g.visitors.empty(); }));
   g.visitors.clear();

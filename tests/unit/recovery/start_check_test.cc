@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leaders' STARTs say, behind a hand-over to another build and elsewhere (HANDOVER-2).
+// The contents of leaders' STARTs, after a hand-over to another build and elsewhere (HANDOVER-2).
 #include "proxy/host/recovery/start_check.h"
 
 #include <catch2/catch.hpp>
@@ -43,7 +43,7 @@ bool names_schedule(const std::string& what) { return what.find("schedule") != w
 
 }  // namespace
 
-TEST_CASE("start check: another schedule is refused where nothing was handed over",
+TEST_CASE("start check: another schedule is refused if nothing was handed over",
           "[start_check][HANDOVER-2]") {
   Log log;
   CHECK(log.start(kOurs).empty());
@@ -52,16 +52,16 @@ TEST_CASE("start check: another schedule is refused where nothing was handed ove
 }
 
 TEST_CASE(
-    "start check: behind a hand-over a leader of the old build may begin, and no client of it",
+    "start check: after a hand-over a leader of the old build may begin, but none of its clients",
     "[start_check][HANDOVER-2]") {
   Log log;
   log.check.begin_behind_hand_over();
-  CHECK(log.look(EntryType::kData).empty());  // of the reign before: nothing tells whose it is
+  CHECK(log.look(EntryType::kData).empty());  // from the previous reign: nothing shows whose it is
   CHECK(log.start(with(kAgreedSchedule, 99)).empty());
   CHECK(log.look(EntryType::kTime).empty());
   CHECK(log.look(EntryType::kHash).empty());
   CHECK(log.look(EntryType::kTaken).empty());
-  SECTION("its clients are none of ours") {
+  SECTION("its clients are not accepted") {
     for (const EntryType type : {EntryType::kConnect, EntryType::kData, EntryType::kSignal,
                                  EntryType::kConnected, EntryType::kReset}) {
       CHECK(names_schedule(log.look(type)));
@@ -72,7 +72,7 @@ TEST_CASE(
     CHECK(log.look(EntryType::kConnect).empty());
     CHECK(names_schedule(log.start(with(kAgreedSchedule, 99))));
   }
-  SECTION("whatever else differs is refused at once") {
+  SECTION("any other difference is refused at once") {
     CHECK_FALSE(log.start(with(1, 99)).empty());
     Agreed both = with(kAgreedSchedule, 99);
     both[kAgreedSchedule + 1] = 99;

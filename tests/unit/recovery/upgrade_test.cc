@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An upgrade of the server's command line: what is kept, and what is rolled back (UPGRADE-2).
+// An upgrade of the server's command line: when it is kept, and when it is rolled back (UPGRADE-2).
 #include "proxy/replica/recovery/upgrade.h"
 
 #include <catch2/catch.hpp>
@@ -24,22 +24,22 @@ Upgrade on_trial() {
 
 }  // namespace
 
-TEST_CASE("upgrade: a server stays when the word that it does is admitted", "[upgrade]") {
+TEST_CASE("upgrade: a server stays when its kKeep is admitted", "[upgrade]") {
   Upgrade u = on_trial();
   CHECK_FALSE(u.admitted(Index{9}));
   u.keep_committed(Index{9});
   CHECK(u.keeps());
   CHECK_FALSE(u.admitted(Index{8}));
-  CHECK(u.on_trial());  // until its server got there
+  CHECK(u.on_trial());  // until its server has admitted it
   CHECK(u.admitted(Index{9}));
   CHECK(u.state() == Upgrade::State::kKept);
   CHECK_FALSE(u.undecided());
   CHECK(u.begun() == nullptr);  // a later restart changes nothing
 }
 
-TEST_CASE("upgrade: a server that ended before it stayed is rolled back", "[upgrade]") {
+TEST_CASE("upgrade: a server that ended before its kKeep is rolled back", "[upgrade]") {
   Upgrade u = on_trial();
-  u.keep_committed(Index{9});  // the leader's had not ended when it proposed that
+  u.keep_committed(Index{9});  // the leader's server had not ended when it proposed that
   u.failed("it ended");
   CHECK_FALSE(u.admitted(Index{9}));
   CHECK(u.rolls_back());
@@ -62,7 +62,7 @@ TEST_CASE("upgrade: a server that took no turn is dead until another one begins"
   CHECK_FALSE(u.dead());
 }
 
-TEST_CASE("upgrade: a word about another server means nothing, and one after the other begins",
+TEST_CASE("upgrade: a kKeep for another server has no effect, and one upgrade follows the other",
           "[upgrade]") {
   Upgrade u;
   u.keep_committed(Index{3});

@@ -373,7 +373,7 @@ TEST_CASE("history: a follower names damage and gaps, and hands out nothing behi
     REQUIRE(follower.ok());
     while (follower.value().next()) {
     }
-    CHECK(follower.value().damage() == "a record is damaged behind entry 29");  // no more is due
+    CHECK(follower.value().damage() == "a record is damaged after entry 29");  // no more is due
   }
   {
     auto recorder = HistoryRecorder::open(bed.dir, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Replicas that did the same are found equal, and one that did not is told so, alone.
+// GOAL    Replicas that did the same are found equal; only one that did not is found different.
 // METHOD  The machine for each of three replicas; the test is the log, the network and the servers.
 // CHECKS  CHECK-1, CHECK-2; what a minority and what the others do; an end takes no digest.
 #include "proxy/replica/check/cuts.h"
@@ -21,13 +21,13 @@ using proxy::Verdict;
 
 namespace {
 
-constexpr View kView{256};  // of replica 0
+constexpr View kView{256};  // replica 0 leads
 constexpr std::uint8_t kReplicas = 3;
 
 struct Replica {
   std::optional<Cuts> check;
   std::string output;
-  std::string alarm;  // why it must not go on
+  std::string alarm;  // why it must not continue
   std::vector<Raise> raised;
   int compared = 0, taken = 0, verified = 0;
   std::uint64_t begun_anew = 0;
@@ -37,10 +37,10 @@ struct World {
   std::vector<HashBody> log;  // the index is the position + 1
   std::vector<consensus::MemberStatus> members;
   std::vector<Replica> replicas;
-  bool delivers = true;  // messages to the leader
+  bool delivers = true;  // messages reach the leader
   bool busy = false, refuses = false;
   int looks = 0;               // of the leader, at the members
-  bool with_evidence = false;  // of the last proposal
+  bool with_evidence = false;  // in the last proposal
   std::int64_t now_ns = 0;
   std::array<std::uint64_t, 8> entries{};
 
@@ -57,7 +57,7 @@ struct World {
     step(0, Led{});
   }
 
-  // A life of replica `i`.
+  // Begins a process of replica `i`.
   void begin(std::uint8_t i, bool judges = true) {
     replicas[i].check.emplace(Options{ReplicaId{i}, kReplicas, judges});
   }
@@ -75,9 +75,9 @@ struct World {
     step(0, Heard{ReplicaId{static_cast<std::uint8_t>(from)}, digest, {true, kView}});
   }
 
-  // The server of replica `i` writes to its one client.
+  // The server of replica `i` writes to its only client.
   void write(unsigned i, const std::string& text) { replicas[i].output += text; }
-  // The leader has had input, and some time passes.
+  // The leader has received input, and some time passes.
   void step() {
     now_ns += 3'600'000'000'000;
     entries[static_cast<std::size_t>(EntryType::kData)] += 100'000;
@@ -155,7 +155,8 @@ TEST_CASE_METHOD(World, "replicas that did the same are equal", "[live_check]") 
   CHECK_FALSE(with_evidence);
 }
 
-TEST_CASE_METHOD(World, "a minority is told that it diverged, the others go on", "[live_check]") {
+TEST_CASE_METHOD(World, "a minority is informed that it diverged, and the others continue",
+                 "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, i == 1 ? "another" : "the same");
   round();
   CHECK(replicas[1].alarm.find("replica 1 diverged from the majority") != std::string::npos);
@@ -167,14 +168,14 @@ TEST_CASE_METHOD(World, "a minority is told that it diverged, the others go on",
   }
 }
 
-TEST_CASE_METHOD(World, "a replica that runs what it missed is compared at each cut of it",
+TEST_CASE_METHOD(World, "a replica that runs what it missed is compared at each cut",
                  "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, "the same");
   members[1].connected = false;
   step();
   commit();
   admit(0);
-  admit(2);  // the log tells of no digest of replica 1
+  admit(2);  // the log contains no digest of replica 1
   step();
   commit();
   admit(0);
@@ -207,7 +208,7 @@ TEST_CASE_METHOD(World, "a digest is taken at the admission", "[live_check][CHEC
   for (const Replica& r : replicas) CHECK(r.check->verdict() == Verdict::kEqual);
 }
 
-TEST_CASE_METHOD(World, "the leader counts digests of its view and its cut only",
+TEST_CASE_METHOD(World, "the leader counts only digests of its view and its cut",
                  "[live_check][CHECK-2]") {
   step();
   commit();
@@ -233,7 +234,7 @@ TEST_CASE_METHOD(World, "the leader counts digests of its view and its cut only"
   CHECK_FALSE(body.digests[1]);
 }
 
-TEST_CASE_METHOD(World, "a replica that ends takes no digest any more", "[live_check]") {
+TEST_CASE_METHOD(World, "a replica that has ended takes no digest", "[live_check]") {
   step();
   commit();
   admit(0);
@@ -253,7 +254,7 @@ TEST_CASE_METHOD(World, "nothing is due in a group that does nothing", "[live_ch
   CHECK(log.empty());
 }
 
-TEST_CASE_METHOD(World, "an alarm that goes on is said once, and keeps the first evidence",
+TEST_CASE_METHOD(World, "a lasting alarm is logged once, and keeps the first evidence",
                  "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, i == 1 ? "another" : "the same");
   round();
@@ -268,7 +269,7 @@ TEST_CASE_METHOD(World, "an alarm that goes on is said once, and keeps the first
   CHECK_FALSE(raised[1].keeps_evidence);
   CHECK(replicas[2].check->alarms().count() == 2);
   REQUIRE(replicas[1].raised.size() == 2);
-  CHECK(replicas[1].raised[1].says);  // the accused one says so each time
+  CHECK(replicas[1].raised[1].says);  // the accused one logs it each time
 }
 
 TEST_CASE_METHOD(World, "a replica that differs from the leader compares its evidence",
@@ -296,7 +297,7 @@ TEST_CASE_METHOD(World, "a replica that differs from the leader compares its evi
   }
 }
 
-TEST_CASE_METHOD(World, "where none has a majority all are compared again from there on",
+TEST_CASE_METHOD(World, "where none has a majority all are compared again from then on",
                  "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, std::to_string(i));
   step();
@@ -321,12 +322,12 @@ TEST_CASE_METHOD(World, "nothing restarts while a digest is missing that may mak
   step();
   commit();
   admit(1);
-  SECTION("and the own one makes evidence") {
+  SECTION("and this replica's makes evidence") {
     admit(0);
     step();
     CHECK(with_evidence);
   }
-  SECTION("and the own server has not come to the cut") {
+  SECTION("and this replica's server has not reached the cut") {
     admit(2);
     step();
     CHECK_FALSE(with_evidence);
@@ -334,13 +335,14 @@ TEST_CASE_METHOD(World, "nothing restarts while a digest is missing that may mak
   CHECK_FALSE(log.back().restarts);
 }
 
-TEST_CASE_METHOD(World, "nothing of before counts where all are compared again", "[live_check]") {
+TEST_CASE_METHOD(World, "nothing that precedes a restart of the comparison counts",
+                 "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, std::to_string(i));
   step();
   commit();
   admit_all();
   now_ns += 3'600'000'000'000;
-  look();  // no work since: no cut
+  look();  // no work since then: no cut
   REQUIRE(log.size() == 2);
   CHECK_FALSE(log.back().cut);
   CHECK(log.back().restarts);
@@ -372,7 +374,7 @@ TEST_CASE_METHOD(World, "digests are carried once", "[live_check]") {
   CHECK(log.back().cut);
 }
 
-TEST_CASE_METHOD(World, "only what clients do, or much that the server does, is work",
+TEST_CASE_METHOD(World, "only clients' input, or much output of the server, is work",
                  "[live_check]") {
   std::vector<std::uint64_t> counts(kEntryTypeSlots);
   const auto due = [&](EntryType type, std::uint64_t count) {
@@ -394,15 +396,14 @@ TEST_CASE_METHOD(World, "a group of one compares nothing", "[live_check]") {
   CHECK(log.empty());
 }
 
-TEST_CASE_METHOD(World, "members that were not asked for mean nothing", "[live_check]") {
+TEST_CASE_METHOD(World, "an unrequested list of members has no effect", "[live_check]") {
   busy = true;
   step();
   step(0, Members{members});
   CHECK(log.empty());
 }
 
-TEST_CASE_METHOD(World, "the leader waits for the digests of voters that are there",
-                 "[live_check]") {
+TEST_CASE_METHOD(World, "the leader waits for the digests of connected voters", "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, "the same");
   step();
   commit();
@@ -414,7 +415,7 @@ TEST_CASE_METHOD(World, "the leader waits for the digests of voters that are the
     CHECK(log.size() == 1);
     admit(1);
   }
-  SECTION("one is away") { members[1].connected = false; }
+  SECTION("one is not connected") { members[1].connected = false; }
   SECTION("one does not vote") { members[1].role = consensus::MemberRole::kLearner; }
   look();
   CHECK(log.size() == 2);
@@ -430,7 +431,7 @@ TEST_CASE_METHOD(World, "a digest of a replica that does not vote does not count
   CHECK(log.back().digests[2]);
 }
 
-TEST_CASE_METHOD(World, "what could not be proposed is proposed later", "[live_check]") {
+TEST_CASE_METHOD(World, "a proposal that failed is made again later", "[live_check]") {
   SECTION("the log is busy") { busy = true; }
   SECTION("it is refused") { refuses = true; }
   step();
@@ -441,7 +442,7 @@ TEST_CASE_METHOD(World, "what could not be proposed is proposed later", "[live_c
   CHECK(log.size() == 1);
 }
 
-TEST_CASE_METHOD(World, "a new leader begins with a cut of its own", "[live_check]") {
+TEST_CASE_METHOD(World, "a new leader begins with its own cut", "[live_check]") {
   for (unsigned i = 0; i < kReplicas; ++i) write(i, std::to_string(i));
   step();
   commit();

@@ -34,7 +34,8 @@ struct Leader {
 };
 }  // namespace
 
-TEST_CASE("a trail tells how long ago, in steps; the oldest stands for all before", "[flow]") {
+TEST_CASE("a trail knows how long ago, in steps; the oldest step counts for everything before",
+          "[flow]") {
   Trail trail;
   REQUIRE(trail.since(Index{0}) == 0);
   for (std::int64_t ms = 1; ms <= 1000; ++ms) {
@@ -60,7 +61,7 @@ TEST_CASE("a trail tells how long ago, in steps; the oldest stands for all befor
   REQUIRE(near(14000, 1000));
 }
 
-TEST_CASE("a trail knows who is where it was from who is behind that", "[flow]") {
+TEST_CASE("a trail distinguishes its own place from a later one", "[flow]") {
   Trail trail;
   trail.at(Index{10}, 100 * kMs);
   trail.at(Index{20}, 200 * kMs);
@@ -69,7 +70,7 @@ TEST_CASE("a trail knows who is where it was from who is behind that", "[flow]")
   REQUIRE(trail.left(Index{20}) == 200 * kMs);
 }
 
-TEST_CASE("a follower says where it is when it is late and moves, now and then", "[flow]") {
+TEST_CASE("a late follower that moves reports its place at intervals", "[flow]") {
   ProgressReport report;
   report.committed(Index{1}, 1 * kMs);
   report.committed(Index{2}, 10 * kMs);
@@ -78,14 +79,14 @@ TEST_CASE("a follower says where it is when it is late and moves, now and then",
   REQUIRE(report.due(Index{1}, 100 * kMs));
   report.committed(Index{9}, 200 * kMs);
   REQUIRE(report.due(Index{2}, 201 * kMs));
-  REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // just said
+  REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // a report was just sent
   REQUIRE(report.due(Index{3}, 201 * kMs + kTellNs));
-  REQUIRE(report.due(Index{5}, 215 * kMs));        // what waits has only come: its last word
+  REQUIRE(report.due(Index{5}, 215 * kMs));        // the waiting entries are new: the last report
   REQUIRE_FALSE(report.due(Index{5}, 216 * kMs));  // once
-  REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has all there is
+  REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has run all entries
 }
 
-TEST_CASE("a follower that stands says so for a while", "[flow]") {
+TEST_CASE("a follower that does not move reports that for a while", "[flow]") {
   constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
   ProgressReport report;
   report.committed(Index{5}, 1 * kMs);
@@ -101,19 +102,19 @@ TEST_CASE("a follower that stands says so for a while", "[flow]") {
   REQUIRE(times == kStandsNs / kRepeatNs);
   REQUIRE_FALSE(report.due(Index{1}, now + kStandsNs));
   REQUIRE(report.again_ns(now + kStandsNs) == kNone);
-  REQUIRE(report.due(Index{2}, now + 2 * kStandsNs));  // it went on
+  REQUIRE(report.due(Index{2}, now + 2 * kStandsNs));  // it moved again
   REQUIRE(report.again_ns(now + 2 * kStandsNs) == now + 2 * kStandsNs + kRepeatNs);
-  // A look that came late is no reason to look at once, again and again.
+  // A late look must not cause another look at once, again and again.
   REQUIRE_FALSE(report.due(Index{2}, now + 4 * kStandsNs));
   REQUIRE(report.again_ns(now + 4 * kStandsNs) == kNone);
   REQUIRE(report.due(Index{5}, now + 5 * kStandsNs));
   REQUIRE(report.again_ns(now + 5 * kStandsNs) == kNone);
 }
 
-TEST_CASE("who had nothing old to run for a while has caught up", "[flow]") {
+TEST_CASE("a server without old entries for a while has caught up", "[flow]") {
   ProgressReport report;
   REQUIRE_FALSE(report.due(Index{0}, 10 * kMs));
-  REQUIRE_FALSE(report.caught_up(10 * kMs + kHelpAfterNs));  // it has heard of no log yet
+  REQUIRE_FALSE(report.caught_up(10 * kMs + kHelpAfterNs));  // it has no log yet
   report.committed(Index{5}, 500 * kMs);
   REQUIRE_FALSE(report.due(Index{4}, 500 * kMs));
   REQUIRE_FALSE(report.caught_up(499 * kMs + kHelpAfterNs));
@@ -129,12 +130,12 @@ TEST_CASE("W4: clients wait when no majority is near, until one is", "[flow]") {
   REQUIRE_FALSE(leader.late());
   leader.hear(kOne, 700);
   REQUIRE(leader.late());
-  REQUIRE_FALSE(leader.holds());  // the other one is near, as far as is known
+  REQUIRE_FALSE(leader.holds());  // the other one is near, according to the last report
   leader.hear(kTwo, 900);
   REQUIRE_FALSE(leader.holds());  // within the limit
   leader.hear(kTwo, 600);
   REQUIRE(leader.holds());
-  // The faster one counts; what it still lacks does not grow while the leader stands.
+  // The faster one counts; its lag does not grow while the leader does not move.
   leader.ms += 50;
   leader.hear(kOne, 760);
   REQUIRE_FALSE(leader.holds());
@@ -152,7 +153,8 @@ TEST_CASE("W4: of five, clients wait for the second fastest of the others", "[fl
   REQUIRE_FALSE(leader.holds(all, 2));
 }
 
-TEST_CASE("W4: who is silent is not waited for, nor is he when the others are too few", "[flow]") {
+TEST_CASE("W4: a silent follower is not waited for, nor is one when the others are too few",
+          "[flow]") {
   Leader leader;
   leader.hear(kOne, 100);
   leader.hear(kTwo, 100);
@@ -161,12 +163,12 @@ TEST_CASE("W4: who is silent is not waited for, nor is he when the others are to
   REQUIRE_FALSE(leader.late());
   REQUIRE_FALSE(leader.holds());
   leader.hear(kOne, 100);
-  REQUIRE(leader.holds({kOne}, 1));    // the other one is gone
-  REQUIRE_FALSE(leader.holds({}, 1));  // both are: nothing is committed anyway
+  REQUIRE(leader.holds({kOne}, 1));    // the other one is absent
+  REQUIRE_FALSE(leader.holds({}, 1));  // both are absent: nothing is committed anyway
   REQUIRE_FALSE(leader.holds({kTwo}, 1));
 }
 
-TEST_CASE("a limit of 0: nobody waits", "[flow]") {
+TEST_CASE("a limit of 0: no client waits", "[flow]") {
   Leader leader;
   leader.flow = FlowControl{0};
   leader.run(1000);
@@ -176,7 +178,7 @@ TEST_CASE("a limit of 0: nobody waits", "[flow]") {
   REQUIRE_FALSE(leader.holds());
 }
 
-TEST_CASE("what was heard in another reign does not count", "[flow]") {
+TEST_CASE("reports of another reign do not count", "[flow]") {
   Leader leader;
   leader.hear(kOne, 1);
   leader.hear(kTwo, 1);
@@ -186,11 +188,12 @@ TEST_CASE("what was heard in another reign does not count", "[flow]") {
 }
 
 namespace {
-// A follower runs `speed` entries per millisecond; the leader's server one, but when clients wait.
+// A follower runs `speed` entries per millisecond; the leader's server runs one, unless clients
+// wait.
 struct Return {
   Leader leader{2000};
   std::uint64_t at = 0, own = 2000;
-  // How many the leader's server runs meanwhile.
+  // Returns how many entries the leader's server runs meanwhile.
   std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, std::uint64_t recovers = 1) {
     const std::uint64_t before = own;
     for (std::int64_t i = 0; i < for_ms; ++i) {
@@ -205,45 +208,47 @@ struct Return {
 constexpr std::int64_t kGraceMs = kHelpAfterNs / kMs;
 }  // namespace
 
-TEST_CASE("who recovers and does not catch up runs two entries for one of the leader's", "[flow]") {
+TEST_CASE("a recovering follower that does not catch up runs two entries for one of the leader's",
+          "[flow]") {
   Return r;
   REQUIRE(r.run(kGraceMs, 1) == kGraceMs);  // not at once
   const std::uint64_t helped = r.run(1000, 1);
   REQUIRE(helped >= 500);
   REQUIRE(helped <= 500 + kHelpSlack + 2);
-  // Who runs twice as much anyway is no reason to wait.
+  // There is no reason to wait for a follower that runs twice as much anyway.
   Return fast;
   fast.own = 60'000;
   fast.leader.flow.applied(Index{fast.own}, fast.leader.ms * kMs);
   REQUIRE(fast.run(2000, 2) == 2000);
-  // Nor is who is not late any more.
+  // Nor for one that is no longer late.
   Return near;
   near.at = 1900;
   REQUIRE(near.run(2000, 1) == 2000);
 }
 
-TEST_CASE("clients keep half of what they had, however slowly one recovers", "[flow][FLOW-2]") {
+TEST_CASE("clients keep half of their rate, however slowly a follower recovers", "[flow][FLOW-2]") {
   Return r;
   for (int ms = 0; ms < 2000; ++ms) r.leader.flow.applied(Index{++r.own}, ++r.leader.ms * kMs);
   r.at = 1;
   REQUIRE(r.run(kGraceMs, 0) == kGraceMs);
-  const std::uint64_t helped = r.run(1000, 0);  // it says where it is, and comes no further
+  const std::uint64_t helped = r.run(1000, 0);  // it reports, and does not move
   REQUIRE(helped >= 500);
   REQUIRE(helped <= 500 + kHelpSlack + 2);
 }
 
-TEST_CASE("where one more may be lost without it, one that recovers is not waited for",
+TEST_CASE("if one more replica may be lost without it, a recovering one is not waited for",
           "[flow][FLOW-2]") {
   Return r;
   REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
   REQUIRE(r.run(500, 1) < 400);
   r.leader.flow.applied(Index{r.own + 500}, r.leader.ms * kMs);
-  REQUIRE(r.leader.holds({kOne, kTwo}, 1));                       // three: it, and one more
-  REQUIRE(r.leader.holds({kOne, kTwo, kThree}, 2));               // five, and one is gone
-  REQUIRE_FALSE(r.leader.holds({kOne, kTwo, kThree, kFour}, 2));  // five
+  REQUIRE(r.leader.holds({kOne, kTwo}, 1));          // three replicas: all but one are needed
+  REQUIRE(r.leader.holds({kOne, kTwo, kThree}, 2));  // five replicas, one absent
+  REQUIRE_FALSE(r.leader.holds({kOne, kTwo, kThree, kFour}, 2));  // five replicas
 }
 
-TEST_CASE("who recovers is helped for a minute, and the next time again", "[flow]") {
+TEST_CASE("a recovering follower is helped for a minute, and again after the next return",
+          "[flow]") {
   Return r;
   r.at = 1;
   for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
@@ -253,24 +258,24 @@ TEST_CASE("who recovers is helped for a minute, and the next time again", "[flow
     if (ms > 1000 && ms < kHelpNs / kMs) REQUIRE(r.leader.holds());
   }
   REQUIRE(r.run(1000, 1) == 1000);
-  REQUIRE(r.run(1000, 1, 0) == 1000);  // late, and the other one is not
+  REQUIRE(r.run(1000, 1, 0) == 1000);  // late, but the other one is not
   r.leader.ms += kHelpAfterNs / kMs + 1;
-  REQUIRE(r.run(1000, 1) == 1000);  // it had been silent, no more
+  REQUIRE(r.run(1000, 1) == 1000);  // it was only silent
   REQUIRE(r.run(kGraceMs, 1, 2) == kGraceMs);
   REQUIRE(r.run(1000, 1, 2) < 600);
-  r.at = 1;  // it died, and is back at once
+  r.at = 1;  // it died, and returns at once
   REQUIRE(r.run(kGraceMs, 1, 3) == kGraceMs);
   REQUIRE(r.run(1000, 1, 3) < 600);
 }
 
-TEST_CASE("one that recovers is no reason to wait for another one longer", "[flow]") {
+TEST_CASE("a recovering follower is no reason to wait longer for another one", "[flow]") {
   Leader leader;
   leader.hear(kOne, 10, 1);
   leader.hear(kTwo, 10);
   REQUIRE(leader.holds());  // without it the late one is needed
   leader.run(kHeardNs / kMs + 1);
   leader.hear(kTwo, 10);
-  REQUIRE_FALSE(leader.holds());  // it says nothing any more: it has caught up
+  REQUIRE_FALSE(leader.holds());  // it is silent now: it has caught up
   leader.hear(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
-  REQUIRE_FALSE(leader.holds());  // it recovers, and is near already
+  REQUIRE_FALSE(leader.holds());  // it recovers, and is already near
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The leader proposes BUBBLE and TIME when its server needs them, and a node that is about
-//         to sleep sees what changed since it looked.
+//         to sleep notices what changed since it looked.
 // METHOD  The test is the server's scheduler.
-// CHECKS  OWN-1; news; the deadline that the server is told of.
+// CHECKS  OWN-1; news; the deadline that is passed to the server.
 #include "proxy/replica/role/grant_proposer.h"
 
 #include <catch2/catch.hpp>
@@ -42,13 +42,13 @@ TEST_CASE_METHOD(World, "nothing is proposed while an entry waits for its admiss
   CHECK(proposed.empty());
 }
 
-TEST_CASE_METHOD(World, "a deadline that has come is proposed as TIME", "[grants]") {
+TEST_CASE_METHOD(World, "a deadline that has passed is proposed as TIME", "[grants]") {
   server.next_deadline_ns = 10;
   step(5, 5, 1'000'000'000);
   CHECK(proposed == std::vector{Propose::kTime});
 }
 
-TEST_CASE_METHOD(World, "a deadline that is still to come sets the timer", "[grants]") {
+TEST_CASE_METHOD(World, "a deadline in the future sets the timer", "[grants]") {
   server.next_deadline_ns = 7'000'000'000;
   step(5, 5, 1'000'000'000);
   CHECK(proposed.empty());
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(World, "a deadline that is still to come sets the timer", "[gra
   CHECK(grants.due_ns() == kNever);
 }
 
-TEST_CASE_METHOD(World, "what the server did since is news", "[grants]") {
+TEST_CASE_METHOD(World, "what the server did since the last step is news", "[grants]") {
   step(5, 5);
   CHECK_FALSE(has_news(5, 5));
   CHECK(has_news(6, 5));
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(World, "threads at a soft barrier are released when nothing els
   server.at_soft_barrier = true;
   server.next_deadline_ns = 10;
   CHECK(has_news(5, 5));
-  server.stalled = true;  // it has turns to want first
+  server.stalled = true;  // it needs turns first
   step(5, 5, 1);
   CHECK(proposed == std::vector{Propose::kBubble});
   server.stalled = false;
@@ -86,12 +86,12 @@ TEST_CASE_METHOD(World, "threads at a soft barrier are released when nothing els
   CHECK(proposed.back() == Propose::kTime);
 }
 
-TEST_CASE_METHOD(World, "a timer that is late on purpose rings for no deadline before it",
+TEST_CASE_METHOD(World, "a timer that is late on purpose wakes the node for no earlier deadline",
                  "[grants][GRANT-3]") {
   server.next_deadline_ns = 1'000'000'000;
   step(5, 5, 1'000'000'000);
   REQUIRE(proposed.size() == 1);
-  server.next_deadline_ns = 1'000'200'000;  // sooner than two TIME entries may be
+  server.next_deadline_ns = 1'000'200'000;  // sooner than two TIME entries may follow each other
   step(6, 6, 1'000'100'000);
   CHECK(grants.due_ns() > server.next_deadline_ns);
   CHECK(grants.timer_ns() == server.next_deadline_ns);

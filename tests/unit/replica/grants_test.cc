@@ -16,7 +16,7 @@ Observation at(std::int64_t now_ns) {
 }
 }  // namespace
 
-TEST_CASE("G2: bubbles double while no input comes and start small again after one", "[grants]") {
+TEST_CASE("G2: bubbles double while no input arrives and start small again after one", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(0);
   o.stalled = true;
@@ -48,11 +48,11 @@ TEST_CASE("an idle server costs nothing: no bubble, no time, no reason to look a
   REQUIRE(d.look_again_ns == kNever);
 }
 
-TEST_CASE("a soft barrier at which nobody else can arrive is released at once", "[grants]") {
+TEST_CASE("a soft barrier at which no other thread can arrive is released at once", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(7);
   o.at_soft_barrier = true;
-  o.proposed = Index{11};  // an input is under way
+  o.proposed = Index{11};  // an input is in flight
   REQUIRE(policy.step(o).what == Propose::kNothing);
   o.applied = Index{11};
   REQUIRE(policy.step(o).what == Propose::kTime);
@@ -66,16 +66,16 @@ TEST_CASE("the next bubble is proposed before the grant is used up", "[grants]")
   REQUIRE(policy.step(o).what == Propose::kBubble);
 }
 
-TEST_CASE("G1: the bubble that a slice waits for stands behind inputs, one at a time", "[grants]") {
+TEST_CASE("G1: the bubble that a slice waits for follows inputs, one at a time", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(0);
   o.slice_wanted = true;
   o.applied = Index{7};
-  o.proposed = Index{11};  // inputs are under way
+  o.proposed = Index{11};  // inputs are in flight
   for (int i = 0; i < 3; ++i) {
     const Decision d = policy.step(o);
     REQUIRE(d.what == Propose::kBubble);
-    REQUIRE(d.grant == 256);  // others run under it first
+    REQUIRE(d.grant == 256);  // others run with it first
     o.proposed = next(o.proposed);
     o.applied = Index{value(o.proposed) - 1};  // all but the bubble
     REQUIRE(policy.step(o).what == Propose::kNothing);
@@ -98,7 +98,7 @@ TEST_CASE("a bubble of an earlier reign is not waited for", "[grants]") {
   REQUIRE(policy.step(o).what == Propose::kBubble);
 }
 
-TEST_CASE("a deadline is waited for, then told by one TIME entry", "[grants]") {
+TEST_CASE("a deadline is waited for, then announced by one TIME entry", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(1000);
   o.next_deadline_ns = 5'000'000;
@@ -140,7 +140,7 @@ TEST_CASE("classic: inputs grant nothing; a stall of W_timeout makes a bubble of
   d = policy.step(o);
   REQUIRE(d.what == Propose::kBubble);
   REQUIRE(d.grant == 1000);
-  // An interruption of the stall restarts the waiting.
+  // An interruption of the stall restarts the wait.
   o.virtual_now_ns = 1'200'000;
   (void)policy.step(o);
   o.stalled = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A leader whose server lags behind a follower's hands the lead over, and only then.
-// METHOD  The test's clock, and followers that answer as the test says.
-// CHECKS  LAG-1: a server that is stopped, one that crawls, one that computes as all do; a follower
-//         that may not run ahead; replicas that are short of processor time by turns.
+// GOAL    A leader whose server lags behind a follower's hands leadership over, and only then.
+// METHOD  The test's clock, and followers that answer as the test decides.
+// CHECKS  LAG-1: a server that is stopped, one that crawls, one that computes like all others; a
+//         follower that may not run ahead; replicas that are short of processor time by turns.
 #include "proxy/replica/role/lead_watch.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool wa
   return {1, applied, clock, waits ? 1U : 0U};
 }
 
-// Entries came at kNow that the own server does not run, or crawls along; when the lead goes, in
-// ms; -1: not within two seconds.
+// At kNow entries arrive that this replica's server does not run, or runs slowly.  Returns when
+// leadership is handed over, in ms; -1: not within two seconds.
 int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow,
                      bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
@@ -45,20 +45,20 @@ int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t
 
 }  // namespace
 
-TEST_CASE("lead: a stopped server's replica hands the lead over within 200 ms", "[LAG-1]") {
+TEST_CASE("lead: a replica with a stopped server hands leadership over within 200 ms", "[LAG-1]") {
   LeadWatch watch;
   const int ms = hands_over_after(watch, answer(11));
   CHECK(ms > 0);
   CHECK(ms <= 200);
 }
 
-TEST_CASE("lead: a computation that all servers have does not move the lead", "[LAG-1]") {
+TEST_CASE("lead: a computation that all servers do does not move leadership", "[LAG-1]") {
   LeadWatch watch;
   CHECK(hands_over_after(watch, answer(10)) == -1);
   CHECK(hands_over_after(watch, answer(10, 99, true)) == -1);  // it waits for what was passed since
 }
 
-TEST_CASE("lead: a follower that may not run ahead says that it waits for the leader's server",
+TEST_CASE("lead: a follower that may not run ahead reports that it waits for the leader's server",
           "[LAG-1]") {
   LeadWatch watch;
   CHECK(hands_over_after(watch, answer(10, 100, true)) <= 200);
@@ -66,11 +66,11 @@ TEST_CASE("lead: a follower that may not run ahead says that it waits for the le
   CHECK(hands_over_after(other, answer(10, 100, false)) == -1);
 }
 
-TEST_CASE("lead: a server that gets there a little later keeps the lead", "[LAG-1]") {
+TEST_CASE("lead: a server that is slightly later keeps leadership", "[LAG-1]") {
   LeadWatch watch;
   for (int ms = 0; ms < 3000; ++ms) {
     const std::int64_t now = kNow + ms * kMs;
-    // 80 ms behind the follower, at each entry.
+    // 80 ms after the follower, at each entry.
     const auto applied = static_cast<std::uint64_t>(ms);
     const auto actions = watch.step(seen(applied, 80), kOthers, now);
     CHECK_FALSE(actions.successor);
@@ -78,7 +78,7 @@ TEST_CASE("lead: a server that gets there a little later keeps the lead", "[LAG-
   }
 }
 
-TEST_CASE("lead: a server that crawls hands the lead over", "[LAG-1]") {
+TEST_CASE("lead: a server that crawls loses leadership", "[LAG-1]") {
   LeadWatch watch;
   bool gone = false;
   for (int ms = 0; ms < 3000 && !gone; ++ms) {
@@ -103,7 +103,7 @@ TEST_CASE("lead: it asks only while an entry is old, and not more often than nee
   CHECK_FALSE(watch.step(follower, kOthers, kNow + 900 * kMs).asks);
 }
 
-TEST_CASE("lead: a replica that gave the lead away and has it again is more patient", "[LAG-1]") {
+TEST_CASE("lead: a replica that gave leadership away and has it again is more patient", "[LAG-1]") {
   LeadWatch watch;
   std::int64_t now = kNow;
   int before = 0;
@@ -117,7 +117,8 @@ TEST_CASE("lead: a replica that gave the lead away and has it again is more pati
   CHECK(hands_over_after(watch, answer(1000), now, true) <= 200);
 }
 
-TEST_CASE("lead: one whose server is stopped again and again is not", "[LAG-1]") {
+TEST_CASE("lead: a replica whose server is stopped again and again is not more patient",
+          "[LAG-1]") {
   LeadWatch watch;
   std::int64_t now = kNow;
   for (int i = 0; i < 8; ++i, now += 3000 * kMs) {
@@ -127,9 +128,10 @@ TEST_CASE("lead: one whose server is stopped again and again is not", "[LAG-1]")
   }
 }
 
-TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG-1][VOTES-1]") {
+TEST_CASE("lead: a replica without a server hands over to any that has one", "[LAG-1][VOTES-1]") {
   LeadWatch watch;
-  LeadWatch::Inputs own = seen(90, 0);  // where its checkpoint was, which its log does not reach
+  // The place of its checkpoint, to which its log does not reach back.
+  LeadWatch::Inputs own = seen(90, 0);
   own.has_server = false;
   std::optional<ReplicaId> successor;
   for (int ms = 0; ms < 200 && !successor; ++ms) {
@@ -143,7 +145,7 @@ TEST_CASE("lead: a replica without a server gives it to any that has one", "[LAG
   CHECK(successor == ReplicaId{2});
 }
 
-TEST_CASE("lead: a server is given as long again as the follower needed", "[LAG-1]") {
+TEST_CASE("lead: a server gets as long again as the follower needed", "[LAG-1]") {
   LeadWatch watch;
   const int took = GENERATE(60, 300, 900, 5000);
   std::optional<int> gone;
@@ -158,7 +160,7 @@ TEST_CASE("lead: a server is given as long again as the follower needed", "[LAG-
   CHECK(*gone <= took + std::min(std::max(took, 100), 1000) + 60);
 }
 
-TEST_CASE("lead: a server that waits for its disk keeps it for a second", "[LAG-1]") {
+TEST_CASE("lead: a server that waits for its disk keeps leadership for a second", "[LAG-1]") {
   LeadWatch watch;
   const bool ends = GENERATE(true, false);
   std::optional<int> gone;
@@ -174,7 +176,7 @@ TEST_CASE("lead: a server that waits for its disk keeps it for a second", "[LAG-
   CHECK(*gone <= (ends ? 425 : 1025));
 }
 
-TEST_CASE("lead: only a voter that gets the log could take it", "[LAG-2]") {
+TEST_CASE("lead: only a voter that receives the log could take over", "[LAG-2]") {
   consensus::MemberStatus m{};
   m.id = ReplicaId{2};
   m.role = consensus::MemberRole::kVoter;
@@ -182,18 +184,18 @@ TEST_CASE("lead: only a voter that gets the log could take it", "[LAG-2]") {
   CHECK(LeadWatch::may_take_lead(m, ReplicaId{0}));
   SECTION("itself") { m.id = ReplicaId{0}; }
   SECTION("a learner") { m.role = consensus::MemberRole::kLearner; }
-  SECTION("one that is away") { m.connected = false; }
-  SECTION("one that lacks what left the log") { m.streaming = false; }
+  SECTION("one that is not connected") { m.connected = false; }
+  SECTION("one that lacks entries which left the log") { m.streaming = false; }
   CHECK_FALSE(LeadWatch::may_take_lead(m, ReplicaId{0}));
 }
 
-TEST_CASE("lead: a follower that is gone does not get it", "[LAG-1]") {
+TEST_CASE("lead: an absent follower does not get leadership", "[LAG-1]") {
   LeadWatch watch;
   (void)watch.step(seen(10, 60), kOthers, kNow);
   watch.heard(ReplicaId{2}, answer(11), kNow);
   const std::array left{ReplicaId{1}};
   CHECK_FALSE(watch.step(seen(10, 400), left, kNow + 340 * kMs).successor);
-  CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it is back
+  CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it has returned
   watch.heard(ReplicaId{2}, answer(11), kNow + 341 * kMs);
   CHECK(watch.step(seen(10, 802), kOthers, kNow + 742 * kMs).successor);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a replica may propose, and when it serves, follow from its role alone.
 // METHOD  A Leadership without consensus: the test elects, deposes, and is the log.
-// CHECKS  LEAD-1, LEAD-2, LEAD-3; stamps that never go back; busy proposals.
+// CHECKS  LEAD-1, LEAD-2, LEAD-3; stamps that never decrease; busy proposals.
 #include "proxy/replica/role/leadership.h"
 
 #include <catch2/catch.hpp>
@@ -64,7 +64,7 @@ TEST_CASE_METHOD(World, "START is proposed again in each view that this node lea
                  "[leadership][LEAD-1]") {
   lead();
   REQUIRE(start());
-  lead(kSecond);  // deposed and elected again, unseen
+  lead(kSecond);  // deposed and elected again, unnoticed
   CHECK_FALSE(leadership.started());
   CHECK_FALSE(propose(EntryType::kData));  // START comes first
   CHECK_FALSE(leadership.admitted(Index{9}));
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(World, "a START that found no room is proposed in a later round
   CHECK(start());
 }
 
-TEST_CASE_METHOD(World, "what the stall rule proposes is not waited for", "[leadership]") {
+TEST_CASE_METHOD(World, "a proposal of the stall rule is not waited for", "[leadership]") {
   lead();
   REQUIRE(start());
   REQUIRE(propose(EntryType::kData));
@@ -110,7 +110,7 @@ TEST_CASE_METHOD(World, "what the stall rule proposes is not waited for", "[lead
   CHECK(leadership.proposed() == Index{2});
 }
 
-TEST_CASE_METHOD(World, "stamps go on from what was committed", "[leadership]") {
+TEST_CASE_METHOD(World, "stamps continue from what was committed", "[leadership]") {
   leadership.committed({kFirst, Index{1}}, 5'000'000, 1000);
   lead();
   REQUIRE(start());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a replica may do follows from where it is in its life.
-// METHOD  All combinations of the states, against the rules in words.
-// CHECKS  LIFE-1; who serves, proposes, hands over, reports.
+// GOAL    What a replica may do follows from its state.
+// METHOD  All combinations of the flags, compared with the rules in words.
+// CHECKS  LIFE-1; which replica serves, proposes, hands over, reports.
 #include "proxy/replica/replica.h"
 
 #include <catch2/catch.hpp>
@@ -50,11 +50,11 @@ TEST_CASE("a replica without a running server proposes and serves nothing", "[li
   life.takes_clients = true;
   CHECK(life.serves());
   CHECK_FALSE(life.holds_output());
-  life.leads_on = false;  // the lead is gone, unseen
+  life.leads_on = false;  // leadership is lost, unnoticed
   CHECK(life.holds_output());
 }
 
-TEST_CASE("the lead is given away by a leader that has it, also by one without a server",
+TEST_CASE("leadership is given away by a leader that has it, also by one without a server",
           "[life][VOTES-1]") {
   Life life;
   CHECK_FALSE(life.may_give_lead_away());
@@ -63,7 +63,7 @@ TEST_CASE("the lead is given away by a leader that has it, also by one without a
   life.acceptor_only = true;
   CHECK(life.may_give_lead_away());
   life.acceptor_only = false;
-  life.ended = true;  // the servers' end is to be learnt by the others, who follow
+  life.ended = true;  // the others learn of the servers' end as followers
   CHECK_FALSE(life.may_give_lead_away());
   life.ended = false;
   for (auto state : {&Life::stopping, &Life::hands_over}) {

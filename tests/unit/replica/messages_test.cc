@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Replicas read of each other what was sent, and nothing else.
-// METHOD  Each row of the table there and back; bytes that are not of the table.
+// GOAL    A replica reads what another one sent, and nothing else.
+// METHOD  Each row of the table is encoded and read; bytes that are not of the table are rejected.
 // CHECKS  MESSAGE-1.
 #include "proxy/replica/messages.h"
 
@@ -14,7 +14,7 @@ using namespace crane::replica;
 
 namespace {
 
-// There and back: of the same type, byte for byte.
+// Encodes and reads: the type is the same, and so is each byte.
 template <typename M>
 void check_row(std::mt19937& random) {
   M sent;
@@ -47,7 +47,7 @@ void check_all(std::mt19937& random, const std::variant<M...>*) {
 
 }  // namespace
 
-TEST_CASE("messages: each is read as what was sent, or not at all", "[messages][MESSAGE-1]") {
+TEST_CASE("messages: each is read as it was sent, or not at all", "[messages][MESSAGE-1]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);

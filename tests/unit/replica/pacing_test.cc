@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Clients are read as fast as the leader's server and a majority's follow.
+// GOAL    Clients are read as fast as the leader's server and a majority's servers follow.
 // METHOD  The test is the server, the followers and the clock.
-// CHECKS  pauses begin at a bound and end at half of it; FLOW-1; a follower's reports of its
-//         return.
+// CHECKS  Pauses begin at a bound and end at half of it; FLOW-1; the reports of a returning
+//         follower.
 #include "proxy/replica/role/pacing.h"
 
 #include <catch2/catch.hpp>
@@ -64,8 +64,7 @@ TEST_CASE_METHOD(World, "a consensus that takes no more pauses clients", "[pacin
   CHECK_FALSE(step());
 }
 
-TEST_CASE_METHOD(World, "a log without room pauses clients, and for how long is known",
-                 "[pacing]") {
+TEST_CASE_METHOD(World, "a log without room pauses clients, and reports for how long", "[pacing]") {
   const std::int64_t now = 1'000 * kMs;
   seen.full = true;
   CHECK(step(now));
@@ -75,7 +74,7 @@ TEST_CASE_METHOD(World, "a log without room pauses clients, and for how long is 
   seen.full = false;
   CHECK_FALSE(step(now + 400 * kMs));
   CHECK(pacing.held_ns(now + 500 * kMs) == 0);
-  seen.busy = true;  // of consensus, which is no such wait
+  seen.busy = true;  // consensus is busy, which is a different wait
   CHECK(step(now + 500 * kMs));
   CHECK(pacing.held_ns(now + 900 * kMs) == 0);
 }
@@ -119,7 +118,7 @@ TEST_CASE("a follower reports while it is behind, and that it recovers", "[pacin
   for (int i = 0; i < 10'000 && sent.back().recovers != 0; ++i, now += kMs) {
     reporter.committed(Index{2000 + static_cast<std::uint64_t>(i)}, now);
     step(Index{2000 + static_cast<std::uint64_t>(i)}, now);
-    if (i % 1000 == 999) {  // one more late entry makes it report again
+    if (i % 1000 == 999) {  // another late entry makes it report again
       reporter.committed(Index{20'000}, now);
       now += 1'000 * kMs;
       step(Index{2000}, now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas tell each other of themselves, and what is known of one that does not.
+// What replicas report to each other about themselves, and what is known of a silent one.
 #include "proxy/replica/status/peer_notes.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ struct Pair {
     members[0].connected = members[1].connected = true;
     own.runs = true;
   }
-  // How many notes go out now.
+  // Returns how many notes are sent now.
   std::size_t step(std::int64_t passes_ns = 0, bool arrives = true) {
     now_ns += passes_ns;
     const auto to = notes.due(note_of(own, 7), members, now_ns);
@@ -34,7 +34,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("peer notes: a change is told at once and repeated a few times, then there is silence",
+TEST_CASE("peer notes: a change is sent at once and repeated a few times, then there is silence",
           "[node]") {
   Pair p;
   CHECK(p.step() == 1);
@@ -49,7 +49,8 @@ TEST_CASE("peer notes: a change is told at once and repeated a few times, then t
   CHECK(p.step() == 1);
 }
 
-TEST_CASE("peer notes: one that recovers or is late goes on telling how far it is", "[node]") {
+TEST_CASE("peer notes: a replica that recovers or is late keeps reporting how far it is",
+          "[node]") {
   for (const bool recovers : {false, true}) {
     Pair p;
     p.own.recovers = recovers;
@@ -61,8 +62,7 @@ TEST_CASE("peer notes: one that recovers or is late goes on telling how far it i
   }
 }
 
-TEST_CASE("peer notes: what did not go out is sent again, and a peer that comes gets one",
-          "[node]") {
+TEST_CASE("peer notes: a note that was not sent is sent again, and a new peer gets one", "[node]") {
   Pair p;
   CHECK(p.step(0, false) == 1);
   CHECK(p.notes.due_ns() != replica::kNever);
@@ -74,7 +74,7 @@ TEST_CASE("peer notes: what did not go out is sent again, and a peer that comes 
 }
 
 // NOTES-1
-TEST_CASE("peer notes: what a process told is forgotten with it", "[node]") {
+TEST_CASE("peer notes: the notes of a process are forgotten with it", "[node]") {
   Pair p;
   p.members[1].connected = false;
   p.step();
@@ -89,14 +89,14 @@ TEST_CASE("peer notes: what a process told is forgotten with it", "[node]") {
   p.step(5'000 * kMs);
   CHECK_FALSE(p.seen().told);
   CHECK(p.seen().was_there);
-  // Its first note may be here before it is seen to be there.
+  // Its first note may arrive before its connection is seen.
   p.notes.heard(ReplicaId{1}, note_of(p.own, 6), p.now_ns);
   p.members[1].connected = true;
   p.step();
   CHECK(p.seen().told);
 }
 
-TEST_CASE("peer notes: one whose note is old is asked, and is silent if it does not answer",
+TEST_CASE("peer notes: a peer whose note is old is asked, and is silent if it does not answer",
           "[node]") {
   Pair p;
   p.step();
@@ -112,7 +112,7 @@ TEST_CASE("peer notes: one whose note is old is asked, and is silent if it does 
   CHECK_FALSE(p.seen().silent);
 }
 
-TEST_CASE("peer notes: a question is answered, also by one that has told all", "[node]") {
+TEST_CASE("peer notes: a question is answered, even if all was sent already", "[node]") {
   Pair p;
   for (unsigned i = 0; i <= PeerNotes::kRepeats; ++i) p.step(PeerNotes::kRepeatNs);
   PeerNote question = note_of(p.own, 5);
@@ -123,12 +123,13 @@ TEST_CASE("peer notes: a question is answered, also by one that has told all", "
   CHECK(p.step() == 0);
 }
 
-TEST_CASE("peer notes: a leader tells whom it writes to", "[node]") {
+TEST_CASE("peer notes: a leader reports to which peers it sends the log", "[node]") {
   Pair p;
   p.step();
   PeerNote note = note_of(p.own, 5);
   p.notes.heard(ReplicaId{1}, note, p.now_ns);
-  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{0}));  // it does not lead: it has no word on that
+  // It does not lead: its note does not decide that.
+  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{0}));
   note.flags |= PeerNote::kLeads;
   p.notes.heard(ReplicaId{1}, note, p.now_ns);
   CHECK_FALSE(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
@@ -137,7 +138,7 @@ TEST_CASE("peer notes: a leader tells whom it writes to", "[node]") {
   CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
 }
 
-TEST_CASE("peer notes: all of a replica's own word goes over", "[node]") {
+TEST_CASE("peer notes: every field of a replica's note is transferred", "[node]") {
   control::Readiness own;
   own.runs = own.recovers = own.needs_checkpoint = own.no_room = true;
   own.lag_ms = 300;

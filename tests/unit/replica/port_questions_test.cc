@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The leader's answers to binds that wait: whom it asks, what it proposes, and how often.
-// METHOD  The machine, with a socket that asks; the test is the one that opens ports, and the log.
+// GOAL    The leader's answers to binds that wait: what it asks, what it proposes, and how often.
+// METHOD  The machine, with a socket that asks; the test opens the ports, and is the log.
 // CHECKS  PORT-1; answers at once and later; a proposal that must wait; a new leader.
 #include "proxy/replica/clients/port_questions.h"
 
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Fixture, "nothing is asked for a port that the group has") {
   CHECK(asked.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "an answer that comes later is waited for, and asked for once") {
+TEST_CASE_METHOD(Fixture, "an answer that comes later is waited for, and requested once") {
   step(true);
   step(true);
   CHECK(proposed.empty());
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "a proposal that has to wait is made later") {
   CHECK(asked.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a follower asks nothing, and asks when it comes to lead") {
+TEST_CASE_METHOD(Fixture, "a follower asks nothing, and asks when it begins to lead") {
   step(false);
   CHECK(asked.empty());
   step(true);
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "a follower asks nothing, and asks when it comes to le
   CHECK(asked.size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "when the one that was asked is gone, the next one is asked") {
+TEST_CASE_METHOD(Fixture, "when the part that was asked is gone, its successor is asked") {
   step(true);
   event(AskAgain{});
   at_once = 0;
@@ -113,7 +113,7 @@ TEST_CASE_METHOD(Fixture, "when the one that was asked is gone, the next one is 
   CHECK(proposed[0].error == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a port that was refused is asked for again by the next question") {
+TEST_CASE_METHOD(Fixture, "a refused port is requested again for the next question") {
   at_once = EADDRINUSE;
   step(true);
   asks = 78;
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(Fixture, "a port that was refused is asked for again by the nex
   CHECK(proposed[1].error == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a bind that waits no more is not answered; a restored one is") {
+TEST_CASE_METHOD(Fixture, "a bind that no longer waits is not answered; a restored one is") {
   at_once = 0;
   asks = 0;
   step(true);
@@ -147,7 +147,8 @@ TEST_CASE_METHOD(Fixture, "an answer of an earlier reign does not count") {
   CHECK(proposed[0].error == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "what was answered is not asked again when the one that opened is gone") {
+TEST_CASE_METHOD(
+    Fixture, "an answered question is not asked again when the part that opened the port is gone") {
   at_once = 0;
   step(true);
   event(AskAgain{});
@@ -156,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "what was answered is not asked again when the one tha
   CHECK(proposed.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "each reign answers", "[PORT-1]") {
+TEST_CASE_METHOD(Fixture, "each reign answers each question", "[PORT-1]") {
   at_once = EADDRINUSE;
   step(true);
   step(false);
@@ -164,7 +165,7 @@ TEST_CASE_METHOD(Fixture, "each reign answers", "[PORT-1]") {
   CHECK(proposed.size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a word about a bind that waits no more means nothing") {
+TEST_CASE_METHOD(Fixture, "an event about a bind that no longer waits has no effect") {
   asks = 0;
   step(true);
   event(Opened{77, 0});
@@ -175,7 +176,7 @@ TEST_CASE_METHOD(Fixture, "a word about a bind that waits no more means nothing"
   CHECK(questions.waiting().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "the answer to an earlier question is none to the next one") {
+TEST_CASE_METHOD(Fixture, "the answer to an earlier question is no answer to the next one") {
   at_once = EADDRINUSE;
   step(true);
   asks = 78;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 }
 
-TEST_CASE("quorum watch: a majority that is gone is told at once", "[quorum]") {
+TEST_CASE("quorum watch: a lost majority is reported at once", "[quorum]") {
   QuorumWatch watch;
   CHECK(watch.step({3, 3, true}, 1 * kMs) == Change::kNone);
   CHECK(watch.step({3, 2, true}, 2 * kMs) == Change::kNone);
@@ -20,12 +20,12 @@ TEST_CASE("quorum watch: a majority that is gone is told at once", "[quorum]") {
   CHECK(watch.text("clients wait") == "no quorum: 1 of 3 replicas answer; clients wait");
   CHECK(watch.step({3, 1, false}, 4 * kMs) == Change::kNone);
   CHECK(watch.due_ns() == QuorumWatch::kNever);
-  CHECK(watch.step({3, 2, false}, 5 * kMs) == Change::kNone);  // nobody leads yet
+  CHECK(watch.step({3, 2, false}, 5 * kMs) == Change::kNone);  // there is no leader yet
   CHECK(watch.step({3, 2, true}, 6 * kMs) == Change::kBack);
   CHECK(watch.text("clients wait").empty());
 }
 
-TEST_CASE("quorum watch: an election is waited for, but not for ever", "[quorum]") {
+TEST_CASE("quorum watch: an election is waited for, but not forever", "[quorum]") {
   QuorumWatch watch;
   CHECK(watch.step({3, 3, true}, 1 * kMs) == Change::kNone);
   CHECK(watch.step({3, 2, false}, 20 * kMs) == Change::kNone);
@@ -38,7 +38,7 @@ TEST_CASE("quorum watch: an election is waited for, but not for ever", "[quorum]
   CHECK(watch.text("clients wait") == "no leader: 2 of 3 replicas answer; clients wait");
 }
 
-TEST_CASE("quorum watch: at a start the others have time to come", "[quorum]") {
+TEST_CASE("quorum watch: at a start the others have time to connect", "[quorum]") {
   QuorumWatch watch;
   CHECK(watch.step({3, 1, false}, 1 * kMs) == Change::kNone);
   CHECK(watch.due_ns() == 1 * kMs + QuorumWatch::kStartNs);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The recovery machine as a whole takes every event in every state, and its parts agree.
+// GOAL    The recovery machine as a whole accepts every event in every state, and its parts agree.
 // METHOD  A shell that carries out each action as crane-node does, or lets it fail; events in
-// random
-//         order (the seed is printed, and taken from CRANE_SEED), also such as are stale.
+//         random order (the seed is printed, and taken from CRANE_SEED), including stale ones.
 // CHECKS  REPLICA-S1 to REPLICA-S5, RECOVERY-1, TAKE-1, VOTES-1, CATCHUP-1.
 #include "proxy/replica/recovery/recovery.h"
 
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Of three replicas the one with the number 1.
+// Replica 1 of three.
 class Shell {
  public:
   explicit Shell(std::uint64_t seed) : random_(seed), machine_(rules()) {
@@ -79,7 +78,7 @@ class Shell {
     }
   }
 
-  // Nothing fails and the server comes to rest: what is under way ends.
+  // Nothing fails and the server becomes quiescent: everything in progress ends.
   void calm() {
     fails_ = false;
     facts_.role = consensus::Role::kFollower;
@@ -107,7 +106,7 @@ class Shell {
   }
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // What answers nothing that was asked is legal only where nothing is open (REPLICA-S3).
+  // An unrequested answer is legal only while no request is open (REPLICA-S3).
   Event stale(Event event) const { return machine_.holds_log() || prepares_ ? Tick{} : event; }
   Index commit() {
     facts_.log_end += 100 + below(4000);
@@ -148,7 +147,7 @@ class Shell {
     r.held = one_in(3);
     return r;
   }
-  // Of what was begun, one thing ends.
+  // Ends one of the actions in progress.
   void come_back() {
     if (prepares_ && (calm_or() || one_in(2))) {
       prepares_ = false;
@@ -246,7 +245,7 @@ std::uint64_t seed() {
 
 }  // namespace
 
-TEST_CASE("recovery: every event is legal in every state, and what is begun ends",
+TEST_CASE("recovery: every event is legal in every state, and everything that begins ends",
           "[replica][REPLICA-S1][REPLICA-S2][REPLICA-S3][REPLICA-S4][REPLICA-S5][RECOVERY-1]") {
   const std::uint64_t first = seed();
   for (std::uint64_t n = 0; n < 300; ++n) {
@@ -279,7 +278,7 @@ struct Returning {
     machine.step(event, facts);
     return machine.take_actions();
   }
-  // Whether it said to have caught up within that time.
+  // Whether it reports within that time that it has caught up.
   bool catches_up_within(std::int64_t ns) {
     for (const std::int64_t until = facts.now_ns + ns; facts.now_ns < until;) {
       facts.now_ns += 10 * kMs;
@@ -321,7 +320,7 @@ TEST_CASE("recovery: a replica that lost its memory asks its leader how much it 
   CHECK(r.catches_up_within(100 * kMs));
 }
 
-TEST_CASE("recovery: a replica whose server is not there yet has not caught up",
+TEST_CASE("recovery: a replica whose server does not run yet has not caught up",
           "[replica][CATCHUP-1]") {
   Returning r;
   CHECK_FALSE(r.catches_up_within(100 * kMs));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica says of itself what is so, and when it has changed.
+// GOAL    A replica reports its true state, and reports it when it has changed.
 // METHOD  The machine alone: the test is the server, the group and the clock.
-// CHECKS  readiness; when status.json is written and the others are told; the group as it is known.
+// CHECKS  Readiness; when status.json is written and the others are informed; the known group.
 #include "proxy/replica/status/self_report.h"
 
 #include <catch2/catch.hpp>
@@ -44,7 +44,7 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
   look(false);
   CHECK(report.readiness(glance, {}).starts);
   CHECK(report.not_serving() == "the server listens on no port");
-  // That it listens rings no bell: it is looked at again.
+  // Its listen() causes no event, so it is looked at again.
   (void)report.must_tell(glance, now);
   (void)report.tell({}, glance, Index{1}, {}, now);
   CHECK(report.due_ns() == now + ServingWatch::kLookEveryNs);
@@ -54,7 +54,8 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
   CHECK(report.not_serving().empty());
 }
 
-TEST_CASE_METHOD(World, "a server that waits for what can never come serves nobody", "[report]") {
+TEST_CASE_METHOD(World, "a server that waits for what can never come serves no client",
+                 "[report]") {
   report.looked(glance, std::vector{ListenQueue{80, 0, 0, false}}, false, "all its threads wait",
                 now);
   CHECK(report.readiness(glance, {}).why_not == "all its threads wait");
@@ -63,8 +64,7 @@ TEST_CASE_METHOD(World, "a server that waits for what can never come serves nobo
   CHECK(report.readiness(glance, {}).why_not == "the server has ended with status 3");
 }
 
-TEST_CASE_METHOD(World, "where a follower's server waits at its leader's it is not late",
-                 "[report]") {
+TEST_CASE_METHOD(World, "a follower's server that waits at its leader's is not late", "[report]") {
   Report facts;
   facts.waits_at_leader = true;
   facts.behind_ns = 900 * kMs;
@@ -74,7 +74,7 @@ TEST_CASE_METHOD(World, "where a follower's server waits at its leader's it is n
   CHECK_FALSE(report.readiness(glance, facts).held);
 }
 
-TEST_CASE_METHOD(World, "what has changed is written once, and a little later", "[report]") {
+TEST_CASE_METHOD(World, "a change is written once, and a little later", "[report]") {
   CHECK_FALSE(report.must_write(glance, now));  // the server's pid is new
   now += 20 * kMs;
   CHECK(report.must_write(glance, now));
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(World, "what has changed is written once, and a little later", 
   CHECK(report.must_write(glance, now + 20 * kMs));
 }
 
-TEST_CASE_METHOD(World, "the others hear of a change at once, and of one that goes on",
+TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one that lasts",
                  "[report]") {
   CHECK(report.must_tell(glance, now));
   const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
@@ -93,26 +93,27 @@ TEST_CASE_METHOD(World, "the others hear of a change at once, and of one that go
   for (const ReplicaId to : told.to) report.sent(to, true, now);
   glance.takes_clients = true;
   CHECK(report.must_tell(glance, now));
-  for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // repeats end
+  for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // the repeats end
     if (!report.must_tell(glance, now)) continue;
     const auto again = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
     for (const ReplicaId to : again.to) report.sent(to, true, now);
   }
   CHECK_FALSE(report.must_tell(glance, now));
-  glance.has_more_to_run = true;  // it may be late soon, which no event tells
+  glance.has_more_to_run = true;  // it may be late soon, without an event
   CHECK_FALSE(report.must_tell(glance, now));
   CHECK(report.must_tell(glance, now + 50 * kMs));
 }
 
-TEST_CASE_METHOD(World, "a leader tells whose log it writes to", "[report]") {
+TEST_CASE_METHOD(World, "a leader reports to which peers it sends the log", "[report]") {
   glance.leads = true;
   const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
   CHECK((told.note.flags & PeerNote::kLeads) != 0);
   CHECK(told.note.gets_log[0] == 0b011);
 }
 
-TEST_CASE_METHOD(World, "the group is what its members have told, and what is known of them",
-                 "[report]") {
+TEST_CASE_METHOD(
+    World, "the group consists of what its members have reported, and what is known about them",
+    "[report]") {
   using Contact = control::ReplicaView::Contact;
   KnownMembers known;
   known.self = ReplicaId{0};
@@ -130,9 +131,9 @@ TEST_CASE_METHOD(World, "the group is what its members have told, and what is kn
   CHECK(seen.replicas[0].seen == Contact::kTold);
   CHECK(seen.replicas[0].told.runs);
   CHECK(seen.replicas[1].told.takes_clients);
-  CHECK_FALSE(seen.replicas[1].gets_log);  // the leader's word
+  CHECK_FALSE(seen.replicas[1].gets_log);  // according to the leader
   CHECK(seen.replicas[2].seen == Contact::kGone);
-  known.leads = true;  // its own counts then
+  known.leads = true;  // then its own state counts
   CHECK(seen_by(known, peers).replicas[1].gets_log);
   CHECK_FALSE(seen_by({}, peers).knows_members);
 }

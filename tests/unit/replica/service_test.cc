@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Clients are taken exactly while this replica leads and its server knows that.
+// GOAL    Clients are accepted exactly while this replica leads and its server knows that.
 // METHOD  The machine alone: the test is consensus, the log, the sockets and the server.
 // CHECKS  SERVE-1, LEAD-2; the order in which a deposed replica leaves; an earlier leader's
-// sockets.
+//         sockets.
 #include "proxy/replica/role/service.h"
 
 #include <catch2/catch.hpp>
@@ -47,14 +47,14 @@ struct World {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "START comes first, then the server's word, then clients",
+TEST_CASE_METHOD(World, "START comes first, then the server admits it, then clients are accepted",
                  "[service][SERVE-1][LEAD-2]") {
   round.changed = true;
   CHECK(step(round) == "follow changed writer ");
   writer.ours = true;
   CHECK(step(writer) == "start ");
   CHECK(step(StartProposed{true}).empty());
-  CHECK(service.deadline_ns() == kNow);  // the earlier leader's sockets
+  CHECK(service.deadline_ns() == kNow);  // for the earlier leader's sockets
   round.changed = false;
   round.started = writer.started = true;
   CHECK(step(round) == "writer ");
@@ -63,7 +63,7 @@ TEST_CASE_METHOD(World, "START comes first, then the server's word, then clients
   writer.admitted = true;
   CHECK(step(writer) == "serve changed ");
   round.serves = true;
-  CHECK(step(round).empty());  // nothing to do in each later round
+  CHECK(step(round).empty());  // later rounds have nothing to do
 }
 
 TEST_CASE_METHOD(World, "clients wait while an earlier leader of the host may use their sockets",
@@ -82,13 +82,13 @@ TEST_CASE_METHOD(World, "a START that was not proposed is tried again", "[servic
   CHECK(step(writer) == "start ");
 }
 
-TEST_CASE_METHOD(World, "a deposed replica leaves its clients before all else",
+TEST_CASE_METHOD(World, "a deposed replica leaves its clients before anything else",
                  "[service][SERVE-1]") {
   round.deposed = round.changed = round.serves = round.started = true;
   round.stopping = true;
   round.leads = false;
   CHECK(step(round) == "stop changed follow changed ");
-  round.leads = true;  // elected again, unseen: its clients are to be taken anew
+  round.leads = true;  // elected again, unnoticed: its clients must be accepted again
   round.started = false;
   CHECK(step(round) == "stop changed follow changed writer ");
 }
@@ -101,7 +101,8 @@ TEST_CASE_METHOD(World, "a deposed replica collects no sockets of the reign that
   CHECK(service.deadline_ns() == replica::kNever);
 }
 
-TEST_CASE_METHOD(World, "a replica that stops ends its clients, and takes no others", "[service]") {
+TEST_CASE_METHOD(World, "a replica that stops ends its clients, and accepts no others",
+                 "[service]") {
   round.serves = round.started = round.stopping = true;
   round.goes_on = false;
   CHECK(step(round) == "end ");
@@ -109,7 +110,7 @@ TEST_CASE_METHOD(World, "a replica that stops ends its clients, and takes no oth
   CHECK(step(round).empty());
 }
 
-TEST_CASE_METHOD(World, "a lost quorum refuses clients until it is back", "[service]") {
+TEST_CASE_METHOD(World, "a lost quorum refuses clients until it has returned", "[service]") {
   CHECK(step(Quorum{{3, 3, true}}) == "changed ");
   CHECK(step(Quorum{{3, 3, true}}).empty());
   CHECK(step(Quorum{{3, 1, false}}) == "changed lost refuse changed ");

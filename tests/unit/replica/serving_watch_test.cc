@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the server serves, as the segment has it from look to look.
+// Whether the server serves, according to the segment at each look.
 #include "proxy/replica/status/serving_watch.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +18,8 @@ TEST_CASE("serving: a server that listens on a port serves", "[node]") {
   CHECK(watch.why_not(true, -1, 1).empty());
 }
 
-TEST_CASE("serving: one that listens nowhere, does not run or has ended does not serve", "[node]") {
+TEST_CASE("serving: a server that does not listen, does not run or has ended does not serve",
+          "[node]") {
   ServingWatch watch;
   CHECK(watch.why_not(true, -1, 1) == "the server listens on no port");
   watch.look(Queues{ListenQueue{80, 0, 0, false}}, false, 1);
@@ -28,7 +29,7 @@ TEST_CASE("serving: one that listens nowhere, does not run or has ended does not
   CHECK(watch.why_not(true, -1, 2) == "the server listens on no port");
 }
 
-TEST_CASE("serving: a worker that listens nowhere serves once it rests", "[node]") {
+TEST_CASE("serving: a worker that listens on no port serves once it rests", "[node]") {
   ServingWatch watch;
   watch.look(Queues{}, true, 1);
   CHECK(watch.starts(true, -1));  // it may wait for something while it starts
@@ -40,14 +41,15 @@ TEST_CASE("serving: a worker that listens nowhere serves once it rests", "[node]
   CHECK(watch.why_not(true, -1, 4).empty());
   watch.look(Queues{}, false, 5);  // it works
   CHECK_FALSE(watch.starts(true, -1));
-  // One that has listened does not become a worker.
+  // A server that has listened does not become a worker.
   watch.look(Queues{ListenQueue{80, 0, 0, false}}, false, 6);
   watch.look(Queues{}, true, 7);
   watch.look(Queues{}, true, 8);
   CHECK(watch.why_not(true, -1, 8) == "the server listens on no port");
 }
 
-TEST_CASE("serving: a full backlog from which none is taken for long is said", "[node]") {
+TEST_CASE("serving: a full backlog from which no client is accepted for long is reported",
+          "[node]") {
   ServingWatch watch;
   const ListenQueue full{80, 6, 7, true};
   watch.look(Queues{full}, false, 10);
@@ -56,11 +58,11 @@ TEST_CASE("serving: a full backlog from which none is taken for long is said", "
   CHECK(watch.why_not(true, -1, 10 + kLong) ==
         "the server has taken no client from the full backlog of port 80 for 5 s");
 
-  SECTION("another head says that one was taken") {
+  SECTION("another head shows that a client was accepted") {
     watch.look(Queues{ListenQueue{80, 6, 8, true}}, false, 10 + kLong);
     CHECK(watch.why_not(true, -1, 10 + kLong).empty());
   }
-  SECTION("so does room") {
+  SECTION("so does room in the backlog") {
     watch.look(Queues{ListenQueue{80, 5, 7, false}}, false, 10 + kLong);
     CHECK(watch.why_not(true, -1, 10 + kLong).empty());
   }

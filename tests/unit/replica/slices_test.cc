@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A thread that computes gets a tick point, its weight makes slices as long as they should
-//         be, and an idle replica costs nothing.
-// METHOD  The machine with a server of the test, whose looks are given and whose finder answers
-//         when the test says so.
+// GOAL    A thread that computes gets a tick point, the point's weight makes slices as long as they
+//         should be, and an idle replica costs nothing.
+// METHOD  The machine with a server of the test, which provides the looks, and a finder that
+//         answers when the test decides.
 // CHECKS  SLICES-1, SLICES-2, SLICES-3, SLICES-4; patience, known points, weights, refusals,
-// bounds, warnings.
+//         bounds, warnings.
 #include "proxy/replica/check/slices.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSlice = 5 * kMs;
 constexpr std::int64_t kFirstFind = 25 * kMs;
 constexpr std::int64_t kLookEvery = 10 * kMs;
-constexpr std::int64_t kTook = 10 * kMs;  // by each look at a thread
+constexpr std::int64_t kTook = 10 * kMs;  // each search of a thread
 
 TickPoint point_at(std::uint32_t offset, std::uint32_t weight_ps = 1000) {
   return {77, offset, weight_ps, 5, 0};
@@ -40,7 +40,7 @@ struct Fixture {
     send(look);
     return machine.deadline_ns();
   }
-  // At every look until then.
+  // Looks at every due time until then.
   void run_until(std::int64_t until_ns) {
     while (now < until_ns) step(std::min(now + kMs, until_ns));
   }
@@ -48,7 +48,7 @@ struct Fixture {
     now += kTook;
     send(Found{point, "the place"});
   }
-  // A slice ended at point 0 of the admitted ones, which weighed as they say.
+  // A slice ended at point 0 of the admitted ones, with that point's weight.
   void slice(std::int64_t cpu_ns) {
     ++look.slices;
     look.point = 0;
@@ -126,7 +126,8 @@ TEST_CASE("slices: without slices, and on a follower, nothing is done", "[slices
   CHECK(f.proposed.empty());
 }
 
-TEST_CASE("slices: a thread that stays at one clock is looked at, later and later", "[slices]") {
+TEST_CASE("slices: a thread that stays at one clock is searched, at growing intervals",
+          "[slices]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0);
@@ -141,8 +142,8 @@ TEST_CASE("slices: a thread that stays at one clock is looked at, later and late
     f.found({});
     due = f.now + apart;  // SLICES-3
   }
-  SECTION("at another clock, too") { f.computes(3, 11); }
-  SECTION("and soon again where something was found") {
+  SECTION("also at another clock") { f.computes(3, 11); }
+  SECTION("and soon again if something was found") {
     f.run_until(due);
     f.found(point_at(1));
     due = f.now + 4 * kTook;
@@ -165,7 +166,7 @@ TEST_CASE("slices: while the server starts a thread has a second", "[slices]") {
   CHECK(f.finds.size() == 1);
 }
 
-TEST_CASE("slices: another thread or clock is given its time", "[slices]") {
+TEST_CASE("slices: another thread or clock gets its own time", "[slices]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0);
@@ -184,7 +185,7 @@ TEST_CASE("slices: another thread or clock is given its time", "[slices]") {
   CHECK(f.finds.size() == 1);
 }
 
-TEST_CASE("slices: long slices are given four of them", "[slices]") {
+TEST_CASE("slices: a thread gets the time of four slices if slices are long", "[slices]") {
   Fixture f({20 * kMs, {}, 64});
   f.computes(3, 10);
   f.step(0);
@@ -194,7 +195,7 @@ TEST_CASE("slices: long slices are given four of them", "[slices]") {
   CHECK(f.finds.size() == 1);
 }
 
-TEST_CASE("slices: SLICES-1, one thread at a time is looked at", "[slices][SLICES-1]") {
+TEST_CASE("slices: SLICES-1, one thread at a time is searched", "[slices][SLICES-1]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0);
@@ -211,12 +212,12 @@ TEST_CASE("slices: SLICES-1, one thread at a time is looked at", "[slices][SLICE
     CHECK(f.proposed.empty());
     f.look.leads = true;
   }
-  f.run_until(f.now + 30'000 * kMs);  // the most of SLICES-3
+  f.run_until(f.now + 30'000 * kMs);  // the longest interval of SLICES-3
   CHECK(f.finds.size() == 2);
   CHECK(f.finds.back().slot == 4);
 }
 
-TEST_CASE("slices: what was found is proposed once", "[slices]") {
+TEST_CASE("slices: a found point is proposed once", "[slices]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0);
@@ -257,7 +258,7 @@ TEST_CASE("slices: known points are proposed as a reign begins, but not again", 
   f.step(2 * kMs);
   CHECK(f.proposed.size() == 2);
   f.look.leads = true;
-  f.step(3 * kMs);  // what it had proposed of 3 may be lost
+  f.step(3 * kMs);  // its proposal of point 3 may be lost
   REQUIRE(f.proposed.size() == 3);
   CHECK(f.proposed[2].offset == 3);
 }
@@ -290,14 +291,14 @@ TEST_CASE("slices: a found point that could not be proposed is proposed when it 
   f.busy = false;
   f.run_until(4 * kFirstFind);
   REQUIRE(f.finds.size() == 2);
-  CHECK(f.finds[1].proposed.size() == 1);  // the other one is under way all the same
+  CHECK(f.finds[1].proposed.size() == 1);  // the other one is in flight all the same
   CHECK(f.proposed.size() == 1);
   f.found(point_at(2));
   REQUIRE(f.proposed.size() == 2);
   CHECK(f.proposed[1].offset == 2);
 }
 
-TEST_CASE("slices: a weight is corrected by what its slice took", "[slices]") {
+TEST_CASE("slices: a weight is corrected by the duration of its slice", "[slices]") {
   Fixture f;
   f.admit(point_at(1, 1000));
   f.step(0);
@@ -312,7 +313,7 @@ TEST_CASE("slices: a weight is corrected by what its slice took", "[slices]") {
     REQUIRE(f.proposed.size() == 1);
     CHECK(f.proposed[0].weight_ps == 250);
   }
-  SECTION("by the weight in that slice, not the one of now") {
+  SECTION("by the weight in that slice, not by the current one") {
     f.admit(point_at(1, 3000));
     ++f.look.slices;
     f.look.weight_ps = 1000;
@@ -321,7 +322,7 @@ TEST_CASE("slices: a weight is corrected by what its slice took", "[slices]") {
     REQUIRE(f.proposed.size() == 1);
     CHECK(f.proposed[0].weight_ps == 2000);
   }
-  SECTION("which may be right by now") {
+  SECTION("unless it is right by now") {
     f.admit(point_at(1, 2000));
     ++f.look.slices;
     f.look.weight_ps = 1000;
@@ -357,10 +358,10 @@ TEST_CASE("slices: a weight is corrected by what its slice took", "[slices]") {
   }
 }
 
-TEST_CASE("slices: a weight that is about right, or of which nothing is known, stays", "[slices]") {
+TEST_CASE("slices: a weight that is about right, or without a known slice, stays", "[slices]") {
   Fixture f;
   f.admit(point_at(1));
-  f.look.slices = 7;  // of before it led
+  f.look.slices = 7;  // from before it led
   f.look.cpu_ns = 100 * kSlice;
   f.look.weight_ps = 1000;
   f.step(0);
@@ -371,7 +372,7 @@ TEST_CASE("slices: a weight that is about right, or of which nothing is known, s
   f.slice(0);
   CHECK(f.proposed.empty());
   ++f.look.slices;
-  f.look.point = 1;  // is not seen yet
+  f.look.point = 1;  // does not exist yet
   f.look.cpu_ns = 100 * kSlice;
   f.step(f.now);
   CHECK(f.proposed.empty());
@@ -385,7 +386,7 @@ TEST_CASE("slices: SLICES-2, the next weight waits until the last one is admitte
   f.slice(4 * kSlice);
   f.slice(4 * kSlice);
   REQUIRE(f.proposed.size() == 1);
-  // Another point's proposal that fails changes nothing.
+  // A failed proposal of another point changes nothing.
   f.computes(3, 10);
   f.step(f.now);
   f.run_until(f.now + kFirstFind);
@@ -414,18 +415,19 @@ TEST_CASE("slices: a weight that could not be proposed is corrected by the next 
   CHECK(f.proposed.size() == 1);
 }
 
-TEST_CASE("slices: a slice that was followed says nothing of the weight", "[slices]") {
+TEST_CASE("slices: a slice in which the thread was searched does not correct the weight",
+          "[slices]") {
   Fixture f;
   f.admit(point_at(1));
   f.computes(3, 10);
   f.step(0);
   f.run_until(kFirstFind);
   REQUIRE(f.finds.size() == 1);
-  SECTION("as it ended") {
+  SECTION("searched when it ended") {
     f.slice(4 * kSlice);
     CHECK(f.proposed.empty());
   }
-  SECTION("as it began, or in between") {}
+  SECTION("searched when it began, or in between") {}
   f.found({});
   f.slice(4 * kSlice);
   CHECK(f.proposed.empty());
@@ -433,7 +435,7 @@ TEST_CASE("slices: a slice that was followed says nothing of the weight", "[slic
   CHECK(f.proposed.size() == 1);
 }
 
-TEST_CASE("slices: no more points than can be", "[slices]") {
+TEST_CASE("slices: there are no more points than the limit", "[slices]") {
   Fixture f({kSlice, {point_at(1)}, 2});
   f.admit(point_at(2));
   f.computes(3, 10);
@@ -454,12 +456,12 @@ TEST_CASE("slices: no more points than can be", "[slices]") {
   CHECK(room.warned.empty());
 }
 
-TEST_CASE("slices: a point that was admitted counts once", "[slices]") {
+TEST_CASE("slices: an admitted point counts once", "[slices]") {
   Fixture f({kSlice, {point_at(1)}, 2});
   f.computes(3, 10);
   f.step(0);
   f.admit(f.proposed.at(0));
-  SECTION("also while a weight of it is under way") {
+  SECTION("also while a weight of it is in flight") {
     f.step(kMs);
     f.slice(4 * kSlice);
     REQUIRE(f.proposed.size() == 2);
@@ -471,7 +473,7 @@ TEST_CASE("slices: a point that was admitted counts once", "[slices]") {
   CHECK(f.warned.empty());
 }
 
-TEST_CASE("slices: an operator hears of a computation without a point that lasts", "[slices]") {
+TEST_CASE("slices: an operator is warned of a lasting computation without a point", "[slices]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0);
@@ -496,7 +498,7 @@ TEST_CASE("slices: an operator hears of a computation without a point that lasts
     CHECK(f.warned[0].find("slot 3 has computed for 1000 ms at clock 10") == 0);
     CHECK(f.warned[0].find("it is in the place") != std::string::npos);
   }
-  SECTION("a second of the thread that was looked at, though another one computes now") {
+  SECTION("a second of the thread that was searched, even if another one computes now") {
     f.run_until(1000 * kMs - kTook);
     f.computes(4, 11);
     f.step(f.now);
@@ -524,7 +526,7 @@ TEST_CASE("slices: all begin again for a computation without end", "[slices][SLI
     CHECK(f.begun[0].clock == 10);
     CHECK(f.begun[0].point.offset == 5);
   }
-  SECTION("as often as that could not be proposed") {
+  SECTION("again each time that this could not be proposed") {
     f.run_until(endless + kMs);
     CHECK(f.begun.size() == 2);
   }
@@ -535,18 +537,18 @@ TEST_CASE("slices: all begin again for a computation without end", "[slices][SLI
     f.run_until(4 * endless);
     CHECK(f.begun.size() == 1);
   }
-  SECTION("not when it ends before, nor for the next one before that is looked at") {
+  SECTION("not when it ends before, nor for the next one before that is searched") {
     f.run_until(endless - kMs);
     f.computes(3, 11);
     f.run_until(3 * endless);
     CHECK(f.begun.empty());
   }
-  SECTION("not when nobody waits") {
+  SECTION("not when no thread waits") {
     f.look.may_begin_again = false;
     f.run_until(2 * endless);
     CHECK(f.begun.empty());
   }
-  SECTION("not when the lead went and came back, before it is looked at") {
+  SECTION("not when leadership was lost and regained before it is searched") {
     f.look.leads = false;
     f.step(f.now + kMs);
     f.look.leads = true;
@@ -555,7 +557,7 @@ TEST_CASE("slices: all begin again for a computation without end", "[slices][SLI
   }
 }
 
-TEST_CASE("slices: none begins again for a point that counts", "[slices][SLICES-4]") {
+TEST_CASE("slices: none begins again for a point that is in effect", "[slices][SLICES-4]") {
   Fixture f;
   f.look.may_begin_again = true;
   f.admit(point_at(5));

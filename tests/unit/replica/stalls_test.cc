@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What the stall rule has a node decide: whom it probes, what it proposes, what it lets
-//         pass.
-// METHOD  The machine, with a server whose words the test sets; time is a number.
-// CHECKS  DMT-W2, STALL-1, the told clock of leaders and followers, orders one by one, divergence.
+// GOAL    What a node decides about the stall rule: which thread it probes, what it proposes, and
+//         how far servers may run.
+// METHOD  The machine, with a server whose state the test sets; time is a number.
+// CHECKS  DMT-W2, STALL-1, the clock limits of leaders and followers, orders one by one,
+// divergence.
 #include "proxy/replica/check/stalls.h"
 
 #include <catch2/catch.hpp>
@@ -26,7 +27,7 @@ struct Fixture {
     server.leader_clock_limit = on ? 0 : kNoClock;
     server.idle = true;
   }
-  // Slot `slot` has the turn, in the application's code, and others want it.
+  // The thread of slot `slot` has the turn, in the application's code, and others want it.
   void computes(std::uint16_t slot, std::uint64_t clock) {
     server.clock = clock;
     server.idle = false;
@@ -119,11 +120,11 @@ TEST_CASE("stalls: a follower's server waits for what the leader's has passed", 
   CHECK(f.server.leader_clock_limit == 100);
   f.step(0, kLeader);
   CHECK(f.server.leader_clock_limit == kNoClock);
-  f.step(0, kFollower);  // deposed: what it did not tell anybody, it waits for
+  f.step(0, kFollower);  // deposed: its server waits for what it did not announce
   CHECK(f.server.leader_clock_limit == 100);
 }
 
-TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[stalls]") {
+TEST_CASE("stalls: W2, orders are passed on one by one and never overtaken", "[stalls]") {
   Fixture f;
   f.preempt(50, 3);
   f.preempt(70, 4);
@@ -135,7 +136,7 @@ TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[
   f.server.clock = 51;  // obeyed
   f.server.obeyed = 1;
   REQUIRE(f.has_news());
-  // Also one who has come to lead obeys what an earlier leader decided.
+  // A new leader also obeys what an earlier leader decided.
   f.step(0, kNewLeader);
   CHECK(f.server.leader_clock_limit == 70);
   CHECK(f.ordered->slot == 4);
@@ -159,7 +160,7 @@ TEST_CASE("stalls: a replica that is past an order has diverged", "[stalls]") {
   CHECK(past.diverged);
 }
 
-TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
+TEST_CASE("stalls: N1, which threads a leader probes", "[stalls]") {
   Fixture f;
   f.computes(3, 10);
   const auto after = [&f](std::int64_t from, std::int64_t until, Role role) {
@@ -174,7 +175,7 @@ TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
     f.computes(3, 11);
     CHECK(after(20 * kMs, 22 * kMs, kLeader) == 0);
   }
-  SECTION("sooner who was stalled before") {
+  SECTION("sooner one that was stalled before") {
     f.server.holder->known = true;
     CHECK(after(0, 3 * kMs, kLeader) == 2);
   }
@@ -182,20 +183,20 @@ TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
     CHECK(after(0, 1900 * kMs, kNewLeader) == 0);
     CHECK(after(1900 * kMs, 2100 * kMs, kNewLeader) > 0);
   }
-  SECTION("never before it where an earlier leader has passed") {
+  SECTION("never before the clock that an earlier leader has passed") {
     f.passed(11);
     CHECK(after(0, 3000 * kMs, kNewLeader) == 0);
   }
-  SECTION("not when it would help nobody") {
+  SECTION("not when it would help no thread") {
     f.server.holder->helps = false;
     CHECK(after(0, 100 * kMs, kLeader) == 0);
   }
-  SECTION("not within an operation") {
+  SECTION("not inside an operation") {
     f.server.holder->in_operation = true;
     CHECK(after(0, 100 * kMs, kLeader) == 0);
     CHECK(f.machine.standing().since_ns == 99 * kMs);
   }
-  SECTION("a follower whom the leader says, at that clock only") {
+  SECTION("a follower probes the thread that the leader names, at that clock only") {
     CHECK(after(0, 100 * kMs, kFollower) == 0);
     f.preempt(12, 3);
     CHECK(after(100 * kMs, 110 * kMs, kFollower) == 0);
@@ -204,7 +205,7 @@ TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
   }
 }
 
-TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leader", "[stalls]") {
+TEST_CASE("stalls: a held thread is proposed once, and released by a deposed leader", "[stalls]") {
   Fixture f;
   f.computes(3, 10);
   f.step(0, kLeader);
@@ -217,18 +218,18 @@ TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leade
   f.step(0, kLeader);
   REQUIRE(f.proposed.size() == 1);
   CHECK(f.proposed[0].slot == 3);
-  SECTION("committed: the held slot obeys, the others need not wait") {
+  SECTION("committed: the held thread obeys, the others need not wait") {
     f.preempt(10, 3);
     f.step(0, kLeader);
     CHECK(f.ordered->clock == 10);
     CHECK(f.server.leader_clock_limit == kNoClock);
   }
-  SECTION("deposed: it goes on, but takes no operation that the new leader may forbid") {
+  SECTION("deposed: it continues, but takes no operation that the new leader may forbid") {
     f.passed(8);
     f.step(0, kFollower);
     CHECK(f.let_go);
     CHECK(f.server.leader_clock_limit == 8);
-    // It leads again, still there: what it proposed is lost.
+    // It leads again, and the thread is still there: its proposal is lost.
     f.server.held = PreemptBody{10, 0x40, 0x48, 3, 1};
     f.step(0, kLeader);
     REQUIRE(f.proposed.size() == 2);
@@ -236,7 +237,7 @@ TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leade
   }
 }
 
-TEST_CASE("stalls: the leader tells how far its server is, not too often", "[stalls]") {
+TEST_CASE("stalls: the leader announces how far its server is, not too often", "[stalls]") {
   Fixture f;
   f.server.clock = 5;
   CHECK(f.step(kMs, kFollower) == kNever);
@@ -244,7 +245,7 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   CHECK(f.step(kMs, kLeader) == kNever);
   CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5});
   for (int i = 0; i < 10; ++i) CHECK(f.step(100 * kMs, kLeader) == kNever);
-  CHECK(f.leader_clock_limit.size() == 1);  // nothing new: an idle group says nothing
+  CHECK(f.leader_clock_limit.size() == 1);  // nothing new: an idle group sends nothing
   f.server.clock = 6;
   f.step(100 * kMs, kLeader);
   f.server.clock = 7;
@@ -254,7 +255,7 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   REQUIRE(due <= 101 * kMs);
   f.step(due, kLeader);
   CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5, 6, 7});
-  // Deposed, with what it told lost, and leading again: it tells it again.
+  // Deposed before its announcement was committed, and leading again: it repeats it.
   f.step(due, kFollower);
   f.step(due + kMs, kLeader);
   CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{5, 6, 7, 7});
@@ -264,7 +265,8 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   CHECK(alone.leader_clock_limit.empty());
 }
 
-TEST_CASE("stalls: a leader brings back whose thread is there, once", "[stalls]") {
+TEST_CASE("stalls: a leader proposes ATTACH for each thread that wants to rejoin, once",
+          "[stalls]") {
   Fixture f(false);
   const auto arrive = [&f](std::uint32_t slot, std::uint32_t number) {
     f.arrived.push_back({slot, number});
@@ -278,7 +280,7 @@ TEST_CASE("stalls: a leader brings back whose thread is there, once", "[stalls]"
   f.busy = true;
   f.step(0, kNewLeader);
   f.busy = false;
-  f.step(0, kNewLeader);  // who arrived under another leader too
+  f.step(0, kNewLeader);  // for threads that arrived under another leader too
   REQUIRE(f.attached.size() == 1);
   CHECK(f.attached[0].slot == 3);
   CHECK(f.attached[0].number == 1);
@@ -288,15 +290,15 @@ TEST_CASE("stalls: a leader brings back whose thread is there, once", "[stalls]"
   REQUIRE(f.attached.size() == 2);
   CHECK(f.attached[1].slot == 5);
   std::erase_if(f.arrived, [](const AttachBody& a) { return a.slot == 3; });
-  ++f.server.arrivals;  // admitted, as another one came that went as well,
-  f.step(0, kLeader);   // and away again
+  ++f.server.arrivals;  // slot 3 was admitted, while another thread arrived and left
+  f.step(0, kLeader);
   arrive(3, 2);
   f.step(0, kLeader);
   REQUIRE(f.attached.size() == 3);
   CHECK(f.attached[2].number == 2);
 }
 
-TEST_CASE("stalls: an ATTACH that was admitted is forgotten", "[stalls]") {
+TEST_CASE("stalls: an admitted ATTACH is forgotten", "[stalls]") {
   Fixture f(false);
   f.arrived = {{3, 1}};
   f.server.arrivals = 1;
@@ -311,7 +313,7 @@ TEST_CASE("stalls: an ATTACH that was admitted is forgotten", "[stalls]") {
   CHECK(f.attached.size() == 2);
 }
 
-TEST_CASE("stalls: a new leader asks for all again", "[stalls]") {
+TEST_CASE("stalls: a new leader proposes ATTACH for all threads again", "[stalls]") {
   Fixture f(false);
   f.arrived = {{3, 1}};
   f.server.arrivals = 1;
@@ -319,11 +321,11 @@ TEST_CASE("stalls: a new leader asks for all again", "[stalls]") {
   f.step(0, kLeader);
   REQUIRE(f.attached.size() == 1);
   f.step(0, kFollower);
-  f.step(0, kNewLeader);  // what it proposed may be lost
+  f.step(0, kNewLeader);  // the earlier proposals may be lost
   CHECK(f.attached.size() == 2);
 }
 
-TEST_CASE("stalls: a thread that computes is probed at its time, and said to stall once",
+TEST_CASE("stalls: a thread that computes is probed in time, and reported as stalled once",
           "[stalls]") {
   Fixture f(true, false, kMs);
   f.computes(3, 10);
@@ -347,7 +349,7 @@ TEST_CASE("stalls: a thread that is held is not probed", "[stalls]") {
   CHECK(f.proposed.size() == 1);
 }
 
-TEST_CASE("stalls: a server from a checkpoint obeys only orders behind it", "[stalls]") {
+TEST_CASE("stalls: a server from a checkpoint obeys only orders after it", "[stalls]") {
   Fixture f;
   f.server.obeyed = 4;  // by the server that was dumped
   f.machine.step(Restored{80, 60, 4}, 0);
@@ -364,7 +366,7 @@ TEST_CASE("stalls: a server from a checkpoint obeys only orders behind it", "[st
   CHECK(f.ordered->slot == 4);
 }
 
-TEST_CASE("stalls: where all is known the log tells nothing", "[stalls]") {
+TEST_CASE("stalls: where all is known the log contains nothing new", "[stalls]") {
   Fixture f;
   f.passed(100);
   f.step(0, kFollower);
@@ -377,12 +379,12 @@ TEST_CASE("stalls: where all is known the log tells nothing", "[stalls]") {
   CHECK_FALSE(f.ordered);
 }
 
-TEST_CASE("stalls: an order is handed out once, and is no divergence while it is obeyed",
+TEST_CASE("stalls: an order is passed on once, and is no divergence while it is being obeyed",
           "[stalls]") {
   Fixture f;
   f.preempt(50, 3);
   for (int i = 0; i < 3; ++i) f.step(0, kFollower);
-  CHECK(f.server.leader_clock_limit == 50);  // also where no PASSED came
+  CHECK(f.server.leader_clock_limit == 50);  // also without a PASSED
   CHECK(f.tells == 1);
   CHECK(f.orders == 1);
   f.server.clock = 51;  // it is not counted yet
@@ -390,8 +392,9 @@ TEST_CASE("stalls: an order is handed out once, and is no divergence while it is
   CHECK_FALSE(f.diverged);
 }
 
-TEST_CASE("stalls: a thread that wants to rejoin after another detachment is asked for again",
-          "[stalls]") {
+TEST_CASE(
+    "stalls: ATTACH is proposed again for a thread that wants to rejoin after another detachment",
+    "[stalls]") {
   Fixture f(false);
   f.arrived = {{3, 1}};
   f.server.arrivals = 1;
@@ -403,7 +406,7 @@ TEST_CASE("stalls: a thread that wants to rejoin after another detachment is ask
   CHECK(f.attached[1].number == 2);
 }
 
-TEST_CASE("stalls: what an earlier leader has told is not told again", "[stalls]") {
+TEST_CASE("stalls: what an earlier leader has announced is not announced again", "[stalls]") {
   Fixture f;
   f.step(0, kFollower);
   f.passed(10);
@@ -418,7 +421,7 @@ TEST_CASE("stalls: what an earlier leader has told is not told again", "[stalls]
   CHECK(f.leader_clock_limit == std::vector<std::uint64_t>{11});
 }
 
-TEST_CASE("stalls: a server that works tells its clock less often", "[stalls]") {
+TEST_CASE("stalls: a working server announces its clock less often", "[stalls]") {
   Fixture f;
   f.server.clock = 5;
   f.step(kMs, kLeader);

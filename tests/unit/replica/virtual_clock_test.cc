@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    An outage makes none of the server's timers due before the inputs that waited for its
-// end. METHOD  One replica's clock; the test is the log, the event loop and the wall clock. CHECKS
-// CLOCK-1, CLOCK-2, CLOCK-3, CLOCK-4; slewing; the wall clock; the timer that mono_at() sets.
+//         end.
+// METHOD  One replica's clock; the test is the log, the event loop and the wall clock.
+// CHECKS  CLOCK-1, CLOCK-2, CLOCK-3, CLOCK-4; slewing; the wall clock; the timer that mono_at()
+//         sets.
 #include "proxy/replica/role/virtual_clock.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +17,7 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000, kS = 1'000'000'000, kMinute = 60 * kS;
 constexpr std::int64_t kNotBefore = std::numeric_limits<std::int64_t>::max();
 
-// A leader whose own clock is `kAhead` behind virtual time, at one second of its own.
+// A leader whose clock is `kAhead` behind virtual time, when its clock shows one second.
 struct Leader {
   static constexpr std::int64_t kAhead = 100 * kS;
   VirtualClock clock;
@@ -27,7 +29,7 @@ struct Leader {
     clock.resume(mono);
     clock.runs(mono, mono);
   }
-  // The event loop turns each millisecond.
+  // The event loop runs once per millisecond.
   void run(std::int64_t ns) {
     for (const std::int64_t end = mono + ns; mono < end;) {
       mono += kMs;
@@ -40,12 +42,12 @@ struct Leader {
 
 }  // namespace
 
-TEST_CASE("virtual time continues through a change of the leader and never goes back",
+TEST_CASE("virtual time continues through a change of the leader and never decreases",
           "[clock][CLOCK-1]") {
   VirtualClock clock;
   CHECK(clock.now(7 * kS) == 7 * kS);  // before the first stamp
   clock.committed(10 * kS, 50 * kS, true);
-  clock.committed(12 * kS, 51 * kS, true);  // it came with less delay
+  clock.committed(12 * kS, 51 * kS, true);  // it arrived with less delay
   CHECK(clock.now(60 * kS) == 21 * kS);
   clock.committed(11 * kS, 60 * kS, true);
   CHECK(clock.now(60 * kS) == 21 * kS);
@@ -77,7 +79,7 @@ TEST_CASE("a new leader's stamps stay at the last one until its clients were rea
   CHECK(clock.next_stamp(22 * kS) == 100 * kS);
 }
 
-TEST_CASE("behind an outage virtual time is slewed until it has caught up", "[clock][CLOCK-4]") {
+TEST_CASE("after an outage virtual time is slewed until it has caught up", "[clock][CLOCK-4]") {
   VirtualClock clock;
   clock.committed(100 * kS, kS, true);
   clock.lead();
@@ -91,7 +93,7 @@ TEST_CASE("behind an outage virtual time is slewed until it has caught up", "[cl
   CHECK(clock.behind_ns(300 * kS) == 0);
 }
 
-TEST_CASE("what exceeds the bound passes at once, behind the inputs", "[clock]") {
+TEST_CASE("what exceeds the bound passes at once, after the inputs", "[clock]") {
   VirtualClock clock;
   clock.committed(100 * kS, kS, true);
   clock.lead();
@@ -101,7 +103,7 @@ TEST_CASE("what exceeds the bound passes at once, behind the inputs", "[clock]")
   CHECK(clock.behind_ns(mono) == kMinute);
 }
 
-TEST_CASE("a timer is set for the moment at which its virtual time has come", "[clock]") {
+TEST_CASE("a timer is set for the moment at which its virtual time is reached", "[clock]") {
   VirtualClock clock;
   clock.committed(100 * kS, kS, true);
   clock.lead();
@@ -115,7 +117,8 @@ TEST_CASE("a timer is set for the moment at which its virtual time has come", "[
   }
 }
 
-TEST_CASE_METHOD(Leader, "an idle leader that means to sleep sees no outage", "[clock][CLOCK-3]") {
+TEST_CASE_METHOD(Leader, "an idle leader that intends to sleep sees no outage",
+                 "[clock][CLOCK-3]") {
   const std::uint64_t outages = clock.outages();
   clock.runs(mono, mono + kMinute);
   mono += kMinute;
@@ -129,12 +132,13 @@ TEST_CASE_METHOD(Leader, "an idle leader that means to sleep sees no outage", "[
   CHECK_FALSE(clock.waits_for_inputs());
 }
 
-TEST_CASE_METHOD(Leader, "a process that was stopped stamps what waited as of the stop",
+TEST_CASE_METHOD(Leader,
+                 "a process that was stopped stamps the waiting input with the time of the stop",
                  "[clock][CLOCK-3]") {
   clock.runs(mono, mono + 10 * kMs);
   const std::int64_t before = real();
   mono += 30 * kS;
-  CHECK(clock.now(mono) == before + 10 * kMs + kOutageNs);  // also where runs() was not called yet
+  CHECK(clock.now(mono) == before + 10 * kMs + kOutageNs);  // even if runs() was not called yet
   clock.runs(mono, mono);
   CHECK(stamp() == before + 10 * kMs + kOutageNs);
   REQUIRE(clock.waits_for_inputs());
@@ -143,7 +147,7 @@ TEST_CASE_METHOD(Leader, "a process that was stopped stamps what waited as of th
   CHECK(stamp() == before + 10 * kMs + kOutageNs + 11 * kMs);
 }
 
-TEST_CASE_METHOD(Leader, "stamps stop where nothing was committed, before the next round sees it",
+TEST_CASE_METHOD(Leader, "stamps stop if nothing was committed, before the next round notices it",
                  "[clock][CLOCK-3]") {
   clock.runs(mono, kNotBefore);
   clock.proposed(mono);
@@ -171,7 +175,7 @@ TEST_CASE_METHOD(Leader, "time stops while nothing is committed, until an entry 
   CHECK(stamp() == before + kOutageNs + 11 * kMs);
 }
 
-TEST_CASE_METHOD(Leader, "a commit that ends an outage unseen stops the clock behind it",
+TEST_CASE_METHOD(Leader, "a commit that ends an unnoticed outage stops the clock after it",
                  "[clock][CLOCK-3]") {
   clock.proposed(mono);
   const std::int64_t before = real();
@@ -182,7 +186,7 @@ TEST_CASE_METHOD(Leader, "a commit that ends an outage unseen stops the clock be
   CHECK(clock.waits_for_inputs());
 }
 
-TEST_CASE_METHOD(Leader, "commits that take long but come are no outage", "[clock]") {
+TEST_CASE_METHOD(Leader, "commits that are slow but arrive are no outage", "[clock]") {
   const std::uint64_t outages = clock.outages();
   for (int i = 0; i < 50; ++i) {
     clock.proposed(mono);
@@ -193,7 +197,7 @@ TEST_CASE_METHOD(Leader, "commits that take long but come are no outage", "[cloc
   CHECK(clock.outages() == outages);
 }
 
-TEST_CASE_METHOD(Leader, "an outage while clients are read begins the reading again", "[clock]") {
+TEST_CASE_METHOD(Leader, "an outage while clients are read starts the reading again", "[clock]") {
   clock.runs(mono, mono);
   mono += 30 * kS;
   clock.runs(mono, mono);
@@ -215,7 +219,7 @@ TEST_CASE_METHOD(Leader, "a deposed leader's clock is not stopped", "[clock]") {
   CHECK(clock.mono_at(real()) == mono);
 }
 
-TEST_CASE("a group that begins again behind its log catches up with the wall clock", "[clock]") {
+TEST_CASE("a group that begins again after its log catches up with the wall clock", "[clock]") {
   VirtualClock clock;  // all replicas were lost for 20 s, and run the log again at once
   clock.committed(50 * kS, 900 * kS, false);
   clock.committed(100 * kS, 900 * kS, false);
@@ -226,7 +230,7 @@ TEST_CASE("a group that begins again behind its log catches up with the wall clo
   CHECK(clock.behind_ns(900 * kS) == 20 * kS);
 }
 
-TEST_CASE("a wall clock that is wrong moves no replica that has followed a reign", "[clock]") {
+TEST_CASE("a wrong wall clock moves no replica that has followed a reign", "[clock]") {
   VirtualClock clock;
   clock.committed(100 * kS, kS, true);
   clock.lead();
