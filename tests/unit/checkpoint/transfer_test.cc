@@ -242,8 +242,8 @@ TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][IM
   CHECK(w.fetch({&first, &second}).error().code == Code::kExists);
   CHECK(w.fetch({&first, &second}, Index{8}).error().code == Code::kNotFound);
   CHECK(w.why.find("replica 0: checkpoint") != std::string::npos);
-  CHECK(w.why.find("was not read back") != std::string::npos);
-  CHECK(w.why.find("its newest, at entry 8, is not behind entry 8") != std::string::npos);
+  CHECK(w.why.find("is not verified yet") != std::string::npos);
+  CHECK(w.why.find("its newest, at entry 8, is not after entry 8") != std::string::npos);
   // Unless they know who asks.
   const Sender third(w.door(2), World::honest(w.from, true));
   CHECK(w.fetch({&first, &third}, Index{8}).error().code == Code::kGone);
