@@ -472,8 +472,8 @@ void Container::clean() {
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
   if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
-  if (server_status(0))
-    unlink((dir + "/lxc.log").c_str());  // after a failure it contains the reason
+  // After a failure the log stays: it contains the reason.
+  if (server_status(0)) unlink((dir + "/lxc.log").c_str());
 }
 
 }  // namespace crane::checkpoint

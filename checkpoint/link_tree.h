@@ -21,8 +21,7 @@ struct DirectoryTime {
   std::int64_t ns = 0;
 };
 struct LinkedTree {
-  std::vector<DirectoryTime>
-      directories;  // of the original, with their times before they were read
+  std::vector<DirectoryTime> directories;  // of the original, with the times before reading
   std::size_t names = 0;
 };
 

@@ -47,8 +47,7 @@ Result<PackedFile> pack(const std::string& source, const std::string& target, in
 Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink);
 
 // The same for decompressed bytes.
-using ByteSource =
-    std::function<Outcome(void* to, std::size_t size)>;  // gets exactly `size` bytes, or fails
+using ByteSource = std::function<Outcome(void* to, std::size_t size)>;  // all bytes, or an error
 Outcome decode(const ByteSource& source, const std::string& part, const std::string& path,
                TreeSink& sink);
 

@@ -45,8 +45,8 @@ Outcome move_to_huge_pages(const shm::Region& memory) noexcept {
   CRANE_ASSERT(reinterpret_cast<std::uintptr_t>(memory.data()) % page == 0);
   const std::size_t whole = memory.size() / page * page;
   if (whole == 0) return Error{Code::kUnsupported, 0, "the memory is smaller than one huge page"};
-  memory.populate(0,
-                  memory.size());  // on the NUMA node of the memory policy: a move keeps the node
+  // On the NUMA node of the memory policy: a move keeps the node.
+  memory.populate(0, memory.size());
   for (int i = 0; i < kTries; ++i) {
     if (::madvise(memory.data(), whole, kMadvCollapse) == 0) return Done{};
     if (errno != EAGAIN) break;

@@ -74,9 +74,8 @@ class LinkQuiet {
   void look(const LinkState& s, std::uint64_t now_ns) noexcept {
     const bool loses = lost_ns_ != 0 && now_ns - lost_ns_ < kLossMemoryNs;
     quiet_ = !loses && s.unacknowledged && s.acknowledged_ago_ns >= kQuietNs;
-    if (!quiet_)
-      probe_sent_ns_ =
-          now_ns;  // the process is slow, or the network loses packets: look again later
+    // If not quiet, the process is slow or the network loses packets: look again later.
+    if (!quiet_) probe_sent_ns_ = now_ns;
   }
 
   // Call it now and then while the peer is heard.
