@@ -20,9 +20,8 @@ namespace {
 
 constexpr int kSoon = 20'000;  // generous: the machine may be busy
 
-constexpr std::uint64_t kLongRing =
-    128U << 20;                        // sparse; new members find all entries since the beginning
-constexpr std::uint32_t kNoRole = 99;  // no role was reported yet
+constexpr std::uint64_t kLongRing = 128U << 20;  // sparse; holds all entries
+constexpr std::uint32_t kNoRole = 99;            // no role was reported yet
 
 bool votes_as_follower(NodeGroup& g, std::uint8_t id) {
   return g.report(id).role == static_cast<std::uint32_t>(consensus::Role::kFollower) ||

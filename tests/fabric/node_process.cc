@@ -174,8 +174,7 @@ void NodeGroup::run(std::uint8_t id) {
     r.own_view = value(status.view);
     r.connected = status.connected;
     r.needs_checkpoint = status.needs_checkpoint ? 1 : 0;
-    r.changing =
-        status.changing ? 1 : 0;  // stored before the roles, because the test reads the roles first
+    r.changing = status.changing ? 1 : 0;  // before the roles: the test reads those first
     for (std::uint8_t i = 0; i < replicas_; ++i) r.members[i] = role_in(status, i);
     r.voters = static_cast<std::uint64_t>(
         std::count_if(status.members.begin(), status.members.end(),

@@ -280,7 +280,7 @@ TEST_CASE("tcp: a link is valid only for the replica and the direction in its na
   Messages quiet;
   TcpGroup group;
   auto options = group.options(1, 3);
-  options.silence_ns = 60'000'000'000;  // what is closed here is not closed for being silent
+  options.silence_ns = 60'000'000'000;  // the silence must not close any link
   const auto b = opened(options);
   std::vector<Seen> seen;
   BareLink elsewhere(group, *b, Plane::kBackground, 1, 1, seen, kC);
@@ -294,7 +294,7 @@ TEST_CASE("tcp: a member's broken frames close its links and nothing else", "[fa
   Messages quiet;
   TcpGroup group;
   auto options = group.options(1, 3);
-  options.silence_ns = 60'000'000'000;  // what is closed here is not closed for being silent
+  options.silence_ns = 60'000'000'000;  // the silence must not close any link
   const auto b = opened(options);
   std::vector<Seen> seen;
   const std::uint64_t seed = std::random_device{}();
