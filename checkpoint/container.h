@@ -3,23 +3,23 @@
 // Runs one replica's server, in an LXC container or as a plain process tree.
 //
 // A server must not outlive its node, whatever kills the node, and must leave nothing behind: no
-// process, mount, cgroup or directory.  So a *supervisor* runs between the node and the server: a
-// small process in its own mount namespace.  It prepares the root file system, starts the server,
+// process, mount, cgroup or directory. So a *supervisor* runs between the node and the server: a
+// small process in its own mount namespace. It prepares the root file system, starts the server,
 // waits for it, and cleans up when the server ends, when destroy() is called or when the node is
 // gone (it sees the end of their socket). Mounts exist only in the supervisor's namespace. So even
 // a killed supervisor leaves none, and takes the server with it (parent-death signals).
 //
 // Container (CRANE 5): an overlay root file system, a fresh /run, and own pid, uts, ipc, mount and
 // network namespaces. The overlay's lower layer is the machine's / and, at /usr, /etc and the like,
-// the group's state of them.  Its upper layer is in the replica's directory, so each server writes
-// to its own.  The network holds only lo: bytes come through Crane.  Addresses are not randomised
-// (DESIGN D7: equal on all replicas).  The server is pid 1 of its namespace.  PlainProcessTree: the
+// the group's state of them. Its upper layer is in the replica's directory, so each server writes
+// to its own. The network holds only lo: bytes come through Crane. Addresses are not randomised
+// (DESIGN D7: equal on all replicas). The server is pid 1 of its namespace. PlainProcessTree: the
 // same without its own root file system. With root privilege it still has its own pid, uts, ipc and
 // mount namespaces; without, it is an ordinary process tree.
 //
-// A running server can be dumped (begin_checkpoint).  With the dump and the copied files it can
-// recover in any container of any replica, on a machine with the same files (begin_restore).  CRIU
-// does both, as a child of the supervisor.  A dump omits the directories of ServerOptions::binds:
+// A running server can be dumped (begin_checkpoint). With the dump and the copied files it can
+// recover in any container of any replica, on a machine with the same files (begin_restore). CRIU
+// does both, as a child of the supervisor. A dump omits the directories of ServerOptions::binds:
 // the caller supplies its own copy of them, with files of the same names and sizes.
 //
 // Threads: the node's only thread; start() forks, so the caller must be single-threaded.
@@ -71,17 +71,17 @@ struct ServerOptions {
   bool keep_upper = false;    // keep the overlay's upper directory after the server's end
   bool leaves_upper = false;  // the same, but the next server begins without it
   std::string upper;          // directory of which the overlay's upper begins as a copy; "": empty
-  // The name may still belong to the supervisor of a node that was killed a moment ago.  True: wait
+  // The name may still belong to the supervisor of a node that was killed a moment ago. True: wait
   // for its end, at most kOldSupervisorMs, as a returning replica does; false: fail.
   bool awaits_old_supervisor = false;
   // How long CRIU may be silent during a dump, or a restore may last; then it is killed.
   int criu_limit_ms = 60'000;
   // Sets `ns` to the modification time of a server's file in ns since 1970; false: use the file's
-  // own time.  The supervisor calls it after the server's end; see keep_files().
+  // own time. The supervisor calls it after the server's end; see keep_files().
   std::function<bool(std::uint64_t device, std::uint64_t inode, std::int64_t& ns)> modified;
 };
 
-// In us.  In a dump the five from `stopping` on follow each other, beginning with freeze().
+// In us. In a dump the five from `stopping` on follow each other, beginning with freeze().
 struct CheckpointTimes {
   std::int64_t starting = 0;  // dump: until CRIU is ready
   std::int64_t stopping = 0;  // dump: until no process runs
@@ -118,8 +118,8 @@ class Server {
   // steps below return at once; event_fd() becomes readable when there is news:
   //   prepare_checkpoint()  CRIU starts, the server is not touched: prepared() or checkpointed()
   //   freeze()              the dump begins; from now on no other process writes to the upper
-  //                         directory.  With `boost`, a slow dump gets the server's processors
-  //   thaw(well)            `well`: the caller's own copies succeeded.  Only after this call, and
+  //                         directory. With `boost`, a slow dump gets the server's processors
+  //   thaw(well)            `well`: the caller's own copies succeeded. Only after this call, and
   //                         when all is dumped, the server continues: checkpointed()
   //   cancel_checkpoint()   instead of freeze(): no dump is made, and no answer follows
   // kBusy: the last dump is under way (also a moment after it was cancelled); kBadArgument;
@@ -131,12 +131,12 @@ class Server {
   void cancel_checkpoint() noexcept;
   // All steps at once.
   Outcome begin_checkpoint(const std::string& images, const std::string& upper);
-  // kBusy: no answer after `timeout_ms`.  Any other error: there is no checkpoint, reason() returns
+  // kBusy: no answer after `timeout_ms`. Any other error: there is no checkpoint, reason() returns
   // why, and the content of the two directories is useless.
   Result<CheckpointTimes> checkpointed(int timeout_ms);
 
   // Like begin(), but the server recovers from the directories of begin_checkpoint(); `upper` is
-  // copied.  Name, directory, and the sources of the binds may differ; their targets must be the
+  // copied. Name, directory, and the sources of the binds may differ; their targets must be the
   // same. started() returns the result; on an error (kDamaged, kNotFound...) reason() returns why.
   Outcome begin_restore(const std::string& images, const std::string& upper);
   const CheckpointTimes& restore_times() const noexcept { return restore_times_; }
@@ -145,7 +145,7 @@ class Server {
   const std::string& reason() const noexcept { return reason_; }
 
   // For the event loop: readable when the server has ended (or its supervisor died), can be dumped,
-  // or was dumped.  Then call wait(0), which takes every answer, and check prepared() and
+  // or was dumped. Then call wait(0), which takes every answer, and check prepared() and
   // checkpointed(0). -1 before the start.
   int event_fd() const noexcept { return channel_; }
 
@@ -153,8 +153,8 @@ class Server {
   Result<int> wait(int timeout_ms);
 
   // After the server's end, for whatever reason, its upper directory is moved to `upper`, which
-  // must not exist yet, and each file gets the time of ServerOptions::modified.  Once wait() has
-  // reported the end, kept() returns the result.  Call it before the end.
+  // must not exist yet, and each file gets the time of ServerOptions::modified. Once wait() has
+  // reported the end, kept() returns the result. Call it before the end.
   Outcome keep_files(const std::string& upper);
   const Error& kept() const noexcept { return keep_error_; }
   // Ends the server; wait() reports when it is gone.
@@ -163,7 +163,7 @@ class Server {
   // Sends a signal to the server's first process; SIGKILL ends the whole tree.
   void kill(int signo) noexcept;
 
-  // Ends all processes and cleans up; returns when nothing is left.  May be called after wait().
+  // Ends all processes and cleans up; returns when nothing is left. May be called after wait().
   Outcome destroy();
 
  protected:

@@ -48,7 +48,7 @@ void close_all_but(const std::vector<int>& keep) noexcept {
 }
 
 // Whether a container's first process is ending: the kernel kills the other processes and waits for
-// them.  Processes that CRIU traces do not end until CRIU notices it, which it may never do.
+// them. Processes that CRIU traces do not end until CRIU notices it, which it may never do.
 bool is_ending(pid_t pid) {
   constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel
   const auto stat = read_process_stat(pid);

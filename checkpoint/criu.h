@@ -2,14 +2,14 @@
 #pragma once
 // CRIU as a program: finds it, calls it, explains its refusals, reads its times.
 //
-// A dump is a conversation (`criu swrk`, CRIU's RPC).  CRIU starts and probes the kernel, which
-// takes as long as the dump.  It reports that it is ready, and touches the server only after the
-// answer.  It also reports, and waits for an answer, when all processes are paused, and when all is
-// dumped and nothing runs yet.  A restore is one call of the program.
+// A dump is a conversation (`criu swrk`, CRIU's RPC). CRIU starts and probes the kernel, which
+// takes as long as the dump. It reports that it is ready, and touches the server only after the
+// answer. It also reports, and waits for an answer, when all processes are paused, and when all is
+// dumped and nothing runs yet. A restore is one call of the program.
 //
 // A supervisor (container_supervisor.h) runs CRIU as a child, for a server whose processes all have
-// their own namespaces.  CRIU stores no content of *external* resources, which belong to the
-// machine.  It records that the server had one, and gets a replacement when the server recovers.
+// their own namespaces. CRIU stores no content of *external* resources, which belong to the
+// machine. It records that the server had one, and gets a replacement when the server recovers.
 //   mounts    the directories bound into the container, identified by the server's path
 //   network   the namespace contains only lo, so a new one will do; nothing of it is dumped
 //   files     standard input, output and error; their keys are among the images (crane.stdio)
@@ -51,11 +51,11 @@ struct CriuCall {
   std::vector<Inherited> inherited;  // restore: the replacements of external files
 };
 
-// Starts CRIU as a child in a new process group; it dies with the caller.  `channel`: for a dump,
+// Starts CRIU as a child in a new process group; it dies with the caller. `channel`: for a dump,
 // the child's end of the conversation.
 Result<pid_t> start_criu(const std::string& program, const CriuCall& call, int channel = -1);
 
-// The first message of the conversation, which requests a dump.  `images`, `work`: the call's
+// The first message of the conversation, which requests a dump. `images`, `work`: the call's
 // directories; the caller keeps them open until CRIU's first message.
 std::string dump_request(const CriuCall& call, int images, int work);
 // A message from CRIU.
@@ -73,7 +73,7 @@ CriuMessage parse_criu_message(std::string_view message);
 // The answer to the first four.
 std::string criu_answer(bool go_on);
 
-// The reason of CRIU's failure, in one line, for a user.  Never empty.
+// The reason of CRIU's failure, in one line, for a user. Never empty.
 std::string criu_refusal(const std::string& work);
 // True if criu_refusal()'s text of a dump means that CRIU cannot dump this kind of server, so that
 // the next dump will fail, too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded into CRIU (get_criu.sh).  It answers two questions that some machines refuse to CRIU
-// although the dumped processes are fine, saves CRIU two slow steps while a server is paused, and
-// lets other processes clean up after CRIU.
+// Loaded into CRIU (get_criu.sh). It answers two questions that some machines refuse to CRIU
+// although the dumped processes are fine (elsewhere the answers do not change), saves CRIU two slow
+// steps while a server is paused, and lets other processes clean up after CRIU.
 //
 // 1. prlimit(2) on a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
 //    machines may withhold from root. /proc/PID/limits contains the same numbers.
@@ -293,7 +293,7 @@ int execvp(const char* file, char* const argv[]) {
 
 // --- children with which CRIU tests the kernel --------------------------------------------------
 
-// Only these children of CRIU sleep.  A child that lost its parent before it could request the
+// Only these children of CRIU sleep. A child that lost its parent before it could request the
 // signal has a parent of another process group.
 unsigned sleep(unsigned seconds) {
   kernel(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);

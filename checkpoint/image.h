@@ -15,9 +15,8 @@
 // INVARIANT IMAGE-1  A directory with a checkpoint's name is whole and on disk: it got the name in
 //               one rename, after everything was synced.  Nothing in it changes but the marks
 //               `verified` and `differed`.
-// INVARIANT IMAGE-2  A checkpoint is unpacked completely or not at all, and only if every byte of
-// it
-//               was checked and it belongs to this group, log and layout.
+// INVARIANT IMAGE-2  A checkpoint is unpacked completely or not at all, and only if every byte was
+//               checked and it belongs to this group, log and layout.
 // INVARIANT IMAGE-3  keep() never removes the newest verified checkpoint that is not distrusted.
 // INVARIANT IMAGE-5  A checkpoint that was announced to the group, so that stores may cut the log
 //               there, stays until a newer one is announced.

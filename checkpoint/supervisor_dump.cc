@@ -22,7 +22,7 @@ namespace crane::checkpoint {
 namespace {
 
 // While CRIU prepares, it has a small share of the processors for this long, so that the running
-// server hardly notices it.  Then it gets the usual share.
+// server hardly notices it. Then it gets the usual share.
 constexpr unsigned kPreparingPercent = 30;
 constexpr int kPreparingMs = 300;
 // A dump that takes no longer than this needs no boost.

@@ -3,8 +3,7 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, FABRIC-F5, FABRIC-F6
-//                  shm_write_queue.h: a grant is a fresh segment, a queue of whole writes.  A few
+//   F1-F3, F5, F6  shm_write_queue.h: a grant is a fresh segment, a queue of whole writes.  A few
 //                  spare segments are kept ready (tidy()).  Keys count up from a random start and
 //                  are persistent.
 //   F4             every operation finishes within its call; its completion waits for poll().

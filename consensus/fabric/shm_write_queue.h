@@ -9,10 +9,9 @@
 // revokes the grant.  The peer's write is complete once it is published, without work for the
 // owner's processor.  It survives the owner's death, because the segment does.
 //
-//   INVARIANT SHM-L1  The owner reads only what `tail` covers, and `tail` covers only whole
-//   records.
-//                 So a writer that is stopped or killed inside a copy has written nothing, and
-//                 nothing is torn.
+//   INVARIANT SHM-L1  The owner reads only what `tail` covers, and `tail` covers whole records.  So
+//                 a writer that is stopped or killed inside a copy has written nothing, and nothing
+//                 is torn.
 //   INVARIANT SHM-L2  The owner revokes like this: store `state`, full fence, then take in up to
 //                 `tail`.  A writer writes like this: publish `tail`, full fence, then re-read
 //                 `state`; the write completes only if `state` still is the key.  In every
@@ -20,12 +19,11 @@
 //                 After the revoke no process reads the segment again (FABRIC-F2): it is unlinked
 //                 and unmapped, and a stopped writer that continues changes pages that only it
 //                 still has.
-//   INVARIANT SHM-L3  tail - drained <= capacity: the writer never overwrites what was not taken
-//   in.
-//                 Without room the write fails, as do all later writes (FABRIC-F5).
+//   INVARIANT SHM-L3  tail - drained <= capacity: the writer never overwrites records that were not
+//                 taken in.  Without room the write fails, as do all later writes (FABRIC-F5).
 //   INVARIANT SHM-L4  A segment serves one grant.  Its file name, its header and the live_key of
-//   the
-//                 owner's control segment contain the same key, which is never reused (FABRIC-F6).
+//                 the owner's control segment contain the same key, which is never reused
+//                 (FABRIC-F6).
 //
 // Cost: one more copy, in the follower, off the path to commit.  In return a revoke copies only
 // what has not been taken in, not the log; old entries that a new leader may still have to send to

@@ -21,9 +21,9 @@
 //                  the process and the session of the pair.  So links of different processes or
 //                  sessions are never mixed, and the rest of an old link is dropped unread.
 //   F8, F9         links, queues and their bounds are per peer and plane; long reads go in parts.
+//   F9             probes make TCP repair a lost segment soon (answer_clock.h), on both planes.
 //   F10            the owner answers: no other process touches a cell.
-//   F9             lost frames are soon requested again (answer_clock.h), on both planes.
-//   FABRIC-F13     frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send per
+//   F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send per
 //                  plane and peer; arriving bytes make event_fd(), an epoll set, readable.
 //   F14            tcp_memory.h.
 //

@@ -3,7 +3,7 @@
 // Gives the loop's thread a real-time priority (SCHED_RR) for a moment when it must not wait for a
 // processor behind ordinary threads.
 //
-// 1.  After a peer's death.  A dying process tears its memory down at its own priority, in the
+// 1. After a peer's death.  A dying process tears its memory down at its own priority, in the
 //    kernel, a millisecond at a time; its server is killed and does the same.  Meanwhile the
 //    replicas that must elect a leader wait: half of a fail-over on a busy machine.
 // 2. When the loop starves.  A loop that uses more of a crowded machine than its fair share now and

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the parts of the RDMA fabric that need no device: its bootstrap connections deliver
-// frames
-//         whole, in order and only from members, and a machine without devices gives an error.
+// GOAL    the parts of the RDMA fabric that need no device: its bootstrap connections deliver whole
+//         frames, in order and only from members, and a machine without devices gives an error.
 // METHOD  replicas' links on the loopback interface, polled in turn; a stranger with another
 //         secret.
 // CHECKS  up, frames, down and up again after a reset and after a restart; the stranger gets

@@ -2,8 +2,7 @@
 // GOAL    An extracted archive gives the archived tree; tar reads the archive; damage, and names
 //         that leave their tree, are refused.
 // METHOD  A tree with everything that a file can have; archives with every byte flipped and of
-// every
-//         length; hand-made tar archives with invalid names.
+//         every length; hand-made tar archives with invalid names.
 // CHECKS  Equal descriptions and digests; the code and the sentence of each refusal.
 // REPLAY  --rng-seed repeats the contents.
 #include "checkpoint/archive.h"

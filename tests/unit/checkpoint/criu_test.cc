@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Crane parses any message of CRIU, and sends requests that CRIU can read.
 // METHOD  Hand-made messages, cut at every place, with bytes of every value.  No CRIU runs;
-// orphan.c
-//         plays a CRIU that is killed.
+//         orphan.c plays a CRIU that is killed.
 // CHECKS  protobuf.h, the conversation of criu.h, and what criu_shim.c does with CRIU's sleeps.
 #include "checkpoint/criu.h"
 

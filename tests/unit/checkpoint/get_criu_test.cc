@@ -2,7 +2,7 @@
 // GOAL    get_criu.sh finds the mirrors that a system's apt uses, in any format of its sources.
 // METHOD  Invented sources in a directory; the script prints the mirrors that it finds.
 // CHECKS  Both formats; disabled sources, and those for security updates or without "main", are
-// ignored.
+//         ignored.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>

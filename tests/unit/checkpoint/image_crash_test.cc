@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Kills and full disks do not change published checkpoints, and their leftovers are
-// removed. METHOD  A child process that dies at each fault point in turn; a file system of some MB;
-// the
-//         order of syncs and renames, from this program's fsync.
+//         removed.
+// METHOD  A child process that dies at each fault point in turn; a file system of some MB;
+//         the order of syncs and renames, from this program's fsync.
 // CHECKS  IMAGE-1 (whole when it has its name), IMAGE-3, IMAGE-4; every named fault point is
 //         reached.
 // REPLAY  --rng-seed repeats the contents.

@@ -2,7 +2,7 @@
 // UNIT    checkpoint/kept.h
 // GOAL    A replica can begin at the checkpoint that is reported as the newest.
 // CHECKS  another group's log, damage and distrust; also distrust that comes and goes between two
-// calls.
+//         calls.
 #include "checkpoint/kept.h"
 
 #include "tests/unit/checkpoint/image_harness.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A process that is killed while it makes a state of the machine's files leaves nothing
-// that
-//         a group would read, nothing that stays, and no group without its state.
+//         that a group would read, nothing that stays, and no group without its state.
 // METHOD  A child is killed at each fault point, at each passing; or while another process waits
-// for
-//         its lock.  This process adopts the processes that remove unused states.
+//         for its lock.  This process adopts the processes that remove unused states.
 // CHECKS  After the next start the files match the machine's, and the store contains only that
 //         state; a recorded state still exists after the next one was made (FILES-3, FILES-4).
 #include <sys/file.h>

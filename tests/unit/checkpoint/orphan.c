@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For criu_test.cc: a parent in a new process group, which waits to be killed, and a child that
-// sleeps; with an argument, the child sleeps only after its parent's end.  Prints "child" and its
+// sleeps; with an argument, the child sleeps only after its parent's end. Prints "child" and its
 // pid.
 #include <stdio.h>
 #include <unistd.h>
