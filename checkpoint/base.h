@@ -11,7 +11,7 @@
 // changes.  So a server that replays all inputs begins with the same files as the first server.
 //
 // Threads: plain functions, which may block for as long as the disk does.
-// INVARIANT BASE-1 A directory with a base's name contains every lasting directory completely.
+// INVARIANT BASE-1  A directory with a base's name contains every lasting directory completely.
 
 #include <string>
 #include <vector>

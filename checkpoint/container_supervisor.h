@@ -36,7 +36,7 @@ struct SentError {
   Error error() const { return {code, detail, what, text}; }
 };
 
-// A message from the supervisor to the node, one datagram each.
+// A datagram from the supervisor to the node.
 struct Report {
   enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
   pid_t pid = -1;                // kStarted
@@ -47,8 +47,7 @@ struct Report {
 };
 static_assert(std::is_trivially_copyable_v<Report>);
 
-// A request from the node to the supervisor, one datagram each (container.h: the steps of a
-// checkpoint).
+// A datagram from the node to the supervisor (container.h: the steps of a checkpoint).
 struct Request {
   enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce, kKeep, kEnd } what;
   bool boost;                              // kFreeze

@@ -8,7 +8,7 @@
 // have wake-ups.
 //
 // Threads: a plain value.
-// INVARIANT TIMER-1 The timer fires no later than the due time of the last due() call.
+// INVARIANT TIMER-1  The timer fires no later than the due time of the last due() call.
 
 #include <algorithm>
 #include <cstdint>

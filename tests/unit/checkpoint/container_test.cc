@@ -202,7 +202,7 @@ TEST_CASE("container: binds and directories exist; the machine's /run does not",
 
 TEST_CASE("container: destroy ends all processes and leaves nothing (CONTAINER-1)", "[container]") {
   const bool container = GENERATE(true, false);
-  if (container && !containers_work("container: K1 destroy")) return;
+  if (container && !containers_work("container: destroy")) return;
   Fixture f("sleep 1000 & setsid sleep 1000 & echo ready; wait");
   auto server = make_server(container, f.options);
   auto pid = server->start();
@@ -217,7 +217,7 @@ TEST_CASE("container: destroy ends all processes and leaves nothing (CONTAINER-1
 
 TEST_CASE("container: the server of a killed node dies, too (CONTAINER-1)", "[container]") {
   const bool container = GENERATE(true, false);
-  if (container && !containers_work("container: K1 a killed node")) return;
+  if (container && !containers_work("container: the server of a killed node")) return;
   Fixture f("sleep 1000 & sleep 1000 & echo ready; wait");
   const auto [node, first] = start_under_doomed_node(container, f.options);
   CHECK(f.line() == "ready");

@@ -441,7 +441,7 @@ TEST_CASE("dump: a cancelled dump leaves the server unchanged", "[dump]") {
 }
 
 TEST_CASE("dump: a recovered server dies with its node or its supervisor (CONTAINER-1)", "[dump]") {
-  if (!dumps_work("dump: K1")) return;
+  if (!dumps_work("dump: a recovered server dies")) return;
   const bool kill_node = GENERATE(true, false);
   Dumped f;
   Place second(f.dir, "r1");
