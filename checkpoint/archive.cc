@@ -10,7 +10,7 @@
 namespace crane::checkpoint {
 namespace {
 
-constexpr int kLevel = 3;  // of zstd; a file that is kept or sent may take its time
+constexpr int kLevel = 3;  // of zstd; slow is acceptable for a file that is kept or sent
 const std::string kZeros(1 << 16, '\0');
 
 }  // namespace
@@ -36,7 +36,8 @@ Outcome ArchiveWriter::head(const std::string& name, const std::string& text) {
 Outcome ArchiveWriter::inode(const std::string& name, const Inode& inode) {
   const std::string path = path_of(name);
   if (S_ISSOCK(inode.mode)) {
-    return failure(Code::kUnsupported, "archive", path + " is a socket, which has no place in it");
+    return failure(Code::kUnsupported, "archive",
+                   path + " is a socket, which an archive cannot contain");
   }
   if (inode.link != 0) links_[inode.link] = path;
   const std::string headers = tar::encode({path, inode, false, ""});

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trees of files (tree.h) as one file that leaves this machine: a zstd frame, with zstd's checksum
-// of the content, around a tar archive.  `tar --zstd -xf` reads it as well.
+// Trees of files (tree.h) as one file for another machine: a tar archive in a zstd frame, with
+// zstd's checksum of the content.  `tar --zstd -xf` reads it, too.
 //
-//   <head>             a small file at the beginning, which says what the archive is
-//   var/lib/redis/     then trees; their names may have directories above them, which are not in it
+//   <head>             a small file at the beginning, which describes the archive
+//   var/lib/redis/     then trees; the archive omits the directories above a tree
 //   var/lib/redis/..
 //
-// Holes are not written as such: blocks of zeros cost next to nothing, and become holes again.
-// Sockets have no place in a tar archive: it is for the caller to leave them out.
+// Holes are written as blocks of zeros, which cost almost nothing and become holes again.  A tar
+// archive cannot contain sockets: the caller must omit them.
 //
-// A reader trusts no archive: it refuses a name that leads out of its tree.  It knows that an
-// archive is whole only when it has read all of it (ArchiveReader::read()).
+// A reader trusts no archive: it refuses a name that leads out of its tree.  Only after it has read
+// all of an archive does it know that the archive is whole (ArchiveReader::read()).
 //
-// Threads: one object, one thread.  All of this may block for as long as the disk does.
+// Threads: one object, one thread.  All calls may block for as long as the disk does.
 
 #include <map>
 #include <string>
@@ -25,19 +25,19 @@
 
 namespace crane::checkpoint {
 
-// A sink of trees, one after the other.  kUnsupported: a socket.
+// A sink of trees, one after another. kUnsupported: a socket.
 class ArchiveWriter final : public TreeSink {
  public:
-  // To `fd`; `path` is for messages.
+  // Writes to `fd`; `path` is for messages.
   ArchiveWriter(Descriptor fd, const std::string& path);
 
-  // First of all.
+  // Must be the first call.
   Outcome head(const std::string& name, const std::string& text);
   Outcome inode(const std::string& name, const Inode& inode) override;
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override;
   Outcome leave() override;
   Outcome link(const std::string& name, std::uint32_t number) override;
-  // The end.  A file is synced when it should be (`synced`).
+  // Writes the end; `synced`: and syncs the file.
   Outcome finish(bool synced);
   std::uint64_t bytes() const noexcept { return file_.bytes(); }
   int fd() const noexcept { return file_.fd(); }
@@ -47,8 +47,8 @@ class ArchiveWriter final : public TreeSink {
   std::string path_of(const std::string& name) const;
 
   CompressedFile file_;
-  std::vector<std::string> open_;    // paths of directories, and at the end perhaps of a file
-  std::uint64_t at_ = 0, size_ = 0;  // of that file
+  std::vector<std::string> open_;    // paths of open directories, and possibly of a file at the end
+  std::uint64_t at_ = 0, size_ = 0;  // position in and size of that file
   bool in_file_ = false;
   std::map<std::uint32_t, std::string> links_;  // number -> path
 };
@@ -57,7 +57,7 @@ class ArchiveReader {
  public:
   // `path` is for messages.
   ArchiveReader(Descriptor fd, std::string path);
-  // The same for bytes that were already decompressed; what follows their end is not looked at.
+  // The same for decompressed bytes; bytes after the archive's end are not checked.
   ArchiveReader(ByteSource source, std::string path);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
@@ -65,8 +65,8 @@ class ArchiveReader {
 
   // The text of the head.  kBadArgument: the archive has no head of this name.
   Result<std::string> head(const std::string& name);
-  // Tells `sink` of all that follows; a tree's name is told as it stands.  kDamaged: it was told
-  // nonsense, but never of a name that leaves its tree.
+  // Passes everything that follows to `sink`, with the trees' names unchanged. kDamaged: the sink
+  // got wrong data, but never a name that leaves its tree.
   Outcome read(TreeSink& sink);
 
  private:
@@ -78,7 +78,7 @@ class ArchiveReader {
   Error bad(const std::string& how) const;
 
   const std::string path_;
-  std::unique_ptr<Stream> stream_;  // nullptr: the bytes come from elsewhere
+  std::unique_ptr<Stream> stream_;  // nullptr: the caller supplied a ByteSource
   ByteSource source_;
   std::vector<std::string> open_;
   std::map<std::string, std::uint32_t> links_;

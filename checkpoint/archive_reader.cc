@@ -12,7 +12,7 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr std::size_t kHeadMax = 16U << 20;
-constexpr std::size_t kHoleUnit = 4096;  // zeros of so many bytes are a hole
+constexpr std::size_t kHoleUnit = 4096;  // this many zeros become a hole
 
 struct FreeContext {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
@@ -46,7 +46,7 @@ bool is_below(const std::string& path, const std::string& directory) {
 
 struct ArchiveMember {
   tar::Header header;
-  std::string name;  // of the whole path, without a slash at its end
+  std::string name;  // the whole path, without a final slash
 };
 
 // The decompressed bytes, in order.
@@ -64,7 +64,7 @@ class ArchiveReader::Stream {
     }
     return Done{};
   }
-  // After the last byte was got.
+  // Call it after the last byte: nothing may follow.
   Outcome finish() {
     char more;
     ZSTD_outBuffer out{&more, 1, 0};
@@ -113,7 +113,7 @@ ArchiveReader::~ArchiveReader() = default;
 
 Error ArchiveReader::bad(const std::string& how) const { return damaged(path_, how); }
 
-// The next member's headers; `ended`: there is none.
+// Reads the next member's headers; `ended`: there is none.
 Outcome ArchiveReader::next_member(ArchiveMember& member, bool& ended) {
   char block[tar::kBlock];
   const auto is_end = [&block] { return is_zero(std::as_bytes(std::span(block))); };
@@ -121,26 +121,28 @@ Outcome ArchiveReader::next_member(ArchiveMember& member, bool& ended) {
   if (is_end()) {
     ended = true;
     if (auto got = source_(block, sizeof block); !got) return got;
-    return is_end() ? Outcome(Done{}) : bad("its end");
+    return is_end() ? Outcome(Done{}) : bad("an invalid end");
   }
   auto pax = tar::decode(block);
-  if (!pax || pax->kind != 'x' || pax->size > tar::kPaxMax) return bad("a header");
+  if (!pax || pax->kind != 'x' || pax->size > tar::kPaxMax) return bad("an invalid header");
   std::string records((pax->size + tar::kBlock - 1) / tar::kBlock * tar::kBlock, '\0');
   if (auto got = source_(records.data(), records.size()); !got) return got;
   records.resize(pax->size);
   if (auto got = source_(block, sizeof block); !got) return got;
   auto header = tar::decode(block);
-  if (!header || header->kind == 'x' || !tar::apply(records, *header)) return bad("a header");
+  if (!header || header->kind == 'x' || !tar::apply(records, *header))
+    return bad("an invalid header");
   member.header = std::move(*header);
   member.name = member.header.member.path;
   Inode& inode = member.header.member.inode;
   if (S_ISDIR(inode.mode) && member.name.back() == '/') member.name.pop_back();
   const bool is_file = S_ISREG(inode.mode) && !member.header.member.is_link;
-  if (!is_clean(member.name)) return bad("a name that cannot be");
-  if (member.header.size > INT64_MAX || (!is_file && member.header.size != 0)) return bad("a size");
+  if (!is_clean(member.name)) return bad("an invalid name");
+  if (member.header.size > INT64_MAX || (!is_file && member.header.size != 0))
+    return bad("an invalid size");
   if (S_ISLNK(inode.mode) != !inode.target.empty() || inode.mtime_ns >= 1'000'000'000 ||
       inode.target.find('\0') != std::string::npos) {
-    return bad("a link's target, or a time");
+    return bad("an invalid link target or time");
   }
   inode.size = is_file ? member.header.size : 0;
   return Done{};
@@ -165,7 +167,7 @@ Result<std::string> ArchiveReader::head(const std::string& name) {
   return text;
 }
 
-// Leaves the directories that `path` is not in.
+// Leaves the open directories that do not contain `path`.
 Outcome ArchiveReader::leave_to(const std::string& path, TreeSink& sink) {
   while (!open_.empty() && !is_below(path, open_.back())) {
     if (auto left = sink.leave(); !left) return left;
@@ -179,7 +181,7 @@ Outcome ArchiveReader::bytes_of(std::uint64_t size, TreeSink& sink) {
     const std::size_t length = std::min<std::uint64_t>(piece_.size(), size - at);
     if (auto got = source_(piece_.data(), length); !got) return got;
     const std::span<const std::byte> all(piece_.data(), length);
-    std::size_t from = 0;  // of what is told at once
+    std::size_t from = 0;  // start of the next run without a hole
     for (std::size_t unit = 0; unit < length; unit += kHoleUnit) {
       const std::size_t end = std::min(unit + kHoleUnit, length);
       const bool hole = is_zero(all.subspan(unit, end - unit));
@@ -204,20 +206,20 @@ Outcome ArchiveReader::one(TreeSink& sink, bool& ended) {
   if (auto left = leave_to(path, sink); !left) return left;
   const std::string name = open_.empty() ? path : path.substr(open_.back().size() + 1);
   if (!open_.empty() && name.find('/') != std::string::npos) {
-    return bad(path + " is in a directory that is not there");
+    return bad(path + " is in a directory that is missing");
   }
   if (member.header.member.is_link) {
     const auto first = links_.find(member.header.member.first);
-    if (first == links_.end() || open_.empty())
-      return bad(path + " is a link to what is not there");
+    if (first == links_.end() || open_.empty()) return bad(path + " is a link to a missing file");
     return sink.link(name, first->second);
   }
   if (inode.link != 0) {
-    if (S_ISDIR(inode.mode) || inode.link != links_.size() + 1) return bad("a link's number");
+    if (S_ISDIR(inode.mode) || inode.link != links_.size() + 1)
+      return bad("an invalid link number");
     links_[path] = inode.link;
   }
   if (S_ISDIR(inode.mode)) {
-    if (open_.size() >= kDepthMax) return bad(path + " is too deep");
+    if (open_.size() >= kDepthMax) return bad(path + " is nested too deeply");
     open_.push_back(path);
     return sink.inode(name, inode);
   }

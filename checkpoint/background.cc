@@ -17,9 +17,9 @@ constexpr const char* kOneForAll = "/sys/fs/cgroup";         // cgroups(7), vers
 constexpr const char* kOfProcessors = "/sys/fs/cgroup/cpu";  // version 1
 constexpr const char* kPrefix = "crane.background.";
 constexpr const char* kProcesses = "/cgroup.procs";
-// A failed try means that another process removed the group in between, as remove_left() does.
+// A try fails when another process removes the group in between, as remove_left() does.
 constexpr int kTriesMax = 64;
-// The weight of a group, in the words of either version.
+// The file with a group's weight, and its default value, in both versions.
 struct Weight {
   const char* file;
   unsigned usual;
@@ -30,7 +30,7 @@ bool is_split() { return ::access((std::string(kOfProcessors) + kProcesses).c_st
 
 std::string root() { return is_split() ? kOfProcessors : kOneForAll; }
 
-// Below the root; a line is 4:cpu,cpuacct:/path, or 0::/path.
+// The group's path below the root; a line is 4:cpu,cpuacct:/path, or 0::/path.
 std::string group_of(const std::string& process) {
   const bool split = is_split();
   std::ifstream groups("/proc/" + process + "/cgroup");

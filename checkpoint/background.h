@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A control group for a process that gets a small share of the processors beside all others (its
-// weight), until it is given more.
+// A control group that gives a process a small share of the processors (its weight), until the
+// share is raised.
 //
-// A nice value alone does not say that: it counts among the processes of one control group, and of
-// one session where the kernel makes a group of each (sched(7), autogroups).  A server's threads
-// are in the group of their container, so they would share with a nice process of another group as
-// with any process.
+// A nice value alone does not have this effect.  It counts only among the processes of one control
+// group or, where the kernel makes each session a group (sched(7), autogroups), of one session.  A
+// server's threads are in the group of their container, so a nice process of another group would
+// get the share of any other process.
 //
-// To move a process costs its mover some ten milliseconds (the kernel lets all processors pass a
-// quiet point).  To change what the group gets costs nothing, so its weight changes.
+// Moving a process costs the caller some ten milliseconds, because the kernel waits until all
+// processors pass a quiescent point.  Changing the group's weight costs nothing, so the share
+// changes by the weight.
 //
-// The group is below the root, beside those of LXC's containers: with cgroups of version 2 its
-// process has left all limits of the service that the node is in.  Where there is none to be had
-// (no privilege, a version 2 without `cpu` in the root's cgroup.subtree_control) nothing happens.
+// The group is below the root, beside those of LXC's containers.  With cgroups version 2 its
+// process is therefore outside all limits of the node's service.  Where no group can be made (no
+// privilege, or version 2 without `cpu` in the root's cgroup.subtree_control) nothing happens.
 //
 // Threads: one object, one thread.
 
@@ -29,35 +30,35 @@ namespace crane::checkpoint {
 class Background {
  public:
   Background() = default;
-  ~Background();  // the group goes if its process has gone
+  ~Background();  // removes the group if its process has ended
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
   static constexpr unsigned kUsual = 100;
 
-  // `process`: it and its later children get `percent` of what the processes of a group weigh that
-  // has the usual weight.  False: it is where it was.  REQUIRES: not entered before; percent > 0.
+  // Moves `process` and its later children to a group with `percent` of the usual weight.  False:
+  // the process was not moved.  REQUIRES: not entered before; percent > 0.
   bool enter(pid_t process, unsigned percent);
-  // Async-signal-safe.  REQUIRES: percent > 0.
+  // Sets the share.  Async-signal-safe.  REQUIRES: percent > 0.
   bool set(unsigned percent) const noexcept;
   bool entered() const noexcept { return static_cast<bool>(weight_); }
-  // Back to where the caller is.
+  // Moves the process to the caller's group.
   bool leave(pid_t process);
 
-  // A process that entered is about to be ended: that takes some of the processors, and a caller
-  // waits.  kUsual.
+  // Gives a process that entered the usual share before it is ended: ending takes processor time,
+  // and the caller waits for it.
   static void lift(pid_t process) noexcept;
-  // The whole group that the process is in, like a container's: what all others leave, or as usual.
-  // False if the caller is in it, too.
+  // Sets the share of the process's whole group, like a container's.  `left`: it gets only the time
+  // that all others leave; else the usual share.  False if the caller is in that group, too.
   static bool set_group(pid_t process, bool left);
-  // What was left, by whoever was killed: the groups without a process.  May wait for others that
-  // move.
+  // Removes the groups without a process, which killed processes left.  May wait for other
+  // processes' moves.
   static void remove_left() noexcept;
 
  private:
   std::string group_;
   Descriptor weight_;
-  unsigned usual_ = 0;  // what kUsual is in the file's words
+  unsigned usual_ = 0;  // the value of kUsual in weight_
 };
 
 }  // namespace crane::checkpoint

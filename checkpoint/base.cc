@@ -20,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The kernel's: nothing of the layers below is seen through such a directory.
+// The kernel's attribute: such a directory hides the layers below.
 constexpr const char* kOpaque = "trusted.overlay.opaque";
 
-// One directory above a lasting one, as the machine has it: it covers the machine's.  Content that
-// came from elsewhere may be of a directory that the machine has not.
+// Makes one directory above a lasting one, with the attributes of the machine's directory, which it
+// covers.  The machine may lack that directory if the content came from another machine.
 Outcome make_above(const fs::path& machines, const fs::path& ours) {
   struct stat info {};
   info.st_mode = 0755;
@@ -32,12 +32,13 @@ Outcome make_above(const fs::path& machines, const fs::path& ours) {
     return file_error("look at", machines);
   }
   if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) return file_error("make", ours);
-  if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0) return file_error("give away", ours);
+  if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0)
+    return file_error("change the owner of", ours);
   if (chmod(ours.c_str(), info.st_mode & 07777) != 0) return file_error("chmod", ours);
   return Done{};
 }
 
-// Last, because what is made within changes it.
+// Called last, because new entries change the time.
 void set_time(const fs::path& machines, const fs::path& ours) {
   struct stat info {};
   if (lstat(machines.c_str(), &info) != 0) return;
@@ -45,7 +46,7 @@ void set_time(const fs::path& machines, const fs::path& ours) {
   (void)utimensat(AT_FDCWD, ours.c_str(), times, AT_SYMLINK_NOFOLLOW);
 }
 
-// `fill` makes `path` in `base`, where it covers the machine's.
+// Calls `fill` to make `path` in `base`, and lets it cover the machine's directory.
 template <typename Fill>
 Outcome cover(const std::string& path, const std::string& base, Fill&& fill) {
   const fs::path relative = fs::path(path).relative_path();
@@ -73,21 +74,21 @@ Outcome add(const LastingDirectory& one, const std::string& base, Content conten
   return cover(one.path, base, take);
 }
 
-// It, and all above it that is new, is on disk.
+// Writes it, and all new directories above it, to disk.
 Outcome settle(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || syncfs(fd.get()) != 0) return file_error("write to disk", path);
   return Done{};
 }
 
-// BASE-1: the one before, if there is one, has the name until the new one is whole.
+// BASE-1: an existing base keeps the name until the new one is whole.
 Outcome name_it(const std::string& fresh, const std::string& base, Before before) {
   const bool first = access(base.c_str(), F_OK) != 0;
   const unsigned how = first ? RENAME_NOREPLACE : RENAME_EXCHANGE;
   if (!first && before == Before::kStays) return Done{};
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, base.c_str(), how) != 0) {
     if (errno == EEXIST && before == Before::kStays) return Done{};  // another node was faster
-    return file_error("name", base);
+    return file_error("publish", base);
   }
   return settle(base);
 }
@@ -132,7 +133,7 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
   if (lstat(path.c_str(), &info) != 0) return 0;
   count_inode(digest, "", info, times);
   for (const auto& one : all_below(path, unreadable)) {
-    if (lstat(one.c_str(), &info) != 0) continue;  // gone meanwhile
+    if (lstat(one.c_str(), &info) != 0) continue;  // removed meanwhile
     count_inode(digest, one.native().substr(path.size()), info, times);
     if (bytes && S_ISREG(info.st_mode)) count_bytes(digest, one);
   }
@@ -151,7 +152,7 @@ Outcome cover_directory(const std::string& path, const std::string& upper) {
   const auto make = [&](const std::string& place) -> Outcome {
     if (mkdir(place.c_str(), 0700) != 0) return file_error("make", place);
     if (chmod(place.c_str(), 01777) != 0) return file_error("chmod", place);
-    const timespec beginning[2] = {};  // of all replicas
+    const timespec beginning[2] = {};  // the same on all replicas
     (void)utimensat(AT_FDCWD, place.c_str(), beginning, 0);
     return Done{};
   };

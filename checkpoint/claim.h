@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A container's name belongs to one supervisor at a time.  The supervisor holds it until it has
-// cleaned up, however the container ends.
+// A container's name belongs to one supervisor at a time.  The supervisor holds the name until it
+// has cleaned up, however the container ends.
 //
 // Threads: plain functions.
 
@@ -11,12 +11,12 @@
 
 namespace crane::checkpoint {
 
-// A descriptor that holds the name as long as it is open, by a name that no file system keeps.
-// kExists: another one holds it.
+// Returns a descriptor that holds the name while it is open.  The claim is an abstract socket, so
+// it leaves no file. kExists: another supervisor holds the name.
 Result<int> claim_container(const std::string& name);
-// False: another one still holds it after `timeout_ms`.
+// False: another supervisor still holds the name after `timeout_ms`.
 bool await_container_end(const std::string& name, int timeout_ms);
-// A replica's container.
+// The name of a replica's container.
 std::string container_name(const std::string& group, int replica);
 
 }  // namespace crane::checkpoint

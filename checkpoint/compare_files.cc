@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A tree of links shares what did not change; a copy has its size and time.
+// Trees of links share an unchanged file; an unchanged copy has the same size and time.
 bool is_same(const struct stat& a, const struct stat& b) {
   if (a.st_dev == b.st_dev && a.st_ino == b.st_ino) return true;
   if ((a.st_mode & S_IFMT) != (b.st_mode & S_IFMT)) return false;
@@ -25,7 +25,8 @@ void add(std::vector<std::string>& names, const std::string& name, std::size_t m
   if (names.size() < most) names.push_back(name);
 }
 
-// Of the names below `from`; `both`: those that `to` has as well, as other files.
+// Compares the names below `from` with `to`.  `alone` gets those that `to` lacks; `both`, if not
+// null, gets those that are different files in `to`.
 void compare(const std::string& from, const std::string& to, std::size_t most,
              std::vector<std::string>* both, std::vector<std::string>& alone, std::size_t& all) {
   std::error_code failed;

@@ -16,21 +16,21 @@ struct ZSTD_CCtx_s;
 
 namespace crane::checkpoint {
 
-// After an error all that follows is that error.
+// After an error every later call returns that error.
 class CompressedFile {
  public:
-  // `path`: for messages, and of create(); `level` is zstd's.
+  // `path` is for messages and create(); `level` is zstd's.
   CompressedFile(std::string path, int level);
   ~CompressedFile();
   CompressedFile(const CompressedFile&) = delete;
   CompressedFile& operator=(const CompressedFile&) = delete;
 
-  // Into a new file; kExists.
+  // Writes to a new file; kExists.
   Outcome create();
-  // Or into one that is open, or a pipe.
+  // Writes to an open file or a pipe.
   void write_to(Descriptor fd) { fd_ = std::move(fd); }
   Outcome put(const void* data, std::size_t size);
-  // The end of the content: all is written, and not yet synced.
+  // Ends the content: all is written, but not yet synced.
   Outcome end();
   Outcome sync();
 

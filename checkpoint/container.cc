@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Container over liblxc's C API, which is opened at run time: a machine without LXC can still run
-// plain process trees.
+// Container over liblxc's C API, which is opened at run time, so that a machine without LXC can
+// still run plain process trees.
 #include "checkpoint/container.h"
 
 #include <dlfcn.h>
@@ -35,17 +35,18 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr const char* kLibrary = "liblxc.so.1";
-// The overlay's, in the container's directory; where both must be in memory, in a tmpfs at kWork.
+// The overlay's directories, in the container's directory or, where both must be in memory, in a
+// tmpfs at kWork.
 constexpr const char* kUpper = "/upper";
 constexpr const char* kWork = "/work";
-constexpr const char* kParts = "/parts";  // where those below are mounted that a state has
+constexpr const char* kParts = "/parts";  // where the parts of a state are mounted
 
-// Each failed try means that somebody else made one more directory of the path.
+// Each failed try means that another process made one more directory of the path.
 constexpr int kNewTriesMax = 16;
-// A supervisor without a node gives CRIU 2 s and another 5 to end, the server 10, and may be
+// A supervisor without a node gives CRIU 2 s and 5 more to end, and the server 10 s; it may also be
 // copying.
 constexpr int kOldSupervisorMs = 30'000;
-// A process that was killed ends at once, unless the kernel waits for a disk.
+// A killed process ends at once, unless the kernel waits for a disk.
 constexpr int kLeftEndsMs = 1'000;
 
 using NewContainer = lxc_container* (*)(const char*, const char*);
@@ -56,7 +57,7 @@ NewContainer find_lxc() noexcept {
   return reinterpret_cast<NewContainer>(dlsym(library, "lxc_container_new"));
 }
 
-// LXC tells a death by signal as (signal << 8 | 0x7f), which wait(2) would read as "stopped".
+// LXC reports a death by signal as (signal << 8 | 0x7f), which in wait(2) means "stopped".
 int as_wait_status(int lxc_status) noexcept {
   return (lxc_status & 0xff) == 0x7f ? (lxc_status >> 8) & 0x7f : lxc_status;
 }
@@ -78,9 +79,9 @@ std::string fstab_field(const std::string& path) {
   return field;
 }
 
-// libcrane.so keeps its descriptors at the end of what the server may have
-// (runtime/preload/attach/init.cc), and CRIU needs numbers beyond those of the process that it
-// brings back; it may not always raise the limit. So the server starts with some fewer.
+// libcrane.so keeps its descriptors at the end of the server's range
+// (runtime/preload/core/init.cc).  CRIU needs numbers beyond those of the process that it restores,
+// and cannot always raise the limit.  So the server starts with a lower limit.
 void leave_numbers_to_criu() noexcept {
   constexpr rlim_t kForCriu = 1024;
   const rlimit limit = descriptor_limit();
@@ -88,8 +89,8 @@ void leave_numbers_to_criu() noexcept {
       std::min(limit.rlim_cur, limit.rlim_max - std::min(kForCriu, limit.rlim_max / 2)));
 }
 
-// xino: directories keep their inode numbers also where the layers are on two file systems; without
-// it each look after their inodes were forgotten, and each mount, gives them others.
+// xino: directories keep their inode numbers even if the layers are on two file systems.  Without
+// it the numbers change at each mount, and whenever the kernel has dropped the inodes.
 Outcome mount_overlay(const std::string& lower, const std::string& upper, const std::string& work,
                       const std::string& place) {
   const std::string data =
@@ -100,10 +101,10 @@ Outcome mount_overlay(const std::string& lower, const std::string& upper, const 
 
 }  // namespace
 
-// What LXC's monitor learnt; the supervisor reads it when the monitor has ended.
+// Results from LXC's monitor; the supervisor reads them when the monitor has ended.
 struct Container::Verdict {
   std::atomic<int> started;  // 1: the server ran; 0: LXC failed before
-  std::atomic<int> status;   // the server's, as wait(2) gives it
+  std::atomic<int> status;   // the server's, as in wait(2)
 };
 
 struct Container::Handle {
@@ -130,14 +131,14 @@ std::string Container::upper_directory() const {
   return std::filesystem::exists(nested) ? nested : options_.directory + kUpper;
 }
 
-// In the order in which they are mounted.
+// In the order of the mounts.
 std::vector<Bind> Container::all_binds() const {
   std::vector<Bind> all = parts_;
   all.insert(all.end(), options_.binds.begin(), options_.binds.end());
   return all;
 }
 
-// Held as long as we live.
+// The supervisor holds the name until it ends.
 Outcome Container::claim_name() {
   const auto claimed = claim_container(options_.name);
   if (!claimed) return claimed.error();
@@ -145,7 +146,7 @@ Outcome Container::claim_name() {
   return Done{};
 }
 
-// FILES-1.  Those that the upper directory has already are as a server left them.
+// FILES-1.  Directories that the upper directory has already stay as a server left them.
 Outcome Container::make_own_directories() {
   for (const std::string& own : options_.own_directories) {
     if (access((upper_directory() + own).c_str(), F_OK) == 0) continue;
@@ -154,11 +155,11 @@ Outcome Container::make_own_directories() {
   return Done{};
 }
 
-// /usr, /etc and the like: as the group's state of the machine's files has them, or as they are.
-// Each is an overlay of its own, whose upper directory is a part of the root's, so that what the
-// server writes is one tree.  Layers of the root's overlay they cannot be, as they lie within
-// another one, `/`.  They are mounted without a state as well: CRIU restores no other mounts than
-// it dumped, wherever that was.
+// Mounts /usr, /etc and the like, from the group's state of the machine's files or from the
+// machine.  Each is a separate overlay whose upper directory is part of the root's, so that the
+// server's changes are one tree.  They cannot be layers of the root's overlay, because they are
+// inside another layer, `/`.  They are also mounted without a state: CRIU restores exactly the
+// mounts that it dumped.
 Outcome Container::mount_parts(const std::string& work) {
   GroupFiles files;
   if (!options_.files_record.empty()) {
@@ -171,7 +172,7 @@ Outcome Container::mount_parts(const std::string& work) {
     const std::string upper = upper_directory() + target;
     const std::string own_work = work + "." + target.substr(1);
     const std::string place = options_.directory + kParts + target;
-    if (access(upper.c_str(), F_OK) != 0) {  // else as a server left it
+    if (access(upper.c_str(), F_OK) != 0) {  // else it stays as a server left it
       if (auto made = make_directory_as(lower, upper); !made) return made;
     }
     if (auto made = make_directories(own_work); !made) return made;
@@ -191,7 +192,7 @@ void Container::unmount_parts() {
   remove_tree(options_.directory + kParts);
 }
 
-// The overlay over the machine's root; `upper`: a directory that it starts with, or "".
+// Mounts the overlay over the machine's root; `upper`: a directory with its initial content, or "".
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
   const bool keep = options_.keep_upper && upper.empty();
@@ -202,7 +203,7 @@ Outcome Container::mount_root(const std::string& upper) {
   }
   std::string work = dir + kWork;
   if (lies_on_overlay(dir)) {
-    // An overlay cannot be another one's upper directory (a container in a container): memory then.
+    // An overlay cannot be another one's upper directory (a container in a container): use memory.
     const std::string nested = dir + kWork;
     if (mount("crane", nested.c_str(), "tmpfs", 0, "mode=755") != 0) {
       return system_error("mount a tmpfs for the overlay");
@@ -213,7 +214,7 @@ Outcome Container::mount_root(const std::string& upper) {
   }
   if (!upper.empty()) {
     const std::string place = upper_directory();
-    remove_tree(place);  // it comes with the attributes of the one that is copied
+    remove_tree(place);  // the copy gets the attributes of `upper`
     if (auto copied = copy_tree(upper, place); !copied) return copied;
   }
   if (auto made = make_own_directories(); !made) return made;
@@ -222,8 +223,8 @@ Outcome Container::mount_root(const std::string& upper) {
   return mount_parts(work);
 }
 
-// What the server wrote last has the time of this replica's machine where the schedule has another:
-// the next server would see the difference.
+// The server's last writes have this machine's time instead of the schedule's.  The next server
+// would see the difference, so the times are set.
 Outcome Container::move_upper(const std::string& to) {
   namespace fs = std::filesystem;
   const std::string from = upper_directory();
@@ -232,7 +233,7 @@ Outcome Container::move_upper(const std::string& to) {
     struct stat info {};
     std::int64_t ns = 0;
     const std::string seen = in_root(path.native().substr(from.size()));
-    if (lstat(seen.c_str(), &info) != 0) return;  // what the server has removed
+    if (lstat(seen.c_str(), &info) != 0) return;  // the server has removed it
     if (!options_.modified || !options_.modified(info.st_dev, info.st_ino, ns)) return;
     const timespec time{ns / 1'000'000'000, ns % 1'000'000'000};
     const timespec times[2] = {time, time};
@@ -250,8 +251,8 @@ Outcome Container::move_upper(const std::string& to) {
   return copy_tree(from, to);
 }
 
-// The server's root, with a /run of its own (pid files and sockets of the machine's services do
-// not concern it).
+// Makes the server's root, with its own /run: the server must not see the pid files and sockets of
+// the machine's services.
 Outcome Container::prepare_root() {
   if (auto mounted = mount_root(options_.upper); !mounted) return mounted;
   if (mount("crane", in_root("/run").c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) {
@@ -261,7 +262,7 @@ Outcome Container::prepare_root() {
   return make_directories(in_root("/run/lock"));
 }
 
-// Programs that gain or have given up privileges ignore LD_PRELOAD; ld.so reads this file for them.
+// Programs that gain or have dropped privileges ignore LD_PRELOAD; ld.so reads this file for them.
 Outcome Container::name_preload() {
   if (options_.preload.empty()) return Done{};
   const std::string path = in_root("/etc/ld.so.preload");
@@ -277,7 +278,7 @@ Outcome Container::name_preload() {
 Outcome Container::prepare_place() {
   if (auto can = available(); !can) return can;
   if (options_.directory.find_first_of(",:\\") != std::string::npos) {
-    return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
+    return Error{Code::kBadArgument, 0, "a replica's directory must not contain , : or backslash"};
   }
   const bool waits = options_.awaits_old_supervisor || !restore_.images.empty();
   const auto deadline = now_ms() + (waits ? kOldSupervisorMs : 0);
@@ -289,7 +290,7 @@ Outcome Container::prepare_place() {
   if (auto made = make_directories(options_.directory); !made) return made;
   for (const auto& bind : options_.binds) {
     if (access(bind.source.c_str(), F_OK) != 0) {
-      return Error{Code::kNotFound, errno, "bind: its source"};
+      return Error{Code::kNotFound, errno, "bind: find its source"};
     }
   }
   remove_leftovers();
@@ -301,7 +302,8 @@ Outcome Container::prepare() {
   if (auto placed = prepare_place(); !placed) return placed;
   if (auto made = prepare_root(); !made) return made;
   for (const auto& word : options_.make_directories) {
-    // /var/run/x is a link to /run/x of whoever follows it: resolved before it becomes ours.
+    // /var/run/x is a link to /run/x: resolve it before the path is moved into the container's
+    // root.
     const OwnedDirectory wanted(word);
     std::error_code unresolved;
     const auto real = std::filesystem::weakly_canonical(wanted.path, unresolved);
@@ -309,8 +311,8 @@ Outcome Container::prepare() {
     if (auto made = make_directories(place); !made) return made;
     if (auto given = give_to_user(wanted, place); !given) return given;
   }
-  // LXC makes the directories of its locks on first use and fails when another process made one
-  // between its look and its mkdir: replicas that start at once try again.
+  // LXC makes the directories of its locks on first use.  It fails if another process makes one
+  // between its check and its mkdir, so replicas that start together try again.
   lxc_container* made = nullptr;
   for (int i = 0; i < kNewTriesMax && made == nullptr; ++i) {
     made = find_lxc()(options_.name.c_str(), options_.directory.c_str());
@@ -344,10 +346,10 @@ void Container::configure(Handle& handle) {
   set("lxc.tty.max", "0");
   set("lxc.pty.max", "16");
   set("lxc.cap.drop", "");
-  set("lxc.apparmor.profile", "unconfined");  // fails where LXC knows no AppArmor: then not needed
+  set("lxc.apparmor.profile", "unconfined");  // fails if LXC lacks AppArmor; then it is not needed
   set("lxc.init.cwd", options_.working_directory);
   for (const auto& variable : options_.environment) set("lxc.environment", variable);
-  // Through LXC, not by ourselves: CRIU takes the list of external mounts from these entries.
+  // LXC makes these mounts, because CRIU takes the list of external mounts from these entries.
   for (const auto& bind : all_binds()) {
     const bool directory = std::filesystem::is_directory(bind.source);
     set("lxc.mount.entry", fstab_field(bind.source) + " " + fstab_field(bind.target.substr(1)) +
@@ -356,9 +358,9 @@ void Container::configure(Handle& handle) {
   }
 }
 
-// LXC's monitor, in the foreground: so the server inherits our standard descriptors.
+// Runs LXC's monitor in the foreground, so that the server inherits the standard descriptors.
 void Container::run_monitor() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // and LXC has the same set for the server's first process
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // LXC sets the same for the server's first process
   set_standard_fds(options_.stdout_fd, options_.stderr_fd);
   personality(ADDR_NO_RANDOMIZE);
   if (options_.descriptors != 0) limit_descriptors(options_.descriptors);
@@ -391,7 +393,7 @@ Result<pid_t> Container::find_first() {
 }
 
 Result<int> Container::server_status(int child_status) {
-  if (!restore_.images.empty()) return child_status;  // no LXC in between
+  if (!restore_.images.empty()) return child_status;  // no LXC is involved
   if (verdict_ == nullptr) return SIGKILL;
   if (verdict_->started.load() != 0) return verdict_->status.load();
   if (WIFSIGNALED(child_status)) return child_status;
@@ -399,7 +401,7 @@ Result<int> Container::server_status(int child_status) {
 }
 
 void Container::end_all() {
-  // Its first process takes the whole pid namespace with it.
+  // The first process takes the whole pid namespace with it.
   if (first_ > 0) {
     ::kill(first_, SIGKILL);
   } else if (direct_child_ > 0) {
@@ -407,8 +409,8 @@ void Container::end_all() {
   }
 }
 
-// A server outlives its supervisor where both were hit while the server changed its user.  We hold
-// the name: no living supervisor misses what runs under it.
+// A server can outlive its supervisor if both are killed while the server changes its user.  This
+// process holds the name, so no living supervisor owns the processes in the group.
 static void kill_left(const std::filesystem::path& group) {
   std::ifstream processes(group / "cgroup.procs");
   for (pid_t pid = 0; processes >> pid;) {
@@ -421,7 +423,8 @@ static void kill_left(const std::filesystem::path& group) {
   }
 }
 
-// The container's, and those that LXC names NAME-1 and so on where the first was still in use.
+// Removes the container's groups, also those that LXC names NAME-1 and so on when the first name is
+// in use.
 static void remove_groups(const std::filesystem::path& parent, const std::string& name) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
@@ -435,7 +438,7 @@ static void remove_groups(const std::filesystem::path& parent, const std::string
   }
 }
 
-// Control groups and lock files that LXC leaves when its monitor is killed.
+// Removes control groups and lock files that LXC leaves when its monitor is killed.
 void Container::remove_leftovers() {
   namespace fs = std::filesystem;
   Background::remove_left();
@@ -460,7 +463,7 @@ void Container::remove_leftovers() {
 }
 
 void Container::clean() {
-  if (claim_ < 0) return;  // what is there belongs to another one
+  if (claim_ < 0) return;  // everything belongs to another supervisor
   const std::string& dir = options_.directory;
   unmount_parts();
   umount2(in_root("").c_str(), MNT_DETACH);
@@ -469,7 +472,8 @@ void Container::clean() {
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
   if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
-  if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
+  // After a failure the log stays: it contains the reason.
+  if (server_status(0)) unlink((dir + "/lxc.log").c_str());
 }
 
 }  // namespace crane::checkpoint

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dump and restore: what the node asks, and how the supervisor does it with CRIU (criu.h).
+// Dump and restore: the node's requests, and the supervisor's restore with CRIU (criu.h).
 #include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
@@ -26,11 +26,11 @@
 namespace crane::checkpoint {
 namespace {
 
-// Names of ours in CRIU's images, and one file of ours among them.
+// Crane's keys in CRIU's images, and Crane's file among them.
 constexpr const char* kNetworkKey = "crane.network";
 constexpr const char* kStdioKeys = "crane.stdio";
 
-// A network namespace with lo up, like the one LXC made; the caller stays where it is.
+// Makes a network namespace with lo up, like LXC's; the caller stays in its own.
 Result<int> make_network() {
   const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   if (before < 0 || unshare(CLONE_NEWNET) != 0) return system_error("unshare the network");
@@ -49,7 +49,7 @@ Result<int> make_network() {
   return made;
 }
 
-// What CRIU left of a server when it did not bring it back as a whole: children of ours.
+// Ends the remains of an incomplete restore, which are children of the supervisor.
 void end_children() {
   const std::string self = std::to_string(getpid());
   std::ifstream list("/proc/self/task/" + self + "/children");
@@ -66,7 +66,7 @@ bool usable_path(const std::string& path) {
 }  // namespace
 
 Outcome Server::prepare_restore() {
-  return Error{Code::kUnsupported, 0, "only a server in a container recovers from a dump"};
+  return Error{Code::kUnsupported, 0, "only a server in a container can recover from a dump"};
 }
 
 Outcome Server::describe(CriuCall&) {
@@ -99,7 +99,7 @@ Outcome ContainerSupervisor::run_criu(CriuCall& call) {
       waitpid(child.value(), &status, 0);
       break;
     }
-    // The node's end; what it asks for meanwhile is read when the server runs.
+    // Watch only for the node's end; its requests are read when the server runs.
     pollfd fds[2] = {{watch, POLLIN, 0}, {orphan ? -1 : channel_, POLLRDHUP, 0}};
     (void)poll(fds, 2, static_cast<int>(left));
     if (fds[1].revents == 0) continue;
@@ -114,7 +114,7 @@ Outcome ContainerSupervisor::run_criu(CriuCall& call) {
       WIFSIGNALED(status) ? "CRIU was killed or did not end in time" : criu_refusal(call.work);
   rename((call.work + "/criu.log").c_str(), log_of_failure(directory).c_str());
   if (WIFSIGNALED(status)) return Error{Code::kSystem, 0, "CRIU did not end"};
-  return Error{Code::kSystem, 0, "CRIU cannot bring the server back"};
+  return Error{Code::kSystem, 0, "CRIU cannot restore the server"};
 }
 
 Outcome ContainerSupervisor::restore() {
@@ -125,8 +125,8 @@ Outcome ContainerSupervisor::restore() {
   struct stat info {};
   for (const auto& kept : {server_.restore_.images, server_.restore_.upper}) {
     if (stat(kept.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
-    reason_ = "no directory " + kept;
-    return Error{Code::kNotFound, errno, "what was kept is not there"};
+    reason_ = "there is no directory " + kept;
+    return Error{Code::kNotFound, errno, "a directory of the checkpoint is missing"};
   }
   const auto began = now_us();
   if (auto prepared = server_.prepare_restore(); !prepared) return prepared;
@@ -143,7 +143,7 @@ Outcome ContainerSupervisor::restore() {
     end_children();
     return done;
   }
-  if (pid <= 0) return Error{Code::kSystem, 0, "CRIU did not say which process it made"};
+  if (pid <= 0) return Error{Code::kSystem, 0, "CRIU did not report the process that it restored"};
   fault_point("restore.done");
   server_.direct_child_ = server_.first_ = pid;
   return Done{};

@@ -21,7 +21,7 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr int kKillRoundsMax = 1000;
-constexpr int kExecFailed = 127;  // as a shell says it
+constexpr int kExecFailed = 127;  // as in a shell
 
 // The processes whose parent is `parent`.
 std::vector<pid_t> children_of(pid_t parent) {
@@ -48,14 +48,15 @@ void kill_descendants(pid_t top) {
 }  // namespace
 
 Outcome PlainProcessTree::prepare() {
-  // Orphans of the server come to us, so that none escapes (CONTAINER-1).
+  // The server's orphans become children of this process, so that none escapes (CONTAINER-1).
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (const auto& word : options_.make_directories) {
     if (auto made = make_directories(OwnedDirectory(word).path); !made) return made;
   }
   if (!is_root()) return Done{};
   if (auto entered = enter_private_mounts(); !entered) return entered;
-  // Every replica has its own of these, although all share the machine's root file system.
+  // Every replica has its own copy of these directories, although all share the machine's root file
+  // system.
   for (const auto& word : options_.make_directories) {
     const OwnedDirectory wanted(word);
     const std::string own = options_.directory + "/private" + wanted.path;
@@ -71,7 +72,7 @@ Outcome PlainProcessTree::prepare() {
       return system_error("bind: make it read-only");
     }
   }
-  // The pid namespace is for children from now on: the server becomes its pid 1.
+  // Later children are in the pid namespace: the server becomes its pid 1.
   if (unshare(CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0) return system_error("unshare");
   if (sethostname(options_.host_name.c_str(), options_.host_name.size()) != 0) {
     return system_error("set the host name");
@@ -82,7 +83,7 @@ Outcome PlainProcessTree::prepare() {
 void PlainProcessTree::run_server() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  // In mounts of its own: the supervisor goes on seeing the machine's /proc.
+  // In a separate mount namespace: the supervisor still sees the machine's /proc.
   if (is_root() && unshare(CLONE_NEWNS) == 0) {
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   }
@@ -115,16 +116,16 @@ Result<int> PlainProcessTree::server_status(int child_status) { return child_sta
 
 void PlainProcessTree::end_all() {
   if (direct_child_ > 0) ::kill(direct_child_, SIGKILL);
-  if (is_root()) return;  // it takes the whole pid namespace with it
-  // Without one, descendants may fork while we look: repeat until
-  // a round finds none (each round's orphans become our children).
+  if (is_root()) return;  // the first process takes the whole pid namespace with it
+  // Without a pid namespace, descendants may fork during the search: repeat until a round finds
+  // none (each round's orphans become this process's children).
   for (int round = 0; round < kKillRoundsMax; ++round) {
     const auto children = children_of(getpid());
     bool others = false;
     for (const pid_t child : children) {
       kill_descendants(child);
       ::kill(child, SIGKILL);
-      // The direct child's status is the server's: the supervisor waits for that one itself.
+      // The direct child's status is the server's: finish() waits for that child.
       if (child != direct_child_) {
         waitpid(child, nullptr, 0);
         others = true;
@@ -134,8 +135,8 @@ void PlainProcessTree::end_all() {
   }
 }
 
-// The directories on which we mounted stay, empty: rmdir(2) of a directory takes away what other
-// namespaces have mounted there, that is, another replica's.
+// The mount points stay as empty directories: rmdir(2) would also remove the mounts of other
+// namespaces there, those of another replica.
 void PlainProcessTree::clean() {
   if (!is_root()) return;
   for (auto bind = options_.binds.rbegin(); bind != options_.binds.rend(); ++bind) {

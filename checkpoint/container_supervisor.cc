@@ -31,7 +31,7 @@ namespace {
 constexpr int kStartTimeoutMs = 30'000;
 constexpr int kEndTimeoutMs = 10'000;
 constexpr int kPollStepMs = 2;
-// While CRIU works: how often it is looked whether the server is still there.
+// How often the supervisor checks that the server still runs while CRIU works.
 constexpr int kLookMs = 50;
 
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -47,8 +47,8 @@ void close_all_but(const std::vector<int>& keep) noexcept {
   close_range(next, ~0U, 0);
 }
 
-// Of a container's first process: the others are being killed, and it is waited for them. Those
-// that CRIU traces are not gone before CRIU takes note of it, which it may never do.
+// Whether a container's first process is ending: the kernel kills the other processes and waits for
+// them. Processes that CRIU traces do not end until CRIU notices it, which it may never do.
 bool is_ending(pid_t pid) {
   constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel
   const auto stat = read_process_stat(pid);
@@ -87,7 +87,7 @@ OwnedDirectory::OwnedDirectory(const std::string& word) {
 Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) {
   if (directory.user.empty() || !is_root()) return Done{};
   const passwd* user = getpwnam(directory.user.c_str());
-  if (user == nullptr) return Done{};  // the server says itself whom it misses
+  if (user == nullptr) return Done{};  // the server itself reports the missing user
   if (lchown(place.c_str(), user->pw_uid, user->pw_gid) != 0) return system_error("lchown");
   return Done{};
 }
@@ -114,7 +114,8 @@ void set_standard_fds(int stdout_fd, int stderr_fd) noexcept {
 
 Outcome enter_private_mounts() {
   if (unshare(CLONE_NEWNS) != 0) return system_error("unshare the mount namespace");
-  // Slave, not private: an unmount on the machine reaches us, so we keep no device of it busy.
+  // Slave, not private: an unmount on the machine also happens here, so this namespace keeps no
+  // device busy.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return system_error("stop mount propagation");
   }
@@ -123,7 +124,8 @@ Outcome enter_private_mounts() {
 
 Outcome bind_mount(const std::string& source, const std::string& target) {
   struct stat info {};
-  if (stat(source.c_str(), &info) != 0) return Error{Code::kNotFound, errno, "bind: its source"};
+  if (stat(source.c_str(), &info) != 0)
+    return Error{Code::kNotFound, errno, "bind: find its source"};
   if (S_ISDIR(info.st_mode)) {
     if (auto made = make_directories(target); !made) return made;
   } else {
@@ -142,19 +144,19 @@ Outcome bind_mount(const std::string& source, const std::string& target) {
 // --- the supervisor ------------------------------------------------------------------------------
 
 void ContainerSupervisor::report(const Report& report) {
-  // The node may be gone already; then nobody is interested.
+  // The node may be gone already; then the report is not needed.
   (void)send(channel_, &report, sizeof report, MSG_NOSIGNAL);
 }
 
 void ContainerSupervisor::detach_from_node() {
-  setsid();  // signals of a terminal are for crane-run, which stops us in order
+  setsid();  // a terminal's signals are for crane-run, which stops this process in order
   prctl(PR_SET_NAME, "crane-container");
   sigset_t none;
   sigemptyset(&none);
   for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  // Sockets of clients must not stay open in us when the node dies.
+  // Clients' sockets must not stay open in this process when the node dies.
   std::vector<int> keep{channel_};
   for (int fd :
        {server_.options_.stdout_fd, server_.options_.stderr_fd, server_.options_.held_fd}) {
@@ -185,7 +187,7 @@ Outcome ContainerSupervisor::wait_for_first() {
     if (first.error().code != Code::kBusy) return first.error();
     if (waitpid(server_.direct_child_, &child_status_, WNOHANG) == server_.direct_child_) {
       child_gone_ = true;
-      // It may have run and ended before anybody saw it: a start like any other.
+      // The server may have run and ended before it was seen; this is a normal start.
       auto status = server_.server_status(child_status_);
       if (!status) return status.error();
       return Done{};
@@ -195,8 +197,8 @@ Outcome ContainerSupervisor::wait_for_first() {
   return Error{Code::kSystem, ETIMEDOUT, "wait for the server's first process"};
 }
 
-// Until the server ended, or the node closed its end (destroy, or death); dumps when asked. CRIU
-// that has the server in its hands is waited for, unless there is no server to speak of any more.
+// Waits until the server ends, or the node closes its end (destroy, or death); dumps on request.
+// While CRIU controls the server, waits for CRIU, unless the server is ending.
 void ContainerSupervisor::wait_for_end() {
   const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
   const auto in_its_hands = [this] {
@@ -234,13 +236,13 @@ int ContainerSupervisor::finish() {
     poll(nullptr, 0, kPollStepMs);
   }
   const auto status = server_.server_status(child_status_);
-  take_requests();  // what was said before its end
+  take_requests();  // requests that the node sent before the end
   if (!kept_.empty()) keep_files();
   server_.clean();
   return status ? status.value() : SIGKILL;
 }
 
-// Nothing of the server runs any more.
+// Called when no process of the server runs any more.
 void ContainerSupervisor::keep_files() {
   if (const Outcome kept = server_.move_upper(kept_); !kept) keep_error_ = kept.error();
 }
@@ -287,7 +289,7 @@ Outcome Server::fork_supervisor() {
   supervisor_ = fork();
   if (supervisor_ == 0) {
     close(ends[0]);
-    // Standard descriptors must not be ours: the supervisor closes by number.
+    // The channel must not be a standard descriptor: the supervisor closes by number.
     const int channel = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
     ContainerSupervisor(*this, channel).run();
   }
@@ -324,7 +326,7 @@ Result<pid_t> Server::start() {
   return started(-1);
 }
 
-// Whether a report came; notes what it says.
+// Returns whether a report came, and records its content.
 bool Server::take_report(int timeout_ms) {
   pollfd fd{channel_, POLLIN, 0};
   if (poll(&fd, 1, timeout_ms) <= 0) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The process between a node and its server (container.h says why), and the file-system steps both
-// kinds of server share.
+// The process between a node and its server (container.h explains it), and the file-system steps
+// that both kinds of server share.
 //
-// Processes: a supervisor is a fork of the node that never executes another program, so pointers to
-// static text mean the same in both and may travel in a report.
+// Processes: a supervisor is a fork of the node and never executes another program.  So pointers to
+// static text are valid in both processes, and a report may contain them.
 
 #include <sched.h>
 
@@ -20,8 +20,7 @@ namespace crane::checkpoint {
 
 constexpr std::size_t kReasonMax = 400;
 
-// An Error as bytes of a datagram.  `what` is static text, at the same place in both processes,
-// because one is a fork of the other.
+// An Error as bytes of a datagram.  `what` is static text, at the same address in both processes.
 struct SentError {
   Code code = Code::kOk;
   int detail = 0;
@@ -37,18 +36,18 @@ struct SentError {
   Error error() const { return {code, detail, what, text}; }
 };
 
-// What the supervisor tells the node, one datagram each.
+// A datagram from the supervisor to the node.
 struct Report {
   enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
   pid_t pid = -1;                // kStarted
-  int status = 0;                // kEnded: as wait(2) gives it
-  SentError error = {};          // kFailed; kDumped, unless it is kOk; kEnded: of keep_files()
-  CheckpointTimes times = {};    // kDumped; kStarted of a restored server
-  char reason[kReasonMax] = "";  // of the error, if there is more to say
+  int status = 0;                // kEnded: as in wait(2)
+  SentError error = {};          // kFailed; kDumped, kOk on success; kEnded: result of keep_files()
+  CheckpointTimes times = {};    // kDumped; kStarted for a restored server
+  char reason[kReasonMax] = "";  // more about the error; may be empty
 };
 static_assert(std::is_trivially_copyable_v<Report>);
 
-// What the node asks of the supervisor, one datagram each (container.h: the steps of a checkpoint).
+// A datagram from the node to the supervisor (container.h: the steps of a checkpoint).
 struct Request {
   enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce, kKeep, kEnd } what;
   bool boost;                              // kFreeze
@@ -97,9 +96,9 @@ class ContainerSupervisor {
   bool child_gone_ = false;
   bool node_gone_ = false;
   bool end_requested_ = false;
-  std::string kept_;  // where the upper directory is kept; "": nowhere
+  std::string kept_;  // where to keep the upper directory; "": nowhere
   Error keep_error_;
-  bool server_spoilt_ = false;  // CRIU was stopped while it had the server in its hands
+  bool server_spoilt_ = false;  // CRIU was stopped while it controlled the server
   struct Dump {
     enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;
     pid_t criu = -1;
@@ -107,47 +106,47 @@ class ContainerSupervisor {
     int channel = -1;       // the conversation with CRIU
     int images = -1, work = -1;
     std::string upper;
-    bool freeze = false, thaw = false;  // what the node has asked for already
+    bool freeze = false, thaw = false;  // requests that the node has sent already
     bool may_boost = false;
     Pace pace = Pace::kCommon;
-    std::int64_t faster_at_ms = 0;  // when the pace goes up; 0: not any more
-    bool well = true;               // what it or we copied is there
-    std::int64_t since_us = 0;      // of the last step
-    std::int64_t deadline_ms = 0;   // until when CRIU has to say something; 0: it waits for us
+    std::int64_t faster_at_ms = 0;  // when the pace goes up; 0: never
+    bool well = true;               // the copies of the node and the supervisor succeeded
+    std::int64_t since_us = 0;      // start of the current step
+    std::int64_t deadline_ms = 0;  // until when CRIU must send a message; 0: it waits for an answer
   };
   std::optional<Dump> dump_;
-  int policy_ = 0;  // ours, before and after a dump in a boost
+  int policy_ = 0;  // the supervisor's, before and after a boost
   cpu_set_t processors_;
   CheckpointTimes times_;
   std::string reason_;
 };
 
-// CRIU's log, its options and the like; the log is kept under another name when it failed.
+// The directory of CRIU's log and the like, and the name that the log of a failure gets.
 std::string work_directory(const std::string& directory);
 std::string log_of_failure(const std::string& directory);
-// How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
+// How long CRIU may continue when the node is gone: a killed CRIU leaves files behind.
 constexpr int kOrphanTimeoutMs = 2'000;
 
 bool is_root() noexcept;
 std::int64_t now_ms() noexcept;  // monotonic
-std::int64_t now_us() noexcept;  // likewise
+std::int64_t now_us() noexcept;  // monotonic
 // Whether the file system there is an overlay, which cannot be another one's upper directory.
 bool lies_on_overlay(const std::string& path) noexcept;
 // mkdir -p with mode 0755.
 Outcome make_directories(const std::string& path);
-// A word of ServerOptions::make_directories, and what it stands for.
+// A parsed word of ServerOptions::make_directories.
 struct OwnedDirectory {
   explicit OwnedDirectory(const std::string& word);
   std::string path;
-  std::string user;  // "": ours
+  std::string user;  // "": the caller's
 };
-// Gives `place`, where the directory was made, to its user and the user's group, if there are any.
+// Gives `place`, the directory made for it, to its user and the user's group, if there are any.
 Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
 // rm -rf that never crosses into another file system.
 void remove_tree(const std::string& path) noexcept;
-// Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.
+// Sets stdin, stdout and stderr of the calling process, for the server to inherit.
 void set_standard_fds(int stdout_fd, int stderr_fd) noexcept;
-// Own mount namespace from which nothing propagates to the machine's (CONTAINER-2).
+// Enters a new mount namespace from which nothing propagates to the machine's (CONTAINER-2).
 Outcome enter_private_mounts();
 Outcome bind_mount(const std::string& source, const std::string& target);
 

@@ -128,7 +128,7 @@ std::string SelectedDirectories::path_of(const std::string& name) const {
 Outcome SelectedDirectories::inode(const std::string& name, const Inode& inode) {
   const bool is_whiteout = S_ISCHR(inode.mode) && inode.device == 0;
   if (S_ISSOCK(inode.mode) || is_whiteout) {
-    if (inode.link != 0) links_[inode.link] = 0;  // an overlay's whiteouts are names of one file
+    if (inode.link != 0) links_[inode.link] = 0;  // an overlay's whiteouts are links of one file
     if (S_ISSOCK(inode.mode) && inside_ > 0) ++sockets_;
     return Done{};
   }
@@ -190,8 +190,8 @@ Outcome NumberedTrees::inode(const std::string& name, const Inode& inode) {
   const auto at = std::find(names_.begin(), names_.end(), name);
   if (at == names_.end()) {
     return failure(Code::kDamaged, "read an archive",
-                   path_ + " is damaged (it holds " + name +
-                       ", which it does not name at its beginning); use another copy of it");
+                   path_ + " is damaged (it contains " + name +
+                       ", which its head does not list); use another copy of it");
   }
   return sink_.inode(std::to_string(at - names_.begin()), inode);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sinks for what passes by (tree.h): a digest of it, some directories of a server's files, both at
-// once.
+// Sinks for tree events (tree.h): a digest, a selection of a server's directories, and a sink that
+// feeds two others.
 //
 // Threads: one object, one thread.
 
@@ -17,8 +17,8 @@ struct evp_md_ctx_st;
 
 namespace crane::checkpoint {
 
-// SHA-256 of trees: names, kinds, owners, modes, times, attributes, bytes, and which names are of
-// one file.  Where holes are, and how the bytes were cut into pieces, makes no difference.
+// SHA-256 of trees: names, kinds, owners, modes, times, attributes, bytes and hard links.  Holes
+// and the sizes of the pieces make no difference.
 class ContentDigest final : public TreeSink {
  public:
   ContentDigest();
@@ -30,10 +30,10 @@ class ContentDigest final : public TreeSink {
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override;
   Outcome leave() override;
   Outcome link(const std::string& name, std::uint32_t number) override;
-  // Hexadecimal; nothing follows.
+  // Returns the digest in hexadecimal.  It must be the last call.
   std::string finish();
-  std::uint64_t files() const noexcept { return files_; }  // all but directories
-  std::uint64_t bytes() const noexcept { return bytes_; }  // of regular files, holes included
+  std::uint64_t files() const noexcept { return files_; }  // without directories
+  std::uint64_t bytes() const noexcept { return bytes_; }  // of regular files, with holes
 
  private:
   static constexpr std::size_t kBlock = 4096;
@@ -51,14 +51,15 @@ class ContentDigest final : public TreeSink {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
   std::vector<std::string> open_;               // paths
   std::map<std::uint32_t, std::string> links_;  // number -> path
-  std::array<std::byte, kBlock> block_{};       // the part of a file that is being counted
-  std::uint64_t at_ = 0;                        // its number, from 1; 0: none
+  std::array<std::byte, kBlock> block_{};       // the current block of a file
+  std::uint64_t at_ = 0;                        // number of that block, from 1; 0: none
   std::uint64_t files_ = 0, bytes_ = 0;
 };
 
-// Of a server's changed files, an overlay's upper directory, those below some directories that are
-// whole there (base.h), as a user of them sees them: without what the overlay notes, and without
-// sockets.  Each is told as one tree, named by its path without the slash at the beginning.
+// Selects, from the server's changed files (an overlay's upper directory), the trees below some
+// directories that are complete there (base.h).  The sink gets them as a user sees them: without
+// the overlay's attributes and without sockets.  Each becomes one tree, named by its path without
+// the leading slash.
 class SelectedDirectories final : public TreeSink {
  public:
   SelectedDirectories(std::vector<std::string> paths, TreeSink& sink)
@@ -67,11 +68,11 @@ class SelectedDirectories final : public TreeSink {
   Outcome inode(const std::string& name, const Inode& inode) override;
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override;
   Outcome leave() override;
-  // kUnsupported: its first name is outside.
+  // kUnsupported: the file's first name is outside the selection.
   Outcome link(const std::string& name, std::uint32_t number) override;
-  // Those that were there.
+  // The selected directories that exist.
   const std::vector<std::string>& found() const noexcept { return found_; }
-  std::uint64_t sockets() const noexcept { return sockets_; }  // left out
+  std::uint64_t sockets() const noexcept { return sockets_; }  // omitted sockets
 
  private:
   std::string path_of(const std::string& name) const;
@@ -81,14 +82,14 @@ class SelectedDirectories final : public TreeSink {
   TreeSink& sink_;
   std::vector<std::string>
       open_;                // paths as the server sees them; the first is the upper directory
-  std::size_t inside_ = 0;  // how many of them are in a selected one, that one included
-  std::map<std::uint32_t, std::uint32_t> links_;  // theirs -> as told; 0: left out
+  std::size_t inside_ = 0;  // how many of open_ are in a selected directory, including it
+  std::map<std::uint32_t, std::uint32_t> links_;  // number in the source -> in the sink; 0: omitted
   std::uint32_t last_link_ = 0;
   std::vector<std::string> found_;
   std::uint64_t sockets_ = 0;
 };
 
-// Tells both.
+// Passes every event to both sinks.
 class Both final : public TreeSink {
  public:
   Both(TreeSink& one, TreeSink& other) : one_(one), other_(other) {}
@@ -114,7 +115,8 @@ class Both final : public TreeSink {
   TreeSink& other_;
 };
 
-// Gives trees other names: those in `names` their number there, in text.  kDamaged: another tree.
+// Renames trees: a tree in `names` gets its position there, as text. kDamaged: a tree that is not
+// in `names`.
 class NumberedTrees final : public TreeSink {
  public:
   NumberedTrees(std::vector<std::string> names, std::string path, TreeSink& sink)

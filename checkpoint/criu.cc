@@ -27,38 +27,37 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr const char* kLog = "criu.log";
-constexpr const char* kOutput = "criu.out";  // of the program itself: what comes before its log
-// A file without a name is kept in the images, up to this size.
+constexpr const char* kOutput = "criu.out";  // the program's own output, before its log begins
+// The largest file without a name that the images may contain.
 constexpr std::uint32_t kUnnamedFileMax = 1U << 30;
 constexpr int kFirstInherited = 3;
-constexpr int kScratchFd = 100;  // above all that is inherited
+constexpr int kScratchFd = 100;  // above all inherited descriptors
 constexpr int kExecFailed = 127;
 constexpr std::uint64_t kDumpMessage = 1, kNotifyMessage = 6;  // types of CRIU's messages
 
-// What its usual complaints mean to somebody who does not know CRIU.
+// The meaning of CRIU's usual complaints, for a user who does not know CRIU.
 struct Complaint {
   const char* piece;
   const char* meaning;
-  bool lasting = false;  // what the server is, not what it happens to do
+  bool lasting = false;  // caused by the kind of server, not by a momentary state
 };
 constexpr Complaint kComplaints[] = {
     {"[io_uring]", "a process has an io_uring", true},
     {"[userfaultfd]", "a process has a userfaultfd", true},
     {"[perf_event]", "a process has a performance counter", true},
     {"External socket is used", "a unix socket is connected to a process outside", true},
-    {"Can't lookup mount", "a file lies on no mount of the server's, like a POSIX message queue",
-     true},
+    {"Can't lookup mount", "a file is on no mount of the server, like a POSIX message queue", true},
     {"Can't dump ghost file", "a file without a name is too big", true},
     {"fsnotify: Can't dump that handle", "a process watches files with inotify or fanotify", true},
-    {"send_fds failed", "a process has a descriptor that cannot be handed on, like an io_uring",
+    {"send_fds failed", "a process has a descriptor that cannot be passed on, like an io_uring",
      true},
-    {"in-flight socket", "a connection between processes of the server is only being made"},
+    {"in-flight socket", "a connection between processes of the server is still being set up"},
     {"Unexpected EOF", "an image is missing or cut short"},
     {"magic doesn't match", "an image is damaged"},
     {"has bad size", "a mapped file has another size than at the time of the dump"},
 };
 
-// Not the reason of anything: said on machines that withhold CAP_SYS_RESOURCE, and CRIU goes on.
+// Not a reason for a failure: printed on machines that withhold CAP_SYS_RESOURCE; CRIU continues.
 constexpr std::string_view kHarmless[] = {"Can't setup RLIMIT_NOFILE for self"};
 
 bool executable(const std::string& path) {
@@ -90,10 +89,10 @@ std::vector<std::string> arguments(const std::string& program, const CriuCall& c
   add({"--images-dir", call.images, "--work-dir", call.work, "--log-file", kLog, "-v1"});
   add({"--manage-cgroups=ignore", "--file-locks"});
   for (const auto& key : call.externals) add({"--external", key});
-  // A sibling of CRIU is a child of the supervisor's, which sees its end and is its parent in
-  // death.
+  // A sibling of CRIU is a child of the supervisor: the supervisor sees its end, and it dies with
+  // the supervisor.
   add({"--root", call.root, "--restore-detached", "--restore-sibling", "--pidfile", "pid"});
-  // LXC changes the mode of what a container gets as its standard output.
+  // LXC changes the mode of a container's standard output.
   add({"--skip-file-rwx-check"});
   int fd = kFirstInherited;
   for (const auto& file : call.inherited) {
@@ -102,13 +101,13 @@ std::vector<std::string> arguments(const std::string& program, const CriuCall& c
   return words;
 }
 
-// It uses numbers beyond those of the processes it brings back (container.cc leaves some).
+// CRIU uses numbers beyond those of the processes it restores (container.cc leaves some).
 void raise_descriptor_limit() noexcept { limit_descriptors(RLIM_INFINITY); }
 
 [[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call,
                               int channel) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A restored process has CRIU's, whatever it had before; its children must get equal addresses.
+  // A restored process gets CRIU's personality; its children must get equal addresses.
   if (call.kind == CriuCall::Kind::kRestore) personality(ADDR_NO_RANDOMIZE);
   setpgid(0, 0);
   raise_descriptor_limit();
@@ -127,7 +126,7 @@ void raise_descriptor_limit() noexcept { limit_descriptors(RLIM_INFINITY); }
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  // It looks for tar there; the caller's may be long.
+  // CRIU searches it for tar; the caller's may be long.
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   execv(argv[0], argv.data());
   _exit(kExecFailed);
@@ -138,7 +137,7 @@ void raise_descriptor_limit() noexcept { limit_descriptors(RLIM_INFINITY); }
 Result<std::string> find_criu() {
   if (const char* named = std::getenv("CRANE_CRIU"); named != nullptr && *named != '\0') {
     if (executable(named)) return std::string(named);
-    return Error{Code::kNotFound, 0, "CRANE_CRIU names no program that can be run"};
+    return Error{Code::kNotFound, 0, "CRANE_CRIU does not name an executable program"};
   }
   std::error_code unknown;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -162,7 +161,7 @@ Result<std::string> criu_version(const std::string& program) {
     (void)std::sscanf(line, "Version: %63s", version);
   }
   pclose(output);
-  if (version[0] == '\0') return Error{Code::kSystem, 0, "criu --version says nothing"};
+  if (version[0] == '\0') return Error{Code::kSystem, 0, "criu --version prints no version"};
   return std::string(version);
 }
 
@@ -230,13 +229,13 @@ std::string dump_request(const CriuCall& call, int images, int work) {
   std::string options;
   put_number(options, 1, static_cast<std::uint64_t>(images));
   put_number(options, 2, static_cast<std::uint64_t>(call.first));
-  put_number(options, 3, 1);  // leave it running
+  put_number(options, 3, 1);  // leave the server running
   put_number(options, 8, 1);  // file locks
   put_number(options, 9, 1);  // log: errors
   put_bytes(options, 10, kLog);
-  put_number(options, 12, 1);  // say where it is
+  put_number(options, 12, 1);  // send notifications
   put_number(options, 17, static_cast<std::uint64_t>(work));
-  put_number(options, 18, 1);  // a name for a file that has none
+  put_number(options, 18, 1);  // make a name for a file without one
   put_number(options, 34, 0);  // control groups: ignored
   put_number(options, 35, kUnnamedFileMax);
   for (const auto& key : call.externals) put_bytes(options, 37, key);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded into CRIU (get_criu.sh): answers two questions that some machines refuse to CRIU, although
-// nothing is wrong with the processes it dumps (where they are not refused, that changes nothing),
-// spares it two things that take long while a server is paused, and lets others clean up after
-// it.
+// Loaded into CRIU (get_criu.sh). It answers two questions that some machines refuse to CRIU
+// although the dumped processes are fine (elsewhere the answers do not change), saves CRIU two slow
+// steps while a server is paused, and lets other processes clean up after CRIU.
 //
-// 1. prlimit(2) of a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
-//    machines may withhold from root. The same numbers stand in /proc/PID/limits.
-// 2. Since Linux 6.16 SO_PASSCRED and SO_PASSSEC exist for unix sockets only; CRIU before 4.2 asks
-//    them of all sockets and gives up. Elsewhere they never had an effect: "off" is the truth.
+// 1. prlimit(2) on a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
+//    machines may withhold from root. /proc/PID/limits contains the same numbers.
+// 2. Since Linux 6.16 SO_PASSCRED and SO_PASSSEC exist only for unix sockets; CRIU before 4.2
+//    queries them on all sockets and gives up. On other sockets they never had an effect, so the
+//    answer "off" is correct.
 //
 // 3. CRIU reads the kernel's connection tracking for a server's network even if that is external,
-//    as ours always is. The kernel goes through the table of the whole machine for it, twice: 20
-//    ms. It is asked for the list of dying connections instead, which is as empty and at hand.
-// 4. The content of a container's tmpfs goes through tar, gzip and the shell between them. Without
-//    gzip it is one program instead of three; checkpoints are packed anyway.
+//    as Crane's always is. The kernel walks the table of the whole machine for it, twice: 20 ms.
+//    The shim requests the list of dying connections instead, which is also empty, but at once.
+// 4. CRIU passes the content of a container's tmpfs through tar, gzip and the shell between them.
+//    Without gzip it is one program instead of three; checkpoints are packed anyway.
 //
-// 5. Directories that CRIU makes in /tmp, and leaves there when it is killed, have its process id
-//    in their names instead of a random number (orphans.cc reads it).
-// 6. Children that CRIU tries the kernel on sleep until it kills them. Where CRIU is killed first
-//    (with its supervisor, say) they end by themselves.
+// 5. The names of directories that CRIU makes in /tmp, and leaves there when it is killed, contain
+//    its process id instead of a random number (orphans.cc reads it).
+// 6. CRIU tests the kernel with child processes that sleep until CRIU kills them. If CRIU is killed
+//    first (with its supervisor, say) they end without it.
 //
-// CRIU asks all through libc, prlimit also through libc's syscall(). No library is linked: this
-// one must fit every C library.
+// CRIU makes all these calls through libc, prlimit also through libc's syscall(). The shim links no
+// library, because it must work with every C library.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -245,7 +245,7 @@ static int equal(const char* a, const char* b) {
   return *a == *b;
 }
 
-// What it would unpack was packed by a CRIU without us.
+// The archive was packed by a CRIU without this shim.
 static int is_gzip(int fd) {
   unsigned char magic[2];
   return kernel(SYS_pread64, fd, (long)magic, sizeof magic, 0, 0, 0) == sizeof magic &&
@@ -275,7 +275,7 @@ int execvp(const char* file, char* const argv[]) {
   }
   long result = -ENOENT;
   for (const char* name = file; *name != '\0'; ++name) {
-    if (*name == '/') folders = "";  // not to be looked for
+    if (*name == '/') folders = "";  // a path: no search
   }
   do {
     char path[kPathMax];
@@ -291,10 +291,10 @@ int execvp(const char* file, char* const argv[]) {
   return (int)as_libc(result);
 }
 
-// --- children that CRIU tries the kernel on -----------------------------------------------------
+// --- children with which CRIU tests the kernel --------------------------------------------------
 
-// Nobody else in CRIU sleeps. Who has lost its parent before it could ask for the signal has one of
-// another process group.
+// Only these children of CRIU sleep. A child that lost its parent before it could request the
+// signal has a parent of another process group.
 unsigned sleep(unsigned seconds) {
   kernel(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
   const long parent = kernel(SYS_getppid, 0, 0, 0, 0, 0, 0);

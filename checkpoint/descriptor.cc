@@ -60,7 +60,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return file_error("look at", path);
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > limit) {
-    return failure(Code::kDamaged, "read", path + " is not a file of the size it can have");
+    return failure(Code::kDamaged, "read", path + " is not a regular file, or is too large");
   }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t n = read_all(fd.get(), text.data(), text.size());

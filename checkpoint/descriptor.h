@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file descriptor that closes itself, and the few things that files here are for.
+// A file descriptor that closes itself, and helpers for whole files.
 //
 // Threads: one object, one thread.
 
@@ -32,17 +32,17 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// All of `size` bytes, or false with errno.
+// Writes all of `size` bytes; false with errno.
 bool write_all(int fd, const void* data, std::size_t size) noexcept;
-// Up to `size` bytes, less only at the end of the file; -1 with errno.
+// Reads up to `size` bytes, fewer only at the end of the file; -1 with errno.
 ssize_t read_all(int fd, void* data, std::size_t size) noexcept;
 
-// What a directory lists, and the names of files in it, survive a loss of power.
+// Makes a directory's entries survive a loss of power.
 Outcome sync_directory(const std::string& path);
 // Writes PATH.tmp, syncs and renames it to PATH; the directory itself is not synced.
 // `fault`: a fault point between the two.
 Outcome write_file(const std::string& path, const std::string& text, const char* fault = nullptr);
-// A whole file of at most `limit` bytes; more is kDamaged.
+// Reads a whole file of at most `limit` bytes; kDamaged if it is larger.
 Result<std::string> read_file(const std::string& path, std::size_t limit);
 
 }  // namespace crane::checkpoint

@@ -16,7 +16,7 @@ Result<Descriptor> lock_directory(const std::string& path, int operation) {
         Code::kBusy, "lock",
         "another process of Crane works in " + path + "; try again when it has finished");
   }
-  // Between the two it may have been renamed, to be removed.
+  // Between open and flock another process may have renamed it, to remove it.
   struct stat locked {
   }, named{};
   if (::fstat(fd.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0 ||

@@ -32,7 +32,7 @@ Outcome Extractor::inode(const std::string& name, const Inode& inode) {
   if (inode.link != 0) links_[inode.link] = path;
   if (S_ISDIR(inode.mode)) {
     if (open_.size() >= kDepthMax)
-      return failure(Code::kUnsupported, "unpack", path + ": too deep");
+      return failure(Code::kUnsupported, "unpack", path + " is nested too deeply");
     if (::mkdirat(at.value(), name.c_str(), 0700) != 0) return file_error("create", path);
     Descriptor fd(
         ::openat(at.value(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -75,8 +75,9 @@ Outcome Extractor::leave() {
   return dress(last.fd.get(), last.path, last.inode);
 }
 
-// A directory is dressed when all is in it: its default ACL would else be inherited, and its mtime
-// change.  Owner first: a change of owner clears set-user-id and capabilities.
+// Sets the attributes.  A directory gets them when it is complete: new entries would inherit its
+// default ACL and change its mtime.  The owner comes first: a change of owner clears set-user-id
+// and capabilities.
 Outcome Extractor::dress(int fd, const std::string& path, const Inode& inode) {
   if (::fchown(fd, inode.uid, inode.gid) != 0) return file_error("give to its owner", path);
   if (::fchmod(fd, inode.mode & 07777) != 0) return file_error("set the mode of", path);
@@ -124,7 +125,7 @@ Outcome Extractor::link(const std::string& name, std::uint32_t number) {
   if (!at) return at.error();
   const auto first = links_.find(number);
   if (first == links_.end()) {
-    return failure(Code::kDamaged, "unpack", path_of(name) + " is a link to a file not there");
+    return failure(Code::kDamaged, "unpack", path_of(name) + " is a link to a missing file");
   }
   if (::linkat(AT_FDCWD, first->second.c_str(), at.value(), name.c_str(), 0) != 0) {
     return file_error("link", path_of(name));

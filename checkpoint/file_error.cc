@@ -26,7 +26,7 @@ Error file_error(const char* step, const std::string& object) {
     case EPERM:
     case EACCES:
       error.code = Code::kDenied;
-      error.text += "; checkpoints need root's rights";
+      error.text += "; checkpoints need root privilege";
       break;
     default:
       break;

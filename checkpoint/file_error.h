@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The error of a system call on a file, with a sentence for the operator.
+// Errors of system calls on files, with a sentence for the operator.
 //
 // Threads: plain function.
 
@@ -10,8 +10,8 @@
 
 namespace crane::checkpoint {
 
-// From errno: "cannot STEP OBJECT: REASON".  kFull when a file system has no room, with what to
-// do; kNotFound, kExists and kDenied where errno says so; else kSystem.  `step` is static.
+// Returns the error of errno: "cannot STEP OBJECT: REASON". kFull when a file system has no room,
+// with the remedy; kNotFound, kExists and kDenied by errno; else kSystem.  `step` is static text.
 Error file_error(const char* step, const std::string& object);
 
 }  // namespace crane::checkpoint

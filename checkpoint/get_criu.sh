@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Finds a CRIU that works on this kernel and makes DIRECTORY/criu run it (checkpoint/criu.h).
-# Debian 12's own is too old for kernels of today, so it is taken from a newer Debian, through the
-# mirror that this system's apt uses, as packages unpacked into DIRECTORY with their own C library:
-# the system's apt, dpkg and libraries stay as they are. One that works already is left alone.
-# Usage: get_criu.sh [DIRECTORY], by default where installed programs look (checkpoint/criu.h).
-# Exit: 0 DIRECTORY/criu works; 1 none does, and the reason is said.
-# `get_criu.sh --mirrors /etc/apt` prints which mirrors it would ask.
+# Debian 12's CRIU is too old for current kernels.  So the script fetches one from a newer Debian,
+# through the mirror that this system's apt uses, and unpacks the packages into DIRECTORY with their
+# own C library.  It does not change the system's apt, dpkg and libraries, nor a CRIU in DIRECTORY
+# that works.
+# Usage: get_criu.sh [DIRECTORY]; the default is where installed programs look (checkpoint/criu.h).
+# Exit: 0 DIRECTORY/criu works; 1 no CRIU works, and the script prints the reason.
+# `get_criu.sh --mirrors /etc/apt` prints the mirrors that it would use.
 set -u
 
-# Where apt gets main archives from, in both formats of its sources.
+# Prints where apt gets main archives from, in both formats of its sources.
 mirrors() {  # mirrors ETC_APT
   local paragraphs=("$1"/sources.list.d/*.sources)
   { awk '
@@ -42,8 +43,8 @@ trap 'exit 130' INT TERM
 
 say() { echo "get_criu: $*"; }
 
-# What a check of the kernel's features cannot tell: a process with a listening socket is dumped,
-# ends, and recovers.
+# Tests what `criu check` cannot: dumps a process with a listening socket, and restores it after its
+# end.
 round_trip() {
   local criu=$1 dir=$work/trial pid
   local options=(-D "$dir" -v1 --network-lock skip)
@@ -76,17 +77,17 @@ works() {
   [ -n "$version" ] || { why="it does not run"; return 1; }
   [ "$(id -u)" = 0 ] || return 0
   why=$("$1" check 2>&1) || { why=$(grep -m1 Error <<< "$why"); return 1; }
-  # Its process recovers under its old number, which may have gone to somebody else meanwhile.
+  # The restored process needs its old number, which another process may have taken.  So try twice.
   round_trip "$1" || round_trip "$1"
 }
 
-# Our library answers two questions of CRIU that some machines refuse (criu_shim.c says which).
-# It is loaded into CRIU alone: by the loader's option, not through the environment.
+# The shim answers two questions of CRIU that some machines refuse (criu_shim.c lists them).  Only
+# CRIU loads it: by the loader's option, not through the environment.
 write_wrapper() {  # write_wrapper LOADER LIBRARIES PROGRAM, relative to the wrapper or absolute
   cat > "$work/criu" << END
 #!/bin/sh
 # Written by checkpoint/get_criu.sh.
-here=\${0%/*}  # without a process of its own: clients of a server feel each
+here=\${0%/*} # starts no process: clients of a server notice each one
 if [ -L "\$0" ] || [ "\$here" = "\$0" ]; then here=\$(dirname "\$(readlink -f "\$0")"); fi
 exec "$1" --preload "\$here/criu_shim.so" $2 "$3" "\$@"
 END
@@ -100,18 +101,18 @@ build_shim() {
   fi
   gcc -O2 -shared -fPIC -Wall -Wextra -Werror -nostdlib -o "$work/criu_shim.so" \
     "$here/criu_shim.c" 2> "$work/gcc.log" ||
-    { why="its library does not compile: $(head -n 1 "$work/gcc.log")"; return 1; }
+    { why="its shim does not compile: $(head -n 1 "$work/gcc.log")"; return 1; }
 }
 
 system_criu() {
   local found
   found=$(PATH=$PATH:/usr/sbin:/sbin command -v criu) || { why="it is not installed"; return 1; }
-  head -c 4 "$found" | grep -q ELF || { why="$found is no program"; return 1; }
+  head -c 4 "$found" | grep -q ELF || { why="$found is not an ELF program"; return 1; }
   write_wrapper /lib64/ld-linux-x86-64.so.2 '' "$found"
   works "$work/criu"
 }
 
-# Debian's signature tells which of them has Debian's releases.
+# Debian's signature shows whether a mirror has Debian's releases.
 fetch() {  # fetch MIRROR SUITE: the packages into $work/apt/cache/archives
   local apt=$work/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
   rm -rf "$apt"
@@ -163,7 +164,7 @@ install_it() {
 }
 
 if [ "$(uname -m)" != x86_64 ]; then
-  say "no CRIU: only x86_64 is known here"
+  say "no CRIU: only x86_64 is supported"
   exit 1
 fi
 mkdir -p "${place%/*}"
@@ -190,5 +191,5 @@ for suite in $suites; do
   fi
   tried="$tried; Debian $suite's: $why"
 done
-say "no CRIU works here, so there are no checkpoints of processes ($tried)"
+say "no CRIU works on this machine, so there are no checkpoints of processes ($tried)"
 exit 1

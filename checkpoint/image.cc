@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr char kMark[] = "verified";
 constexpr char kDiffered[] = "differed";
 constexpr unsigned kNamesTried = 8;    // of a staging directory
-constexpr char kPacked[] = ".packed";  // in a staging directory: what becomes the checkpoint
+constexpr char kPacked[] = ".packed";  // in a staging directory: the future checkpoint
 
 bool is_there(const std::string& path) {
   struct stat s {};
@@ -61,8 +61,8 @@ Result<Descriptor> Checkpoints::lock_all() {
 
 // --- making one
 
-// Nothing is locked for it: a node begins one in its event loop, and who holds the lock may be a
-// process that is given little of a processor, or is stopped.
+// Takes no lock: a node calls it in its event loop, and the lock's holder may be a process that
+// gets little processor time, or is stopped.
 Result<Staging> Checkpoints::begin(Index index) {
   if (auto made = make_directory(); !made) return made.error();
   const std::string path =
@@ -76,8 +76,8 @@ Result<Staging> Checkpoints::begin(Index index) {
   return staging;
 }
 
-// kExists: the name is taken, also by a dead process that had our number.  kBusy, kNotFound: before
-// it was locked another process took it for a dead one's.
+// kExists: the name is taken, perhaps by a dead process with the same number. kBusy, kNotFound:
+// another process took the directory for a dead process's before it was locked.
 Result<Staging> Checkpoints::make_staging(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0) return file_error("create", path);
   fault_point("begin.made");
@@ -106,7 +106,7 @@ Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest m
                    "there is a checkpoint " + name + " already; it was left as it is");
   }
   std::error_code failed;
-  fs::remove(staging + "/images", failed);  // fails unless it is empty, as without a dump
+  fs::remove(staging + "/images", failed);  // removes it only if it is empty, as without a dump
   std::vector<std::string> needed = {"upper"};
   if (manifest.tier == Tier::kCriu) needed = {"images", "upper", "segment", "libcrane.so"};
   for (const std::string& part : needed) {
@@ -160,7 +160,7 @@ Outcome Checkpoints::rename_published(const std::string& from, const std::string
   return sync_directory(options_.directory);
 }
 
-// --- what is there
+// --- existing checkpoints
 
 Result<Manifest> Checkpoints::read_manifest(const std::string& name, std::string& text) {
   const std::string path = path_of(name) + "/" + kManifestName;
@@ -174,8 +174,8 @@ Result<Manifest> Checkpoints::read_manifest(const std::string& name, std::string
   auto manifest = parse_manifest(text, path);
   if (manifest && name_of(manifest.value().at) != name) {
     return failure(Code::kDamaged, "read a manifest",
-                   path + " is that of checkpoint " + name_of(manifest.value().at) +
-                       "; give the directory that name");
+                   path + " belongs to checkpoint " + name_of(manifest.value().at) +
+                       "; rename the directory to that");
   }
   return manifest;
 }
@@ -202,7 +202,7 @@ Result<std::vector<Listed>> Checkpoints::list() {
     one.path = path_of(name);
     std::string text;
     auto manifest = read_manifest(name, text);
-    if (!manifest && !is_there(one.path)) continue;  // it was removed meanwhile
+    if (!manifest && !is_there(one.path)) continue;  // removed meanwhile
     if (manifest) {
       one.manifest = std::move(manifest).value();
       const auto mark = read_file(one.path + "/" + kMark, 64);
@@ -230,7 +230,7 @@ Result<Listed> Checkpoints::find(const std::string& name) {
   return not_found(name);
 }
 
-// Held while it is read, so that nobody removes it.
+// Held while the checkpoint is read, so that no process removes it.
 Result<Descriptor> Checkpoints::hold(const std::string& name) {
   std::uint64_t counter = 0, index = 0;
   const std::string path = path_of(name);
@@ -255,7 +255,7 @@ Outcome Checkpoints::mark(const std::string& path, const std::string& manifest_t
   return written ? sync_directory(path) : written;
 }
 
-// What is not there, or damaged, tells of none.
+// A missing or damaged mark means no difference.
 Checkpoints::Difference Checkpoints::difference_of(const std::string& path) {
   const auto text = read_file(path + "/" + kDiffered, 64);
   Difference found;
@@ -295,7 +295,7 @@ Outcome Checkpoints::verify(const std::string& name) {
   return mark(path_of(name), text);
 }
 
-// --- using one
+// --- unpacking
 
 Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string& target,
                                      const Expected& expected) {
@@ -315,7 +315,7 @@ Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string&
   if (is_there(temporary)) {
     const auto old = lock_directory(temporary, LOCK_EX);
     if (!old) return old.error();
-    // It is ours now; whoever begins one, a node of the group, need not wait.
+    // This process owns it now, so processes that begin a checkpoint need not wait.
     ::flock(all.value().get(), LOCK_UN);
     tell("removing " + temporary);
     remove_tree(temporary);
@@ -358,7 +358,7 @@ Outcome Checkpoints::unpack_into(const std::string& from, const std::string& to,
   return write_file(to + "/" + kManifestName, text);
 }
 
-// --- having fewer
+// --- removing
 
 Result<int> Checkpoints::keep(unsigned count, Index relied) {
   const auto all = list();
@@ -434,7 +434,7 @@ Outcome Checkpoints::clean(Leftovers which) {
     auto lock = lock_directory(path.string(), LOCK_EX);
     if (lock) dead.emplace_back(path.string(), std::move(lock).value());
   }
-  // They are ours now; whoever begins one need not wait.
+  // This process owns them now, so processes that begin a checkpoint need not wait.
   ::flock(all.value().get(), LOCK_UN);
   for (const auto& [path, lock] : dead) remove_tree(path);
   for (const fs::path& path : marks) {

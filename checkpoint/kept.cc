@@ -63,11 +63,11 @@ const Listed* Newest::look(const std::string& group_directory, const std::string
       auto found = place.find(path.filename());
       if (!found) continue;  // removed meanwhile
       known = known_.emplace(path, std::move(found).value()).first;
-      known->second.manifest.node_state.clear();  // it may be long, and is no use here
+      known->second.manifest.node_state.clear();  // it may be long, and is not needed
     }
     Listed& listed = known->second;
     if (!listed.belongs_to(log_digest)) continue;
-    listed.distrusted = place.is_distrusted(listed.name);  // unlike a manifest it may change
+    listed.distrusted = place.is_distrusted(listed.name);  // it may change, unlike a manifest
     if (!listed.distrusted) return &listed;
     if (distrusted == nullptr) distrusted = &listed;
   }
@@ -79,7 +79,7 @@ AllKept find_kept(const std::string& group_directory) {
   bool hidden = false;
   const auto deny = [&found](const std::string& path) {
     found.denied = true;
-    found.problems.push_back("cannot look at checkpoints: " + path +
+    found.problems.push_back("cannot read the checkpoints: " + path +
                              ": not permitted; run it as the user who started the group");
   };
   for (const auto& [replica, home] : replica_directories(group_directory, hidden)) {

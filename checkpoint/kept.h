@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The checkpoints that a group's replicas keep on this machine, for a node that recovers and for
-// the operator's tool: whether the group runs or not, and beside nodes that make and remove some
-// meanwhile (image.h).
+// crane-ctl.  The functions work whether the group runs or not, and while nodes make and remove
+// checkpoints (image.h).
 //
-// Threads: plain functions; they read manifests only.
+// Threads: plain functions, which read only manifests.
 
 #include <map>
 #include <string>
@@ -14,30 +14,31 @@
 
 namespace crane::checkpoint {
 
-// The replicas with a directory below a group's: number and directory.
+// The replicas with a directory below the group's: number and directory.
 std::map<int, std::string> replica_directories(const std::string& group_directory, bool& denied);
 
-// To say "there is none" of what one may not see would be wrong.
+// Whether the caller may not read `path`: then it must not report that there is none.
 bool is_denied(const std::string& path);
 
 struct Kept {
-  int replica = -1;  // in whose directory it is
+  int replica = -1;  // the replica that keeps it
   Listed listed;
 };
 
 struct AllKept {
   std::vector<Kept> checkpoints;      // newest first, then by replica
-  std::vector<std::string> problems;  // sentences: what could not be looked at
-  bool denied = false;                // one of them: not permitted
+  std::vector<std::string> problems;  // sentences: what could not be read
+  bool denied = false;                // one of the problems is a missing permission
 };
-// Of <group_directory>/r*/checkpoints; makes nothing where there is none.
+// Reads <group_directory>/r*/checkpoints; makes no directories.
 AllKept find_kept(const std::string& group_directory);
 
-// Which one a replica would recover from, for who asks often: a manifest is read once.
+// The checkpoint that a replica would recover from.  For frequent calls: it reads each manifest
+// once.
 class Newest {
  public:
-  // The newest of the group's, or nullptr, with this digest of its log, that is whole as far as its
-  // manifest tells; a distrusted one only where all are.
+  // The group's newest checkpoint with a usable manifest and this digest of the log, or nullptr.  A
+  // distrusted one only if all are.
   const Listed* look(const std::string& group_directory, const std::string& log_digest);
 
  private:

@@ -52,7 +52,8 @@ Outcome copy_attributes(int from, int to, const std::string& path) {
 }
 
 Outcome dress(int from, int to, const struct stat& info, const std::string& path) {
-  if (fchown(to, info.st_uid, info.st_gid) != 0) return file_error("give away the copy of", path);
+  if (fchown(to, info.st_uid, info.st_gid) != 0)
+    return file_error("change the owner of the copy of", path);
   if (fchmod(to, info.st_mode & 07777) != 0) return file_error("chmod the copy of", path);
   if (auto copied = copy_attributes(from, to, path); !copied) return copied;
   const timespec times[2] = {info.st_mtim, info.st_mtim};
@@ -95,7 +96,7 @@ Outcome Linker::entry(int from, int to, const dirent& entry, const std::string& 
 Outcome Linker::below(int from, int to, const char* name, const std::string& path,
                       std::size_t depth) {
   if (depth > kDepthMax) {
-    return failure(Code::kUnsupported, "link", path + " lies too deep in its file system");
+    return failure(Code::kUnsupported, "link", path + " is nested too deeply");
   }
   const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const Descriptor original(openat(from, name, how));
@@ -110,7 +111,7 @@ Outcome Linker::below(int from, int to, const char* name, const std::string& pat
 Outcome Linker::name(int from, int to, const char* name, const std::string& path) {
   if (linkat(from, name, to, name, 0) == 0 || errno == ENOENT) return Done{};
   if (errno == EXDEV) {
-    return failure(Code::kUnsupported, "link", path + " lies on another file system");
+    return failure(Code::kUnsupported, "link", path + " is on another file system");
   }
   if (errno != EPERM && errno != EMLINK) return file_error("link", path);
   return copy_tree(path, "/proc/self/fd/" + std::to_string(to) + "/" + name);
@@ -132,7 +133,7 @@ Outcome link_tree(const std::string& from, const std::string& to, const std::str
   }
   if (ours.st_dev != theirs.st_dev) {
     return failure(Code::kUnsupported, "link",
-                   from + " and " + to + " lie on different file systems");
+                   from + " and " + to + " are on different file systems");
   }
   Linker linker(left_out, linked);
   linker.on(theirs.st_dev);

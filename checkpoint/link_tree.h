@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A tree of hard links: it has directories of its own, and all other names in it are further names
-// of the files that are there.  What replaces a file by renaming another one onto it, as dpkg does,
-// leaves the tree as it was; what writes into a file writes into both.
+// A tree of hard links: it has its own directories, and all other names in it are further names of
+// existing files.  A program that replaces a file by rename, as dpkg does, leaves the tree
+// unchanged; a program that writes into a file changes both.
 //
 // Threads: plain functions, which may block for as long as the disk does.
 
@@ -15,23 +15,23 @@
 
 namespace crane::checkpoint {
 
-// When a directory's list of names last changed, in ns since 1970.
+// The time when a directory's names last changed, in ns since 1970.
 struct DirectoryTime {
   std::string path;
   std::int64_t ns = 0;
 };
 struct LinkedTree {
-  std::vector<DirectoryTime> directories;  // of the original, as they were before they were read
+  std::vector<DirectoryTime> directories;  // of the original, with the times before reading
   std::size_t names = 0;
 };
 
-// Makes `to`, which must not exist, of the directory `from` on the same file system.  What is
-// mounted below `from` is an empty directory, and so is `left_out`.  A file that may have no more
-// names (immutable, or too many) is copied; one that vanishes meanwhile is not there.
+// Makes `to`, which must not exist, from the directory `from` on the same file system.  Mount
+// points below `from`, and `left_out`, become empty directories.  A file that cannot get one more
+// name (immutable, or too many links) is copied; a file that is removed meanwhile is omitted.
 // kUnsupported: the two are on different file systems.
 Outcome link_tree(const std::string& from, const std::string& to, const std::string& left_out,
                   LinkedTree& linked);
-// Whether no directory has got or lost a name since.
+// Whether no directory has gained or lost a name since.
 bool is_as_linked(const std::vector<DirectoryTime>& directories);
 
 }  // namespace crane::checkpoint

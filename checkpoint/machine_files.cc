@@ -30,15 +30,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kRecordMax = 1 << 16, kListMax = 1 << 28;
-// The parts of a state; what a part is made of.
+// The parts of a state, and the directories of a part.
 constexpr const char* kPrograms = "usr";
 constexpr const char* kSettings = "etc";
 constexpr const char* kLinked[] = {"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
-constexpr const char* kGone = "gone-";  // of a part that is being removed
+constexpr const char* kGone = "gone-";  // prefix of a part that is being removed
 constexpr const char* kList = ".list";
-constexpr const char* kUnnamed = ".tmp";  // of write_file()
+constexpr const char* kUnnamed = ".tmp";  // suffix of write_file()'s temporary files
 constexpr int kIdle = 19;
-// A package that is installed while its files are linked: again, so often.
+// How often to try again when a package is installed while its files are linked.
 constexpr int kTriesMax = 3;
 
 std::vector<std::string> lines_of(const std::string& path, std::size_t limit) {
@@ -174,7 +174,7 @@ Outcome Store::link_programs(const std::string& part, std::size_t& made) {
     const std::string from = machine_ + "/" + top, to = at(part) + "/" + top;
     if (!is_real_directory(from)) continue;
     if (auto done = link_tree(from, to, place_, linked); !done) {
-      // A file system of its own: it is read as it is, as all that is mounted.
+      // A separate file system: the server reads it from the machine, like every mount.
       if (done.error().code == Code::kUnsupported && std::string(top) != kPrograms) {
         remove_tree(to);
         continue;
@@ -199,7 +199,7 @@ Outcome Store::copy_settings(const std::string& part, std::size_t& made) {
   return write_file(list_of(part), fmt::format("{:016x}\n", before), "state.list");
 }
 
-// Its list first: without one it is never used (FILES-4).
+// Removes the list first: without a list the part is never used (FILES-4).
 void Store::drop(const std::string& part) const {
   unlink(list_of(part).c_str());
   fault_point("state.again");
@@ -239,7 +239,7 @@ Outcome Store::take(GroupFiles& files) {
   return Done{};
 }
 
-// FILES-3.  A record that is gone was of a group that is.
+// FILES-3.  A missing record belonged to a group that is gone.
 std::set<std::string> Store::used() const {
   std::set<std::string> found;
   std::error_code ignored;
@@ -256,8 +256,8 @@ std::set<std::string> Store::used() const {
   return found;
 }
 
-// Removing a tree of links takes as long as making it: a process of its own removes them, and the
-// caller does not wait.  What it does not come to is removed at the next start.
+// Removing a tree of links takes as long as making it, so a separate process does it and the caller
+// does not wait.  The next start removes the rest.
 void Store::remove_unused(const GroupFiles& files) {
   std::error_code ignored;
   std::vector<std::string> all, gone;
@@ -268,7 +268,7 @@ void Store::remove_unused(const GroupFiles& files) {
   for (const auto& part : parts(files.state)) keep.insert(part);
   for (const auto& name : all) {
     if (name.starts_with(kGone)) gone.push_back(name);
-    // Of processes that were killed: lists without a part, and without a name.
+    // Left by killed processes: lists without a part, and temporary files.
     const bool list = name.ends_with(kList) && !is_real_directory(at(fs::path(name).stem()));
     if (list || name.ends_with(kUnnamed)) unlink(at(name).c_str());
     if (!is_part(name) || keep.contains(name)) continue;
@@ -308,7 +308,7 @@ GroupFiles live(const Error& error) { return live(error.message()); }
 
 Outcome note(const std::string& record, std::vector<std::string> lines, std::size_t generation,
              const std::string& state) {
-  // A host that took no part in an upgrade has no line of its generation: that is the one before.
+  // A host that missed an upgrade has no line of its generation: it uses the line before.
   while (lines.size() <= generation) lines.push_back(lines.empty() ? state : lines.back());
   lines[generation] = state;
   std::string text;
@@ -331,7 +331,7 @@ std::vector<std::string> parts_of_state(const std::string& machine) {
 Result<std::string> place_of_files(const std::string& machine) {
   const std::string root = machine.ends_with('/') ? machine : machine + "/";
   struct stat programs {};
-  if (geteuid() != 0) return failure(Code::kUnsupported, "files", "it needs root's rights");
+  if (geteuid() != 0) return failure(Code::kUnsupported, "files", "it needs root privilege");
   if (lies_on_overlay(root)) {
     return failure(Code::kUnsupported, "files", "the root of this machine is an overlay itself");
   }
@@ -344,7 +344,7 @@ Result<std::string> place_of_files(const std::string& machine) {
     if (stat(place.c_str(), &info) != 0 || info.st_dev != programs.st_dev) continue;
     return place + (std::string(above) == "var/lib" ? "/crane/.files" : "/.crane-files");
   }
-  return failure(Code::kUnsupported, "files", root + "usr is on a file system of its own");
+  return failure(Code::kUnsupported, "files", root + "usr is on a separate file system");
 }
 
 Result<GroupFiles> held_files(const std::string& record, std::size_t generation,
@@ -354,7 +354,7 @@ Result<GroupFiles> held_files(const std::string& record, std::size_t generation,
     return failure(Code::kNotFound, "files",
                    fmt::format("{} has no generation {}", record, generation));
   }
-  if (lines[generation] == kLiveFiles) return live("so it was when the group began");
+  if (lines[generation] == kLiveFiles) return live("it was so when the group began");
   const auto place = place_of_files(machine);
   if (!place.ok()) return place.error();
   const Store store(place.value(), machine);
@@ -388,7 +388,7 @@ Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
   if (kept) kept = store->take(files);
   if (!kept) files = live(kept.error());
   files.lost = held.error().code == Code::kGone;
-  // FILES-3: its user first, so that no record is without one.
+  // FILES-3: register the user first, so that every record has one.
   if (kept) {
     if (auto used = store->use(record); !used) return used.error();
     fault_point("state.used");

@@ -22,13 +22,13 @@ std::string hexadecimal(std::uint64_t v, int digits) {
   return text;
 }
 
-// The end of every manifest: the CRC of what comes before.
+// The end of every manifest: the CRC of the text before it.
 std::string seal_of(std::string_view body) {
   return ",\n \"crc32c\": \"" + hexadecimal(crc32c(body.data(), body.size()), 8) + "\"\n}\n";
 }
 const std::size_t kSealBytes = seal_of("").size();
 
-// Members of a JSON object, of which each must be there and of its type.
+// Members of a JSON object; each must exist and have its type.
 class Members {
  public:
   explicit Members(const Json& object) : object_(object) {}
@@ -125,8 +125,8 @@ bool take_all(const Json& json, Manifest& to) {
 Error foreign(const std::string& name, const std::string& what, const std::string& theirs,
               const std::string& ours) {
   return failure(Code::kBadArgument, "compare a checkpoint",
-                 "checkpoint " + name + " is of another " + what + " (" + theirs + ", this is " +
-                     ours + "); name a checkpoint of this group");
+                 "checkpoint " + name + " belongs to another " + what + " (" + theirs +
+                     ", this is " + ours + "); name a checkpoint of this group");
 }
 
 Error other_version(const std::string& name, const std::string& what, const std::string& theirs,
@@ -167,7 +167,7 @@ bool parse_name(const std::string& name, std::uint64_t& counter, std::uint64_t& 
 }
 
 std::string to_text(const Manifest& m) {
-  // In the order in which a reader wants them.
+  // In the order that suits a reader.
   nlohmann::ordered_json json = {{"crane_checkpoint", kManifestVersion},
                                  {"group", m.group},
                                  {"log", m.log_digest},
@@ -195,7 +195,7 @@ std::string to_text(const Manifest& m) {
                              {"crc32c", hexadecimal(f.crc, 8)},
                              {"unpacked", f.unpacked}});
   }
-  // Text of the system's that is no UTF-8 must not stop a checkpoint.
+  // Text from the system that is not UTF-8 must not stop a checkpoint.
   std::string body = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   body.resize(body.size() - 2);  // "\n}"
   return body + seal_of(body);
@@ -217,13 +217,13 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
   int version = 0;
   Members head(json);
   head.get("crane_checkpoint", version);
-  if (!head.ok()) return damaged("it says no version");
+  if (!head.ok()) return damaged("it has no version");
   if (version != kManifestVersion) {
     return other_version(path, "format", "version " + std::to_string(version),
                          std::to_string(kManifestVersion));
   }
   Manifest manifest;
-  if (!take_all(json, manifest)) return damaged("something is missing");
+  if (!take_all(json, manifest)) return damaged("a field is missing or invalid");
   return manifest;
 }
 

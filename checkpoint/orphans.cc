@@ -17,7 +17,7 @@
 namespace crane::checkpoint {
 namespace {
 
-// The first process of a container: all others in it end with it.
+// Whether it is the first process of a container; all others in it end with it.
 bool is_first(const std::string& process) {
   std::ifstream status(process + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -35,7 +35,7 @@ bool is_criu(const std::string& process, const std::string& directory) {
          words.find(directory + "/") != std::string::npos;
 }
 
-// Who made this directory; -1: not a CRIU of ours.
+// The process that made this directory; -1: not a CRIU with the shim.
 pid_t maker_of(const std::string& name) {
   constexpr std::string_view kFamilies[] = {".criu.", "cr-tmpfs.", "crtools-"};
   const auto begins = [&](std::string_view family) { return name.rfind(family, 0) == 0; };

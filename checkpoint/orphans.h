@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is left of a supervisor that was killed while CRIU was bringing its server back: parts of
-// CRIU that outlive it, and a server that is not whole; and of CRIU that was killed: directories.
+// Cleans up after killed processes.  A supervisor killed during a restore leaves processes of CRIU
+// and an incomplete server.  A killed CRIU leaves directories.
 //
 // Threads: any.
 
@@ -9,16 +9,16 @@
 
 namespace crane::checkpoint {
 
-// Ends those among the calling process' children: it is the subreaper that they came to.
-// `directory`: the replicas' ServerOptions::directory are in it.  Everything else that a node or a
-// supervisor leaves cleans up and ends by itself.
+// Ends such processes among the children of the caller, which is their subreaper.  `directory`
+// contains the replicas' ServerOptions::directory.  All other processes that a node or a supervisor
+// leaves clean up and end without help.
 void end_orphans(const std::string& directory);
 
-// Removes the empty directories in /tmp of every CRIU that has ended (criu_shim.c names them),
-// which one that was killed leaves.
+// Removes the empty directories in /tmp that a killed CRIU leaves (criu_shim.c names them), of
+// every CRIU that has ended.
 void remove_directories_of_criu();
 
-// Those, and the control groups of workers that were killed (background.h).
+// Removes those, and the control groups of killed workers (background.h).
 void remove_what_was_left();
 
 }  // namespace crane::checkpoint

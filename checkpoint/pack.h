@@ -3,21 +3,20 @@
 // A tree (tree.h) as one file: a zstd frame, with zstd's checksum of the content, around
 //
 //   "CRNPACK1"
-//   'i' name inode          a file, directory, ..; what is in a directory follows
-//     'd' offset:u64 length:u32 bytes    of a regular file; ascending; between them are holes
+//   'i' name inode          a file, directory, ..; a directory's content follows
+//     'd' offset:u64 length:u32 bytes    data of a regular file; ascending, with holes between
 //     'u'                   the end of a directory or regular file
 //   'l' name number:u32     one more name of an inode
 //   'z' records:u64         the end: number of records before it
 //
 // with name and other strings = length:u16 bytes, and inode = mode:u32 uid:u32 gid:u32 mtime_ns:u32
 // mtime_s:i64 device:u64 size:u64 number:u32 target attributes:u32 {name length:u32 bytes}, all
-// little-endian.  There is one entry at the top, of a name that the reader knows.  Equal trees make
-// equal packs.
+// little-endian.  There is one entry at the top, with a name that the reader knows.  Equal trees
+// make equal packs.
 //
 // Why not tar: GNU tar drops sockets, needs a child process whose errors are text in some language,
-// and its formats for holes and attributes are younger than most of what reads it.  Here the
-// segment's holes, an overlay's whiteouts and attributes are one walk, checked by the same code
-// that copies.
+// and many readers do not know its formats for holes and attributes.  A pack stores the segment's
+// holes and an overlay's whiteouts and attributes in one walk, which uses the same code as copies.
 //
 // Threads: free functions; may block for as long as the disk does.
 
@@ -29,10 +28,10 @@
 
 namespace crane::checkpoint {
 
-// What is known of a pack, and must be found again.
+// The properties of a pack, which its reader checks.
 struct PackedFile {
-  std::string name;            // "upper.pack": packs what is called "upper"
-  std::uint64_t bytes = 0;     // of the file
+  std::string name;            // "upper.pack": the pack of "upper"
+  std::uint64_t bytes = 0;     // size of the file
   std::uint32_t crc = 0;       // CRC32C of the file
   std::uint64_t unpacked = 0;  // bytes before compression
   std::string part() const;    // "upper"
@@ -42,17 +41,17 @@ struct PackedFile {
 // Packs the file or directory `source` into the new file `target`, synced.  `level` is zstd's.
 Result<PackedFile> pack(const std::string& source, const std::string& target, int level);
 
-// Reads all of the pack `path`, tells `sink` what is in it, and compares with `expected`.  When it
-// differs: kDamaged, naming the file; the sink was then told nonsense, but never of a name that
-// leaves the place where it works.
+// Reads all of the pack `path`, passes its content to `sink`, and compares it with `expected`.  If
+// it differs: kDamaged, naming the file.  The sink then got wrong data, but never a name that leads
+// out of its directory.
 Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink);
 
-// The same for bytes that were already decompressed.
-using ByteSource = std::function<Outcome(void* to, std::size_t size)>;  // all of them, or an error
+// The same for decompressed bytes.
+using ByteSource = std::function<Outcome(void* to, std::size_t size)>;  // all bytes, or an error
 Outcome decode(const ByteSource& source, const std::string& part, const std::string& path,
                TreeSink& sink);
 
-// A sink that wants nothing: reading a pack into it verifies the pack.
+// A sink that ignores everything: reading a pack into it verifies the pack.
 class Nowhere final : public TreeSink {
  public:
   Outcome inode(const std::string&, const Inode&) override { return Done{}; }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How far a replica's server had come with its files: `position` in the replica's directory, which
-// the node keeps mapped, so that it survives every end of every process.
+// The position in the log that a replica's server has reached with its files: `position` in the
+// replica's directory.  The node keeps the file mapped, so that it survives the end of every
+// process.
 //
-// The node moves the position before the answers of that place leave: whichever replica's stands
-// furthest has the files of all that was answered.
+// The node moves the position before it sends the answers of that position.  So the replica with
+// the furthest position has the files of everything that was answered.
 //
-// Threads: one writer; readers only when its node is gone.
+// Threads: one writer; readers only when the node is gone.
 
 #include <cstdint>
 #include <optional>
@@ -18,12 +19,12 @@ namespace crane::checkpoint {
 
 struct Position {
   enum End : std::uint32_t {
-    kNone = 0,     // nothing has ended it in order
-    kStopped = 1,  // its node was told to stop, and had carried out what was committed
+    kNone = 0,     // no orderly end
+    kStopped = 1,  // its node got a stop request, and had applied all committed entries
     kEnded = 2,    // the server ended at a turn, on all replicas
   };
-  std::uint64_t index = 0;  // of the last entry that its server admitted
-  std::uint64_t clock = 0;  // logical
+  std::uint64_t index = 0;  // the last entry that the server admitted
+  std::uint64_t clock = 0;  // the logical clock
   std::uint32_t end = kNone;
 };
 
@@ -34,7 +35,7 @@ class PositionFile {
   PositionFile(const PositionFile&) = delete;
   PositionFile& operator=(const PositionFile&) = delete;
 
-  // Makes it again in the replica's directory, if it is not open.
+  // Makes a new file in the replica's directory, unless it is open.
   Outcome open(const std::string& directory);
   void move(std::uint64_t index, std::uint64_t clock) noexcept {
     if (mapped_ == nullptr) return;
@@ -54,7 +55,7 @@ class PositionFile {
   Mapped* mapped_ = nullptr;
 };
 
-// Nothing: there is none, or it is not one.
+// Nothing: the file is missing or invalid.
 std::optional<Position> read_position(const std::string& directory);
 
 }  // namespace crane::checkpoint

@@ -15,7 +15,7 @@ namespace crane::checkpoint {
 namespace {
 
 constexpr std::size_t kShipPiece = 1 << 20;
-constexpr int kAttempts = 2;  // bytes that a loss of power garbled are fetched once more
+constexpr int kAttempts = 2;  // bytes damaged by a loss of power are fetched again
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Outcome Incoming::begin(const std::string& manifest_text) {
                    "there is a verified checkpoint " + name_ + " in " + here_.options_.directory);
   }
   if (present) {
-    // It is damaged: what arrives is better.
+    // It is damaged: replace it.
     if (auto gone = here_.remove(name_); !gone) return gone;
   }
   const auto all = here_.lock_all();
@@ -45,7 +45,7 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   if (!lock) return lock.error();
   lock_ = std::move(lock).value();
   ::flock(all.value().get(), LOCK_UN);
-  // One at a time: what is left of another is not gone on with any more.
+  // One at a time: another checkpoint's shipment will not be resumed.
   for (const auto& entry : std::filesystem::directory_iterator(here_.options_.directory, ignored)) {
     const std::string other = entry.path().string();
     if (entry.path().filename().string().rfind(".ship-", 0) != 0 || other == path_) continue;
@@ -54,7 +54,7 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   const std::string at = path_ + "/" + kManifestName;
   const auto before = read_file(at, kManifestMax);
   if (!before || before.value() != text_) {
-    // Nothing, or pieces of another one of this viewstamp.
+    // There is nothing yet, or pieces of another checkpoint with this viewstamp.
     for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
       remove_tree(entry.path().string());
     }
@@ -104,7 +104,7 @@ Outcome Incoming::add(std::span<const std::byte> bytes) {
   const std::string path = path_ + "/" + wanted_.file;
   if (!write_all(file_.get(), bytes.data(), bytes.size())) {
     const Error failed = file_error("write", path);
-    // A full disk is not helped by half a checkpoint.
+    // Half a checkpoint must not occupy a full disk.
     if (failed.code == Code::kFull) remove_tree(path_);
     return failed;
   }
@@ -119,7 +119,7 @@ Outcome Incoming::add(std::span<const std::byte> bytes) {
 Outcome Incoming::finish() {
   CRANE_ASSERT(wanted_.file.empty());
   for (const PackedFile& file : manifest_.files) {
-    here_.tell("verifying " + file.name + ", which arrived");
+    here_.tell("verifying " + file.name + " after its arrival");
     Nowhere sink;
     const std::string path = path_ + "/" + file.name;
     const auto read = read_pack(path, file, sink);
@@ -129,7 +129,7 @@ Outcome Incoming::finish() {
     }
     return read;
   }
-  // What an earlier, killed process wrote may not have been synced.
+  // A killed process may have written files without syncing them.
   for (const PackedFile& file : manifest_.files) {
     const std::string path = path_ + "/" + file.name;
     const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -184,7 +184,7 @@ Result<std::size_t> Outgoing::read(const std::string& file, std::uint64_t offset
   if (n < 0) return file_error("read", path);
   if (n == 0) {
     return failure(Code::kDamaged, "ship",
-                   path + " is damaged (it ends early); ship another replica's");
+                   path + " is damaged (it ends early); ship another replica's checkpoint");
   }
   return static_cast<std::size_t>(n);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dump as the supervisor makes it: a conversation with CRIU (criu.h) at the node's pace
+// The supervisor's part of a dump: a conversation with CRIU (criu.h) at the node's pace
 // (container.h).
 #include <fcntl.h>
 #include <poll.h>
@@ -21,13 +21,13 @@
 namespace crane::checkpoint {
 namespace {
 
-// CRIU prepares with a small share of the processors, for so long: a server that runs hardly feels
-// it.  Then it gets the usual one.
+// While CRIU prepares, it has a small share of the processors for this long, so that the running
+// server hardly notices it. Then it gets the usual share.
 constexpr unsigned kPreparingPercent = 30;
 constexpr int kPreparingMs = 300;
-// A dump that takes no longer disturbs nobody.
+// A dump that takes no longer than this needs no boost.
 constexpr int kPatienceMs = 80;
-// How long CRIU may take to end when it has said its last word.
+// How long CRIU may take to end after its last message.
 constexpr int kEndMs = 5'000;
 
 bool ended_in_time(pid_t pid, int timeout_ms, int& status) {
@@ -58,7 +58,7 @@ void ContainerSupervisor::take_requests() {
     }
     node_gone_ = true;
     if (!dump_) return;
-    dump_->freeze = dump_->thaw = true;  // nobody else will say it
+    dump_->freeze = dump_->thaw = true;  // the node cannot request it any more
     expect_word();
     if (dump_->place == Dump::Place::kDumped) go_on();
     return;
@@ -100,7 +100,7 @@ void ContainerSupervisor::take_request(const Request& request) {
       end_requested_ = true;
       return;
     case Request::kCancel:
-      if (!dump_) return;  // it has been answered already
+      if (!dump_) return;  // the answer was sent already
       leave_dump();
       return refuse(Error{Code::kGone, 0, "the checkpoint was given up"});
   }
@@ -142,13 +142,13 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
     (void)dump_->background.enter(dump_->criu, kPreparingPercent);
     set_pace(Pace::kSmall);
   }
-  // If it is gone already, its end of the channel tells.
+  // If CRIU is gone already, the closed channel shows it.
   (void)send(dump_->channel, asked.data(), asked.size(), MSG_NOSIGNAL);
   fault_point("dump.preparing");
   return Done{};
 }
 
-// From here on CRIU has to say something, for so long.
+// Sets the deadline for CRIU's next message.
 void ContainerSupervisor::expect_word() {
   dump_->deadline_ms = now_ms() + (node_gone_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
 }
@@ -159,10 +159,10 @@ void ContainerSupervisor::answer_criu(bool go_on) {
   (void)send(dump_->channel, answer.data(), answer.size(), MSG_NOSIGNAL);
 }
 
-// Until CRIU is too late, or has to be faster; -1: never.
+// The time until CRIU is late, or its pace must go up; -1: never.
 int ContainerSupervisor::dump_timeout_ms() {
   if (!dump_ || dump_->deadline_ms == 0) return -1;
-  const bool works =  // otherwise it waits for us
+  const bool works =  // otherwise it waits for an answer
       dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kWorking;
   const auto due = works && dump_->faster_at_ms != 0
                        ? std::min(dump_->deadline_ms, dump_->faster_at_ms)
@@ -170,7 +170,7 @@ int ContainerSupervisor::dump_timeout_ms() {
   return static_cast<int>(std::max<std::int64_t>(due - now_ms(), 0));
 }
 
-// Where CRIU waits for us: what the node has asked for by now.
+// Answers CRIU, if it waits and the node has sent the request for the next step.
 void ContainerSupervisor::go_on() {
   if (!dump_) return;
   Dump& d = *dump_;
@@ -188,10 +188,11 @@ void ContainerSupervisor::go_on() {
   }
 }
 
-// A dump is some hundred errands between CRIU and the server's processes. On a busy machine each of
-// them waits its turn, and the dump takes five times as long. One that does gets a real-time
-// priority, and so do we, but only where the server runs: it is paused, so this time is its own.
-// Not from the start: it is felt by whoever else happens to be on that processor, 50 ms long.
+// A dump is some hundred exchanges between CRIU and the server's processes. On a busy machine each
+// of them waits for a processor, and the dump takes five times as long. So a slow dump gives CRIU
+// and this process a real-time priority, but only on the server's processors: the server is paused
+// and does not need them. The priority does not begin with the dump, because other processes on
+// these processors notice it, for some 50 ms.
 void ContainerSupervisor::boost() {
   sched_param priority{};
   cpu_set_t its;
@@ -204,7 +205,7 @@ void ContainerSupervisor::boost() {
   for (const pid_t who : {0, dump_->criu}) {
     (void)sched_setaffinity(who, sizeof its, &its);
     if (sched_setscheduler(who, SCHED_RR, &priority) == 0 || who == 0) continue;
-    // Kernels with CONFIG_RT_GROUP_SCHED: in a new control group nobody may.
+    // Kernels with CONFIG_RT_GROUP_SCHED forbid real-time priorities in a new control group.
     if (dump_->background.leave(who)) (void)sched_setscheduler(who, SCHED_RR, &priority);
   }
 }
@@ -215,7 +216,8 @@ void ContainerSupervisor::leave_boost() {
   (void)sched_setaffinity(0, sizeof processors_, &processors_);
 }
 
-// And when it goes up next: CRIU is behind the server's clients until it has taken long.
+// Sets CRIU's pace and when it goes up next: until CRIU has taken long, the server's clients come
+// first.
 void ContainerSupervisor::set_pace(Pace pace) {
   Dump& d = *dump_;
   d.faster_at_ms = 0;
@@ -275,8 +277,8 @@ void ContainerSupervisor::listen_to_criu() {
   }
 }
 
-// Not earlier than when all is dumped: only now the names are in the upper directory that CRIU
-// gives for a while to open files whose own are gone.
+// Called when all is dumped, not earlier: only then does the upper directory contain the temporary
+// names that CRIU gives to open files without a name.
 Outcome ContainerSupervisor::copy_upper() {
   const Outcome copied = copy_tree(server_.upper_directory(), dump_->upper);
   if (!copied) reason_ = "copy the upper directory: " + copied.error().message();
@@ -297,8 +299,8 @@ void ContainerSupervisor::end_dump(bool said_well) {
     const bool touched =
         dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
     int status = 0;
-    // Not only until its pace would go up, which may be now, or what is left of its time: one that
-    // is killed at its last words costs the server, which goes on by then.
+    // Wait at least kEndMs, even if less of CRIU's time is left: the server continues by now, and
+    // would be lost if CRIU were killed while it ends.
     const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), kEndMs);
     const bool in_time = ended_in_time(dump_->criu, static_cast<int>(left), status);
     dump_->criu = -1;
@@ -319,7 +321,7 @@ void ContainerSupervisor::end_dump(bool said_well) {
   leave_dump();
 }
 
-// CRIU that still runs has not touched the server yet, or is at its end.
+// If CRIU still runs, it has not touched the server yet, or is about to end.
 void ContainerSupervisor::leave_dump() {
   if (!dump_) return;
   const bool untouched =

@@ -11,7 +11,7 @@
 namespace crane::checkpoint::tar {
 namespace {
 
-// The plain header: octal numbers and texts at fixed places.
+// The plain header: octal numbers and texts at fixed positions.
 struct Field {
   std::size_t at, size;
 };
@@ -82,7 +82,7 @@ char kind_of(const Member& member) {
   }
 }
 
-// "LENGTH KEY=VALUE\n", where the length counts itself.
+// "LENGTH KEY=VALUE\n"; the length includes its own digits.
 void put_record(std::string& records, const std::string& key, const std::string& value) {
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + 1;
@@ -104,7 +104,7 @@ std::string time_text(std::int64_t seconds, std::uint32_t ns) {
   return text;
 }
 
-// The characters that end a key, as GNU tar writes them.
+// Escapes the characters that end a key, as GNU tar does.
 std::string key_of(const std::string& attribute) {
   std::string key = kAttribute;
   for (const char c : attribute) key += c == '%' ? "%25" : c == '=' ? "%3D" : std::string(1, c);

@@ -18,11 +18,11 @@ using transfer::Kind;
 using transfer::Want;
 
 constexpr std::size_t kReadStep = 64U << 10;
-constexpr int kAttempts = 2;           // at a checkpoint whose bytes were garbled on the way
-constexpr std::size_t kWhyMax = 2000;  // of a sentence that is handed on
-constexpr int kDecimal = 10;           // of a megabyte: one digit behind the point
+constexpr int kAttempts = 2;           // for a checkpoint that was damaged on the way
+constexpr std::size_t kWhyMax = 2000;  // length of a forwarded sentence
+constexpr int kDecimal = 10;           // tenths of a megabyte
 
-// A message at a time.
+// Sends and receives whole messages.
 class TransferSession {
  public:
   TransferSession(Wire& wire) : wire_(wire) {}
@@ -36,12 +36,12 @@ class TransferSession {
   Outcome say(Kind kind, const std::string& text) {
     return say(kind, std::as_bytes(std::span(text)));
   }
-  // A refusal is an answer, too.
+  // Sends a refusal instead of an answer.
   Outcome refuse(const std::string& sentence) {
     return say(Kind::kRefusal, sentence.substr(0, kWhyMax));
   }
 
-  // The next message; its body is valid until the next call.  False: there is none any more.
+  // The next message; its body is valid until the next call.  False: the connection has ended.
   Result<bool> hear(Frame& frame) {
     in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(consumed_));
     consumed_ = 0;
@@ -61,7 +61,7 @@ class TransferSession {
     consumed_ = frame.bytes;
     return true;
   }
-  // One of this kind; anything else is an error, and a refusal one with its sentence.
+  // A message of this kind; any other is an error, and the error of a refusal has its sentence.
   Outcome hear(Kind kind, Frame& frame) {
     const auto heard = hear(frame);
     if (!heard) return heard.error();
@@ -92,17 +92,17 @@ std::string entry(Index index) { return "the checkpoint at entry " + std::to_str
 
 // --- the sending half ---------------------------------------------------------------------------
 
-// Whether `one` may be given; an error says what speaks against it.
+// Whether `one` may be sent; an error contains the reason against it.
 Outcome fits(const Listed& one, const Ask& ask) {
   const auto unfit = [](const std::string& sentence) {
     return failure(Code::kBadArgument, "give a checkpoint", sentence);
   };
   if (!one.damage.empty()) return unfit(one.damage);
   if (auto same = compare(one.manifest, ask.expected, one.name); !same) return same;
-  if (!one.verified) return unfit("checkpoint " + one.name + " was not read back yet");
+  if (!one.verified) return unfit("checkpoint " + one.name + " is not verified yet");
   if (one.manifest.at.index > ask.behind) return Done{};
   return unfit("its newest, at entry " + std::to_string(value(one.manifest.at.index)) +
-               ", is not behind entry " + std::to_string(value(ask.behind)));
+               ", is not after entry " + std::to_string(value(ask.behind)));
 }
 
 Have look(Checkpoints& here, const Ask& ask) {
@@ -158,7 +158,7 @@ Outcome give(TransferSession& talk, Outgoing& outgoing, const Want& want,
 struct Offer {
   int replica = -1;
   Have have;
-  bool operator<(const Offer& other) const {  // worse
+  bool operator<(const Offer& other) const {  // the worse offer is smaller
     return std::tuple(have.resumes, have.index) < std::tuple(other.have.resumes, other.have.index);
   }
 };
@@ -172,7 +172,7 @@ Outcome ask_one(Wire& wire, const Ask& ask, Have& have) {
   return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
 }
 
-// Its manifest came: is it what was asked for?
+// Checks that the received manifest is the requested one.
 Outcome judge(const std::string& text, const Ask& ask, const std::string& name) {
   const auto manifest = parse_manifest(text, "the manifest that arrived");
   if (!manifest) return manifest.error();
@@ -183,7 +183,7 @@ Outcome judge(const std::string& text, const Ask& ask, const std::string& name) 
                  "checkpoint " + name_of(m.at) + " arrived instead of " + name);
 }
 
-// All that is wanted, until it is there.
+// Receives everything that `incoming` needs.
 Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
@@ -193,7 +193,7 @@ Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
       if (auto heard = talk.hear(Kind::kPiece, frame); !heard) return heard;
       if (frame.body.size() > left) {
         return failure(Code::kBadArgument, "receive",
-                       "more of " + want.file + " came than there is");
+                       "more bytes of " + want.file + " arrived than it has");
       }
       if (auto added = incoming.add(frame.body); !added) return added;
       fetched.bytes += frame.body.size();
@@ -223,14 +223,14 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
   fetched.had = incoming.arrived();
   say("fetching " + entry(fetched.index) + " from replica " + std::to_string(fetched.from) + ": " +
       megabytes(whole) +
-      (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " are here already" : ""));
+      (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " have arrived already" : ""));
   for (int attempt = 1;; ++attempt) {
     if (auto taken = take(talk, incoming, fetched); !taken) return taken;
     const auto finished = incoming.finish();
     if (finished) return Done{};
     const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
     if (!may_help) return finished;
-    say(finished.error().message() + "; it is fetched once more");
+    say(finished.error().message() + "; it is fetched again");
   }
 }
 
@@ -243,7 +243,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
   Served served;
   if (auto heard = talk.hear(Kind::kAsk, frame); !heard) return heard.error();
   if (!parse(frame.text(), ask)) {
-    (void)talk.refuse("the question is none of this version's").ok();
+    (void)talk.refuse("the request does not belong to this version's protocol").ok();
     return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
   }
   fault_point("send.asked");
@@ -283,7 +283,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
     if (!good || !is_part(outgoing.manifest(), want)) {
       (void)talk.refuse("checkpoint " + name + " has no such part").ok();
       return failure(Code::kBadArgument, "listen",
-                     "it asked for what the checkpoint does not have");
+                     "it requested a part that the checkpoint does not have");
     }
     if (auto given = give(talk, outgoing, want, piece, served.bytes); !given) {
       return given.error();
@@ -336,8 +336,8 @@ Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Ind
     }
     note(offer.replica, received.error().message());
     last = received.error();
-    if (last.code == Code::kPeerFailed) last.code = Code::kBusy;  // it has one
-    // Another one's would not help.
+    if (last.code == Code::kPeerFailed) last.code = Code::kBusy;  // the peer has a checkpoint
+    // Another replica's checkpoint would not help.
     if (last.code == Code::kFull || last.code == Code::kExists) break;
   }
   return failure(last.code, "fetch a checkpoint", sentences);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a replica gets a checkpoint of another host's: both halves of the conversation that
-// transfer_frame.h describes, over any connection.
+// Transfers a checkpoint from another host: both halves of the conversation of transfer_frame.h,
+// over any connection.
 //
-// INVARIANT IMAGE-6  Only a verified checkpoint is given, and only to who could use it; what
-//               arrives is taken only if it is of the receiver's group, log, program and version,
-//               and gets its name only when every byte of it was checked (IMAGE-1).  What was
-//               interrupted, on either side and however, goes on where it stopped.
+// INVARIANT IMAGE-6  A sender gives only a verified checkpoint, and only to a replica that can use
+//               it.  A receiver takes only a checkpoint of its group, log, program and version, and
+//               names it only when every byte was checked (IMAGE-1).  An interrupted transfer
+//               resumes where it stopped, whichever side was interrupted and however.
 //
-// Memory: a piece (kPieceMax) and what the connection holds, however large the checkpoint.
+// Memory: a piece (kPieceMax) and the connection's buffers, however large the checkpoint.
 //
 // Threads: plain functions that block for as long as disks and the other side do, so a node runs
 // them in a Worker (worker.h), which may be killed at any moment.
@@ -23,29 +23,29 @@
 
 namespace crane::checkpoint {
 
-// A connection to another replica; whoever made it has seen to it that it is one of the group's.
+// A connection to another replica; its maker has verified that the replica belongs to the group.
 class Wire {
  public:
   virtual ~Wire() = default;
-  // All of it is on its way.  kPeerFailed: the other side is gone, or does not take it.
+  // Sends all bytes. kPeerFailed: the other side is gone, or does not read.
   virtual Outcome put(std::span<const std::byte> bytes) = 0;
-  // At least one byte, at most to.size(); 0: the other side has ended the connection.
+  // Receives at least one byte, at most to.size(); 0: the other side has closed the connection.
   // kPeerFailed: it is silent.
   virtual Result<std::size_t> get(std::span<std::byte> to) = 0;
 };
 
-// What came of a visit.
+// The result of serve().
 struct Served {
-  std::string name;  // what was given, or a part of it; empty: nothing
+  std::string name;  // the checkpoint that was sent, perhaps in part; empty: none
   std::uint64_t bytes = 0;
-  bool lacks = false;  // there is nothing here for it
-  Index behind{};      // what it needs must be behind this entry
+  bool lacks = false;  // this replica has no checkpoint for the receiver
+  Index behind{};      // the receiver needs a checkpoint after this entry
 };
-// The sending half, until the other side leaves.  `known`: the group has heard of the receiver
-// before, so it cannot be new.
+// The sending half; returns when the other side closes.  `known`: the group has had contact with
+// the receiver before, so it cannot be new.
 Result<Served> serve(Wire& wire, Checkpoints& here, bool known);
 
-// Whom to fetch from.
+// The replicas to fetch from.
 struct Others {
   std::vector<int> replicas;
   std::function<Result<std::unique_ptr<Wire>>(int replica)> dial;
@@ -54,14 +54,14 @@ struct Fetched {
   std::string name;
   Index index{};
   int from = -1;
-  std::uint64_t bytes = 0, had = 0;  // that came, and of former attempts
+  std::uint64_t bytes = 0, had = 0;  // received now, and in earlier attempts
   std::int64_t ms = 0;
 };
-// The receiving half: asks all of them, and takes what is there in part already, else the newest;
-// it ends up in `here`, verified.  `say`: what goes on, for the operator.
-// kNotFound: who answered has none.  kGone: nor that, and they know this replica from before.
-// kPeerFailed: no peer answered.  kBusy: who has one left in the
-// middle, or could not give it; later, perhaps.  kExists: what they have is here already, verified.
+// The receiving half: asks all replicas, and fetches a checkpoint that has arrived in part, else
+// the newest; it ends up in `here`, verified.  `say`: gets progress lines for the operator.
+// kNotFound: the replicas that answered have none.  kGone: they have none, and they know this
+// replica from before.  kPeerFailed: no peer answered.  kBusy: a replica with a checkpoint broke
+// off or could not send it; try later.  kExists: `here` has their checkpoint already, verified.
 // kFull, kDamaged, kSystem, ...: see the sentence.
 using SayLine = std::function<void(const std::string& line)>;
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,

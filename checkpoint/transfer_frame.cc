@@ -32,7 +32,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The members that a message must have; good() once all were there.
+// Reads the members that a message must have; good() if all exist with their types.
 class Reader {
  public:
   explicit Reader(const std::string& text) : json_(Json::parse(text, nullptr, false)) {
@@ -125,7 +125,7 @@ bool parse(const std::string& text, Ask& to) {
   r.get("behind", to.behind);
   r.get("resume", to.resume);
   to.expected.layout_version = static_cast<std::uint32_t>(layout);
-  // Empty would mean any (manifest.h): a stranger's question.
+  // An empty field would mean any (manifest.h), so only a stranger sends one.
   return r.good() && layout != 0 && layout <= UINT32_MAX && !to.expected.group.empty() &&
          !to.expected.log_digest.empty() && !to.expected.program.empty();
 }

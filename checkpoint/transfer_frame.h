@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What two replicas say to each other when one fetches a checkpoint of the other's: pure functions
-// between bytes and messages, no I/O, no state.
+// The messages of two replicas when one fetches a checkpoint from the other: pure functions between
+// bytes and messages, no I/O, no state.
 //
 //   receiver                            sender
 //   kAsk    what it could use      ->
-//                                  <-   kHave      the newest of that, or why none
+//                                  <-   kHave      the newest usable one, or why none
 //   kFetch  a name                 ->
 //                                  <-   kManifest  its text
-//   kWant   a file, from, how much ->
-//                                  <-   kPiece ... so many bytes of it, in pieces
+//   kWant   file, offset, size     ->
+//                                  <-   kPiece ... that many bytes of it, in pieces
 //   kWant   ...                    ->
 //   (ends the connection)
 //
-// At any place of the sender's: kRefusal, a sentence; the connection is of no more use.
+// In place of any answer the sender may send kRefusal, a sentence; both then close the connection.
 //
-// A frame is its body's size (4 bytes, little-endian), its kind (1 byte), and the body.  decode()
-// is what a fuzzer should call: any bytes whatever give kMore, kFrame or kBad.
+// A frame is its body's size (4 bytes, little-endian), its kind (1 byte), and the body.  Fuzzers
+// call decode(): any bytes give kMore, kFrame or kBad.
 //
 // Threads: pure.
 
@@ -45,25 +45,26 @@ struct Frame {
 };
 
 enum class Decoded : std::uint8_t { kMore, kFrame, kBad };
-// Looks at the beginning of `in`.  kMore: it is not whole yet.  kBad: no frame begins like that.
+// Decodes the frame at the beginning of `in`. kMore: it is not whole yet. kBad: no frame begins
+// like that.
 Decoded decode(std::span<const std::byte> in, Frame& out) noexcept;
-// Appends one.  REQUIRES: the body is not longer than its kind may be.
+// Appends a frame.  REQUIRES: the body is not longer than its kind allows.
 void encode(std::vector<std::byte>& out, Kind kind, std::span<const std::byte> body);
 void encode(std::vector<std::byte>& out, Kind kind, std::string_view text);
 
 struct Ask {
-  Expected expected;   // what the receiver is
-  Index behind{};      // it needs one at a later entry
-  std::string resume;  // the name of one of which it has a part already; empty: of none
+  Expected expected;   // the receiver's properties
+  Index behind{};      // the receiver needs a checkpoint at a later entry
+  std::string resume;  // name of a checkpoint that it has in part; empty: none
   friend bool operator==(const Ask&, const Ask&) = default;
 };
 struct Have {
-  std::string name;  // the newest that can be used; empty: none
+  std::string name;  // the newest usable one; empty: none
   Index index{};
   std::uint64_t bytes = 0;
-  bool resumes = false;  // it has Ask::resume as well, and that can be used
-  bool known = false;    // the sender's group has heard of this receiver before
-  std::string why;       // a sentence, when there is none
+  bool resumes = false;  // the sender also has Ask::resume, and it is usable
+  bool known = false;    // the sender's group has had contact with the receiver before
+  std::string why;       // a sentence, when `name` is empty
   friend bool operator==(const Have&, const Have&) = default;
 };
 struct Want {
@@ -75,7 +76,7 @@ struct Want {
 std::string to_text(const Ask& ask);
 std::string to_text(const Have& have);
 std::string to_text(const Want& want);
-// False: it is none.
+// False: the text is invalid.
 bool parse(const std::string& text, Ask& to);
 bool parse(const std::string& text, Have& to);
 bool parse(const std::string& text, Want& to);

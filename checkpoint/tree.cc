@@ -20,7 +20,7 @@ class Walk {
   Walk(TreeSink& sink, std::span<const FileRange> left_out = {})
       : sink_(sink), left_out_(left_out), piece_(kPieceMax) {}
 
-  // `name` in the directory `at`; `shown` is what the sink is told.
+  // `name` in the directory `at`; the sink gets the name `shown`.
   Outcome entry(int at, const std::string& name, const std::string& shown, const std::string& path,
                 std::size_t depth);
 
@@ -135,7 +135,7 @@ Outcome Walk::file(int fd, const std::string& path, std::uint64_t size) {
   return Done{};
 }
 
-// What of it is not left out.
+// Passes the data that is not in `left_out_`.
 Outcome Walk::extents(int fd, const std::string& path, FileRange all) {
   for (const FileRange& out : left_out_) {
     if (out.to <= all.from) continue;
@@ -163,7 +163,7 @@ Outcome Walk::extent(int fd, const std::string& path, std::uint64_t from, std::u
 }
 
 Outcome Walk::attributes(int at, const std::string& name, const std::string& path, Inode& inode) {
-  // No *xattrat calls before Linux 6.13: a path that goes through the open directory.
+  // There are no *xattrat calls before Linux 6.13, so use a path through the open directory.
   const std::string via =
       at == AT_FDCWD ? name : "/proc/self/fd/" + std::to_string(at) + "/" + name;
   std::vector<char> list(1 << 16);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A tree of files as a stream of events, exact: who reads a tree (walk) or a pack (pack.h) tells a
-// sink, which makes files of it (Extractor) or a pack.  So a copy, a pack and its unpacking cannot
-// disagree about what belongs to a file.
+// A tree of files as an exact stream of events.  A reader of a tree (walk) or a pack (pack.h)
+// passes the events to a sink, which makes files (Extractor) or a pack.  So a copy, a pack and its
+// unpacking cannot disagree about what belongs to a file.
 //
 // Kept: type, mode with its special bits, owner, group, mtime in ns, hard links within the tree,
 // every extended attribute (trusted.overlay.*, capabilities, ACLs), device numbers (an overlay's
-// whiteouts are 0:0), FIFOs, sockets, holes.  Not kept: atime and ctime, flags of chattr, links to
-// what is outside.  At most kDepthMax directories deep.
+// whiteouts are 0:0), FIFOs, sockets, holes.  Not kept: atime and ctime, flags of chattr, hard
+// links to files outside the tree.  At most kDepthMax directories deep.
 //
-// Threads: one object, one thread.  All of this may block for as long as the disk does.
+// Threads: one object, one thread.  All calls may block for as long as the disk does.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,19 +33,19 @@ struct Inode {
   std::uint32_t uid = 0, gid = 0;
   std::uint32_t mtime_ns = 0;
   std::int64_t mtime_s = 0;
-  std::uint64_t device = 0;  // of device nodes
-  std::uint64_t size = 0;    // of regular files
-  std::uint32_t link = 0;    // number within this stream, from 1; 0: it has but one name
-  std::string target;        // of symbolic links
+  std::uint64_t device = 0;  // for device nodes
+  std::uint64_t size = 0;    // for regular files
+  std::uint32_t link = 0;    // number within this stream, from 1; 0: only one name
+  std::string target;        // for symbolic links
   std::vector<std::pair<std::string, std::string>> attributes;  // extended, sorted by name
 };
 
 class TreeSink {
  public:
   virtual ~TreeSink() = default;
-  // A new one.  Of a directory: what follows is in it, until its leave().  Of a regular file: its
-  // data follows, in ascending pieces of at most kPieceMax that do not overlap, then leave().
-  // What data() leaves out is a hole.
+  // A new inode.  For a directory, its content follows, then leave().  For a regular file, its data
+  // follows, in ascending pieces of at most kPieceMax that do not overlap, then leave().  Bytes
+  // that data() omits are a hole.
   virtual Outcome inode(const std::string& name, const Inode& inode) = 0;
   virtual Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual Outcome leave() = 0;
@@ -53,11 +53,11 @@ class TreeSink {
   virtual Outcome link(const std::string& name, std::uint32_t number) = 0;
 };
 
-// Tells `sink` of the file or directory at `path`, under the name `name`; names in a directory come
-// sorted.  No process may change it meanwhile: a file that ends early is kDamaged.
+// Passes the file or directory at `path` to `sink`, under the name `name`; names in a directory
+// come sorted.  No process may change it meanwhile: a file that ends early is kDamaged.
 Outcome walk(const std::string& path, const std::string& name, TreeSink& sink);
 
-// Makes it within the directory `parent`, where none of the names may exist.
+// Makes the tree within the directory `parent`, where none of its names may exist.
 class Extractor final : public TreeSink {
  public:
   Extractor(std::string parent) : parent_(std::move(parent)) {}
@@ -72,7 +72,7 @@ class Extractor final : public TreeSink {
     Descriptor fd;
     Inode inode;
     std::string path;
-    std::uint64_t end = 0;  // of a file: where its last piece ended
+    std::uint64_t end = 0;  // for a file: the end of its last piece
   };
   Result<int> directory();
   std::string path_of(const std::string& name) const;
@@ -82,7 +82,7 @@ class Extractor final : public TreeSink {
 
   std::string parent_;
   Descriptor root_;
-  std::vector<Open> open_;  // directories, and at the end perhaps a file
+  std::vector<Open> open_;  // directories, and possibly a file at the end
   std::unordered_map<std::uint32_t, std::string> links_;  // number -> path
 };
 
@@ -91,8 +91,8 @@ struct FileRange {
   std::uint64_t from = 0, to = 0;
 };
 
-// An exact copy of the file or directory `from` as `to`, which must not exist.  `left_out`: of a
-// file, ascending; they are holes in the copy.
+// Makes an exact copy of the file or directory `from` as `to`, which must not exist.  `left_out`:
+// ranges of a file, ascending, that become holes in the copy.
 Outcome copy_tree(const std::string& from, const std::string& to,
                   std::span<const FileRange> left_out = {});
 

@@ -22,7 +22,7 @@ Error damaged(const std::string& path, const std::string& how) {
                  path + " is damaged (" + how + "); use another checkpoint, or another replica's");
 }
 
-// Decompresses a file and sums it up.
+// Decompresses a file and computes its checksum.
 class Unpacking {
  public:
   Unpacking(const std::string& path, const PackedFile& expected)
@@ -51,7 +51,7 @@ class Unpacking {
     unpacked_ += size;
     return Done{};
   }
-  // After the last byte was got: that is the end, and all was as expected.
+  // Call it after the last byte: the file must end there, with the expected size and checksum.
   Outcome finish() {
     if (unpacked_ != expected_.unpacked) return damaged(path_, "it unpacks to less");
     char more;
@@ -100,7 +100,7 @@ class Unpacking {
   bool in_ended_ = false, frame_ended_ = false;
 };
 
-// Turns bytes into events, and lets none through that a tree cannot have.
+// Turns bytes into events, and rejects those that a tree cannot have.
 class Decoder {
  public:
   Decoder(const ByteSource& source, const std::string& part, const std::string& path,
@@ -112,7 +112,7 @@ class Decoder {
   enum class Kind : std::uint8_t { kDirectory, kFile };
   struct Level {
     Kind kind;
-    std::uint64_t at = 0, size = 0;  // of a file: the end of its last piece
+    std::uint64_t at = 0, size = 0;  // for a file: the end of its last piece, and its size
   };
 
   Outcome one(char type);
@@ -151,7 +151,7 @@ class Decoder {
 Outcome Decoder::run() {
   std::string magic;
   if (auto got = get_text(magic, sizeof kPackMagic - 1); !got) return got;
-  if (magic != kPackMagic) return bad("it does not begin as a pack");
+  if (magic != kPackMagic) return bad("it does not begin like a pack");
   for (;; ++records_) {
     char type = 0;
     if (auto got = get(type); !got) return got;
@@ -191,7 +191,7 @@ Outcome Decoder::inode() {
   Inode i;
   std::string name;
   if (auto got = get_text(name); !got) return got;
-  if (!may_stand_here(name)) return bad("a name that cannot be");
+  if (!may_stand_here(name)) return bad("an invalid name");
   seen_top_ = true;
   for (std::uint32_t* field : {&i.mode, &i.uid, &i.gid, &i.mtime_ns}) {
     if (auto got = get(*field); !got) return got;
@@ -204,13 +204,14 @@ Outcome Decoder::inode() {
   if (auto got = attributes(i); !got) return got;
   const std::uint32_t type = i.mode & S_IFMT;
   const bool is_node = type == S_IFCHR || type == S_IFBLK || type == S_IFIFO || type == S_IFSOCK;
-  if (!is_node && type != S_IFDIR && type != S_IFREG && type != S_IFLNK) return bad("a file type");
-  if (i.mtime_ns >= 1'000'000'000 || i.size > INT64_MAX) return bad("a time or size");
+  if (!is_node && type != S_IFDIR && type != S_IFREG && type != S_IFLNK)
+    return bad("an invalid file type");
+  if (i.mtime_ns >= 1'000'000'000 || i.size > INT64_MAX) return bad("an invalid time or size");
   if ((type == S_IFLNK) != !i.target.empty() || i.target.find('\0') != std::string::npos) {
-    return bad("a link's target");
+    return bad("an invalid link target");
   }
-  if (i.link != 0 && (type == S_IFDIR || i.link != ++links_)) return bad("a link's number");
-  if (levels_.size() > kDepthMax) return bad("it is too deep");
+  if (i.link != 0 && (type == S_IFDIR || i.link != ++links_)) return bad("an invalid link number");
+  if (levels_.size() > kDepthMax) return bad("it is nested too deeply");
   if (type == S_IFDIR) levels_.push_back({Kind::kDirectory});
   if (type == S_IFREG) levels_.push_back({Kind::kFile, 0, i.size});
   return sink_.inode(name, i);
@@ -227,7 +228,7 @@ Outcome Decoder::attributes(Inode& inode) {
     if (auto got = get(size); !got) return got;
     total += name.size() + size + 1;
     if (name.empty() || name.find('\0') != std::string::npos || total > kAttributesMax) {
-      return bad("an attribute");
+      return bad("an invalid attribute");
     }
     if (auto got = get_text(value, size); !got) return got;
   }
@@ -256,8 +257,8 @@ Outcome Decoder::link() {
   std::uint32_t number = 0;
   if (auto got = get_text(name); !got) return got;
   if (auto got = get(number); !got) return got;
-  if (levels_.empty() || !may_stand_here(name)) return bad("a name that cannot be");
-  if (number == 0 || number > links_) return bad("a link to a file not there");
+  if (levels_.empty() || !may_stand_here(name)) return bad("an invalid name");
+  if (number == 0 || number > links_) return bad("a link to a missing file");
   return sink_.link(name, number);
 }
 

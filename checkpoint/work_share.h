@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What share of a processor work on a checkpoint gets beside servers: small at first, never
-// nothing, and the larger the longer the work has waited for a processor.  Work that a replica
-// waits for (a lost replica comes back, or the log may not grow much further) has the usual share
-// from the start.
+// The processor share of work on a checkpoint beside servers: small at first, never zero, and
+// growing with the time that the work has waited for a processor.  Work that a replica waits for (a
+// lost replica returns, or the log has little room left) has the usual share from the start.
 //
 // Threads: a plain value.
 // INVARIANT SHARE-1  Work always has at least kLeast percent of the usual share, its share never
@@ -19,14 +18,14 @@ struct WorkShare {
   static constexpr unsigned kLeast = 10, kUsual = 100, kMost = 300;
   static constexpr std::int64_t kMostNs = 20'000'000'000;
 
-  // `waited_ns`: for processors, since the work began.
+  // `waited_ns`: time spent waiting for processors since the work began.
   static constexpr unsigned percent(std::int64_t waited_ns, bool urgent) noexcept {
     for (const Step& step : urgent ? kUrgent : kCalm) {
       if (waited_ns >= step.from_ns) return step.percent;
     }
     return kLeast;
   }
-  // For a process whose control group has no weight: nearly the same among the processes of one.
+  // For a process whose control group has no weight: nearly the same effect within one group.
   static constexpr int nice_value(unsigned percent) noexcept {
     return percent < 30 ? 10 : percent < kUsual ? 5 : percent < kMost ? 0 : -5;
   }

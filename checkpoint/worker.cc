@@ -28,25 +28,26 @@ constexpr int kChannel = 3;  // in the child
 // ioprio_set(2); <linux/ioprio.h> is not C++.
 constexpr int kOneProcess = 1, kLastOfAll = (2 << 13) | 7;
 
-// A message is a letter, fields, and a zero; sentences hold none.
+// A message is a letter, fields, and a zero byte; sentences contain none.
 void send(char letter, const std::string& text) {
   std::string line = letter + text;
   std::replace(line.begin(), line.end(), '\0', ' ');
-  // A reader that is gone has our end with it.
+  // If the reader is gone, this process ends with it.
   (void)write_all(kChannel, line.c_str(), line.size() + 1);
 }
 
-// How often the job looks whether its share is to grow.
+// How often the job checks whether its share must grow.
 constexpr timeval kLook{0, 100'000};
 constexpr int kHurry = SIGUSR1;
 
-// In the child, until it ends.
+// Used in the child.
 const Background* background;
 std::int64_t began_ns;
 bool urgent;
 unsigned percent;
 
-// For processors.  "running waiting slices" in ns; without it: all that it did not use.
+// The time spent waiting for processors. schedstat is "running waiting slices" in ns; without it,
+// all time that the process did not use.
 std::int64_t waited_ns() noexcept {
   char text[128];
   const int fd = ::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -83,14 +84,14 @@ sigset_t hurry_set() noexcept {
   return set;
 }
 
-// A server's threads are SCHED_BATCH (proxy/host/placement.h): one that wakes up does not preempt
-// another process.  So the share is small from the start, and the disk's the last of the usual
-// ones: nothing would end a wait of the kin that gets only what is left.
+// A server's threads are SCHED_BATCH (proxy/host/placement.h): they do not preempt this process
+// when they wake up.  So the share is small from the start.  The disk priority is the lowest of the
+// usual class: a process of the idle class could wait for ever.
 void yield_to_others() noexcept {
   began_ns = clock_ns(CLOCK_MONOTONIC);
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_BATCH, &none);
-  Background::remove_left();  // here, where the node does not wait for it
+  Background::remove_left();  // in the child, because the node does not wait for it
   static Background place;
   background = &place;
   (void)place.enter(::getpid(), WorkShare::kLeast);
@@ -145,7 +146,7 @@ Outcome Worker::start(const Job& job, OnLine on_line, int keep) {
   progress_.clear();
   answered_ = hurries_ = false;
   const pid_t parent = ::getpid();
-  // The child has to be ready for hurry() from its first step on.
+  // The child must be ready for hurry() from its first step.
   const sigset_t hurry = hurry_set();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &hurry, &before);
@@ -199,7 +200,7 @@ bool Worker::advance() {
 }
 
 void Worker::reap() noexcept {
-  Background::lift(child_);  // we wait for its last steps
+  Background::lift(child_);  // the caller waits for its last steps
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When to probe a link whose peer owes an answer: a pure function of what was sent and heard.
+// Decides when to probe a link whose peer owes an answer, from what was sent and received.
 //
-// TCP repairs a lost segment within a round trip when later segments arrive, and after its
-// retransmission time-out, 200 ms at least, when none does.  A group's traffic is thin: a write or
-// a question is often the last segment for a while, so that the loss of one stalls a link for 200
-// ms.  A small probe, sent when an answer is later than usual, is such a later segment; the peer
-// answers it, and the answer does the same for what the peer sent.  Probes back off, so a slow or
-// stopped peer costs a few dozen small frames.
+// TCP repairs a lost segment within a round trip if later segments arrive; if none does, only after
+// its retransmission time-out of at least 200 ms.  A group's traffic is thin: a write or a request
+// is often the last segment for a while, so its loss stalls the link for 200 ms.  When an answer is
+// later than usual, a small probe provides the later segment.  The peer's reply does the same for
+// the other direction.  Probes back off, so a slow or stopped peer costs a few dozen small frames.
 //
 // Threads: a plain value.
 
@@ -24,7 +23,7 @@ class AnswerClock {
   static constexpr std::uint64_t kPauseMaxNs = 100'000'000;
   static constexpr unsigned kPowerMax = 5;
 
-  // The peer answers what was sent as `sequence`; the next look_at() begins to wait for it.
+  // Something that the peer answers was sent as `sequence`; the next look_at() starts the wait.
   void sent(std::uint64_t sequence) noexcept {
     sent_ = sequence;
     if (due_ns_ == kNever) unstamped_ = true;
@@ -42,7 +41,7 @@ class AnswerClock {
     unstamped_ = unstamped_ && heard_ < sent_;
   }
 
-  // Called with the time before every sleep: what was sent since the last call was sent now.
+  // Call it before every sleep.  Whatever was sent since the last call counts as sent at `now_ns`.
   void look_at(std::uint64_t now_ns) noexcept {
     if (!unstamped_) return;
     unstamped_ = false;
@@ -53,14 +52,14 @@ class AnswerClock {
 
   std::uint64_t due_ns() const noexcept { return due_ns_; }
 
-  // A probe leaves now, as `sequence`.
+  // A probe is sent now, as `sequence`.
   void probed(std::uint64_t sequence, std::uint64_t now_ns) noexcept {
     sent_ = sequence;
     power_ = std::min(power_ + 1, kPowerMax);
     due_ns_ = now_ns + std::min(pause_ns() << power_, std::max(pause_ns(), kPauseMaxNs));
   }
 
-  // The link is another one.
+  // The link was replaced.
   void forget() noexcept { *this = AnswerClock{}; }
 
   std::uint64_t pause_ns() const noexcept {
@@ -68,7 +67,7 @@ class AnswerClock {
   }
 
  private:
-  // Follows the quicker answers: those that waited for a repair say little about the next one.
+  // Follows the quicker answers: an answer that waited for a repair does not predict the next one.
   void note(std::uint64_t took_ns) noexcept {
     if (took_ns < usual_ns_) {
       usual_ns_ -= (usual_ns_ - took_ns) / 4;
@@ -80,7 +79,7 @@ class AnswerClock {
   std::uint64_t sent_ = 0;
   std::uint64_t heard_ = 0;
   std::uint64_t due_ns_ = kNever;
-  std::uint64_t timed_ = 0;  // the sequence whose answer is timed; 0: none
+  std::uint64_t timed_ = 0;  // sequence whose answer is being timed; 0: none
   std::uint64_t timed_at_ns_ = 0;
   std::uint64_t usual_ns_ = 0;
   unsigned power_ = 0;

@@ -14,7 +14,7 @@ namespace crane::consensus {
 namespace {
 
 constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, which glibc 2.36 does not name
-constexpr int kTries = 3;          // something else may hold a page for a moment
+constexpr int kTries = 3;          // another user may hold a page for a moment
 
 }  // namespace
 
@@ -44,8 +44,9 @@ Outcome move_to_huge_pages(const shm::Region& memory) noexcept {
   if (page == 0) return Error{Code::kUnsupported, 0, "the kernel has no transparent huge pages"};
   CRANE_ASSERT(reinterpret_cast<std::uintptr_t>(memory.data()) % page == 0);
   const std::size_t whole = memory.size() / page * page;
-  if (whole == 0) return Error{Code::kUnsupported, 0, "it is smaller than one"};
-  memory.populate(0, memory.size());  // where the policy wants them: a move keeps the NUMA node
+  if (whole == 0) return Error{Code::kUnsupported, 0, "the memory is smaller than one huge page"};
+  // On the NUMA node of the memory policy: a move keeps the node.
+  memory.populate(0, memory.size());
   for (int i = 0; i < kTries; ++i) {
     if (::madvise(memory.data(), whole, kMadvCollapse) == 0) return Done{};
     if (errno != EAGAIN) break;

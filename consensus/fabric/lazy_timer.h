@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When a loop sets its timer: a pure function of when it is due and of what it was set to.
+// Decides when a loop sets its timer, from the due time and the time it was last set to.
 //
-// The timer must never fire late.  One that is set to an earlier time than it need be wakes the
-// loop for nothing; one that is set later costs a system call.  So an earlier time is always set, a
-// later one only where it spares a wake-up, and rarely enough that a loop which turns all the time
-// makes no more of these calls than it would be woken.
+// The timer must never fire late.  A timer set too early wakes the loop for nothing; setting it
+// later costs a system call.  So an earlier time is always set.  A later time is set only where it
+// saves a wake-up, and rarely enough that a busy loop makes no more of these calls than it would
+// have wake-ups.
 //
 // Threads: a plain value.
-// INVARIANT TIMER-1  The timer fires at the latest when it was last said to be due.
+// INVARIANT TIMER-1  The timer fires no later than the due time of the last due() call.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace crane::consensus {
 
 class LazyTimer {
  public:
-  // A timer is not set later by less, and not so soon after it last was.
+  // The timer is postponed only by at least kLaterByNs, and at most once per kLaterEveryNs.
   static constexpr std::uint64_t kLaterByNs = 1'000'000;
   static constexpr std::uint64_t kLaterEveryNs = 500'000;
 
-  // It is due at `due_ns`; true: it is to be set to set_ns() now.
+  // The timer is due at `due_ns`.  True: the caller must now set it to set_ns().
   bool due(std::uint64_t due_ns, std::uint64_t now_ns) noexcept {
     const bool later = set_ns_ != 0 && due_ns >= set_ns_;
     const bool sets = !later || is_worth_it(due_ns, now_ns);
@@ -33,7 +33,7 @@ class LazyTimer {
     return sets;
   }
   void fired() noexcept { set_ns_ = 0; }
-  // 0: it is not set.
+  // 0: not set.
   std::uint64_t set_ns() const noexcept { return set_ns_; }
 
  private:
@@ -42,7 +42,7 @@ class LazyTimer {
   }
 
   std::uint64_t set_ns_ = 0;
-  std::uint64_t later_ns_ = 0;  // when it was last set later
+  std::uint64_t later_ns_ = 0;  // when it was last postponed
 };
 
 }  // namespace crane::consensus

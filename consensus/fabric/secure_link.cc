@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kReadStep = 64U << 10;
 constexpr std::size_t kWireMax = 256U << 10;
-// A long backlog is not kept as spare room for ever.
+// A buffer that grew beyond this for a backlog is freed.
 constexpr std::size_t kSpareMax = 4U << 20;
 // AES-GCM may protect some 2^24 records under one key (RFC 8446, 5.5); a pass is 16 at most.
 constexpr std::uint64_t kPassesPerKey = 1U << 18;
@@ -74,7 +74,7 @@ void set_option(int fd, int level, int name, int value) noexcept {
 
 }  // namespace
 
-// What OpenSSL calls; may look into a link.
+// The functions that OpenSSL calls; they may access a link's members.
 struct LinkCallbacks {
   static SecureLink* link_of(SSL* ssl) { return static_cast<SecureLink*>(SSL_get_app_data(ssl)); }
 
@@ -95,7 +95,7 @@ struct LinkCallbacks {
     LinkName name;
     if (!parse_identity({reinterpret_cast<const char*>(id), size}, name)) return 1;
     if (name.to != context.self_ || name.from == name.to || value(name.from) >= context.replicas_) {
-      return 1;  // meant for somebody else: goes on without a key, hence fails
+      return 1;  // meant for another replica: the handshake continues without a key, and fails
     }
     link->name_ = name;
     *session = session_for(ssl, context.secret_, identity_of(name));
@@ -195,7 +195,7 @@ Result<std::unique_ptr<LinkContext>> LinkContext::create(const GroupSecret& secr
   out->dialler_ = SSL_CTX_new(TLS_client_method());
   out->acceptor_ = SSL_CTX_new(TLS_server_method());
   for (SSL_CTX* const c : {out->dialler_, out->acceptor_}) {
-    // LINK-S2.  No certificate authority is known, so that a certificate can only fail.
+    // LINK-S2.  No certificate authority is configured, so a certificate can only fail.
     if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") != 1) {
       ERR_clear_error();
@@ -227,7 +227,7 @@ SecureLink::SecureLink(LinkContext& context, int fd, unsigned user_timeout_ms) n
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_user_timeout(user_timeout_ms);
-  // After a short cut the link is asked for again every 200 ms, not after ever longer pauses.
+  // After a short cut TCP retransmits every 200 ms, not after ever longer pauses.
   set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
 }
 
@@ -343,7 +343,7 @@ SecureLink::State SecureLink::progress() noexcept {
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_);
   if (done == 1) {
-    // LINK-S1, LINK-S2: the key was used; there is no other way in.
+    // LINK-S1, LINK-S2: the pre-shared key was used; there is no other way in.
     if (SSL_session_reused(ssl_) != 1 || SSL_version(ssl_) != TLS1_3_VERSION) {
       fail(Failure::kStranger);
     } else {
@@ -353,7 +353,7 @@ SecureLink::State SecureLink::progress() noexcept {
     const int why = SSL_get_error(ssl_, done);
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) fail_handshake();
   }
-  if (wire_at_ < wire_.size()) send_wire();  // also the alert that says why
+  if (wire_at_ < wire_.size()) send_wire();  // also the alert that contains the reason
   return state_;
 }
 
@@ -413,7 +413,7 @@ void SecureLink::make_room() {
     in_end_ -= in_at_;
     in_at_ = 0;
   }
-  // Grows with what really arrived, not with what a frame's head announces.
+  // Grows with the bytes that arrived, not with the size that a frame's head announces.
   if (in_.size() - in_end_ < kReadStep) in_.resize(std::max(in_.size() * 2, in_end_ + kReadStep));
 }
 

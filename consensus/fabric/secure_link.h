@@ -3,25 +3,26 @@
 // An authenticated, encrypted, non-blocking byte stream between two replicas of one group.
 //
 // The idea: all replicas hold the group's secret of 32 bytes, and nothing else: no certificates, no
-// clocks.  TLS 1.3 with an external pre-shared key (RFC 8446, 2.2) and a fresh Diffie-Hellman
-// exchange.  The key of a link is HMAC-SHA256(secret, name of the link), and the name (who dials,
-// who accepts, which plane) is the key's identity, so that it is bound into the handshake:
+// clocks.  A link uses TLS 1.3 with an external pre-shared key (RFC 8446, 2.2) and a fresh
+// Diffie-Hellman exchange.  The key of a link is HMAC-SHA256(secret, name of the link).  The name
+// (dialling replica, accepting replica, plane) is the key's identity, which binds it into the
+// handshake:
 //
 //   INVARIANT LINK-S1  An open link's name() is that of a process that holds the group's secret,
 //                 and the accepting side is the replica that the dialler meant.  A stranger can
-//                 neither join, read nor write, nor replay what it recorded; a link that was made
-//                 for one pair or plane cannot be used as another's.
-//   INVARIANT LINK-S2  No certificate is accepted or sent, no earlier protocol version, no session
-//                 is resumed, no early data: the pre-shared key is the only way in.
+//                 neither join, read, write, nor replay what it recorded.  A link that was made for
+//                 one pair or plane cannot be used as another's.
+//   INVARIANT LINK-S2  The pre-shared key is the only way in: no certificate is accepted or sent,
+//                 no earlier protocol version is used, no session is resumed, and there is no early
+//                 data.
 //
-// Members trust each other: whoever holds the secret can speak as any member.
+// Members trust each other: a process that holds the secret can act as any member.
 //
-// Output is collected (out()) and goes out with flush(): one encryption pass and one send() for all
-// that was collected.  Sockets have TCP_NODELAY, SO_KEEPALIVE, TCP_USER_TIMEOUT and
-// TCP_THIN_LINEAR_TIMEOUTS.
+// Output is collected in out(). flush() encrypts and sends all of it in one pass and one send().
+// Sockets have TCP_NODELAY, SO_KEEPALIVE, TCP_USER_TIMEOUT and TCP_THIN_LINEAR_TIMEOUTS.
 //
-// Threads: a link and its context belong to one thread.  Errors: a link fails, with a reason; never
-// a signal, never an exception.
+// Threads: a link and its context belong to one thread.  Errors: a link fails with a reason; it
+// raises no signal and throws no exception.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -52,7 +53,8 @@ struct SocketAddress {
   socklen_t size = 0;
   const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
 };
-// Numeric addresses at once; host names by the resolver, which may block: only at start.
+// Numeric addresses resolve at once. Host names need the resolver, which may block: call it only at
+// start.
 Result<SocketAddress> resolve(const std::string& address, std::uint16_t port) noexcept;
 // "10.0.0.1:4000", for messages.
 std::string to_text(const SocketAddress& address);
@@ -93,9 +95,9 @@ class SecureLink {
   enum class State : std::uint8_t { kConnecting, kHandshaking, kOpen, kFailed };
   enum class Failure : std::uint8_t {
     kNone,
-    kUnreachable,  // no process listens there, or the network is cut
+    kUnreachable,  // no process listens at the address, or the network is cut
     kSecret,       // the other side holds another secret, or none
-    kStranger,     // what arrived is not from a replica of this group
+    kStranger,     // the other side is not a replica of this group
     kClosed,       // an open link ended
   };
 
@@ -113,11 +115,12 @@ class SecureLink {
   int fd() const noexcept { return fd_; }
   State state() const noexcept { return state_; }
   Failure failure() const noexcept { return failure_; }
-  // Of the accepting side: valid when open.
+  // On the accepting side: valid once the link is open.
   const LinkName& name() const noexcept { return name_; }
   std::string peer_address() const;
 
-  // Goes on with connecting and shaking hands, as far as the socket lets it; call when it is ready.
+  // Continues the connection and the handshake until the socket would block.  Call it when the
+  // socket is ready.
   State progress() noexcept;
 
   // Plain bytes to send; append at the end only.
@@ -129,18 +132,18 @@ class SecureLink {
     return state_ == State::kConnecting || wire_at_ < wire_.size();
   }
 
-  // A forked child goes on with it: here it is only closed, not ended.
+  // A forked child continues to use the link: this process only closes its descriptor, without a
+  // shutdown.
   void hand_over() noexcept { handed_over_ = true; }
 
-  // At most so many bytes wait in the kernel unsent: what is flushed next overtakes the rest of
-  // out().
+  // Limits the bytes that wait unsent in the kernel; the rest stays in out().
   void limit_unsent(unsigned bytes) noexcept;
   // TCP_USER_TIMEOUT: how long the network may keep bytes unacknowledged.
   void set_user_timeout(unsigned ms) noexcept;
 
-  // Reads and decrypts about `bytes_max` bytes at most; true when there may be more.  What came
-  // before a failure is still in in().  A read that the socket does not fill is the last one: no
-  // further call asks what it has just told, and what comes later makes the socket readable.
+  // Reads and decrypts at most about `bytes_max` bytes; true when there may be more.  What came
+  // before a failure stays in in().  A short read is the last one: the socket is then empty, and
+  // becomes readable when more comes.
   bool fill(std::size_t bytes_max) noexcept;
   std::span<const std::byte> in() const noexcept { return {in_.data() + in_at_, in_end_ - in_at_}; }
   void consume(std::size_t bytes) noexcept { in_at_ += bytes; }
@@ -162,10 +165,10 @@ class SecureLink {
   Failure failure_ = Failure::kNone;
   bool accepting_ = false;
   bool ended_ = false;    // the other side closed, or the socket failed
-  bool drained_ = false;  // in this progress() or fill() the socket gave less than it was asked for
+  bool drained_ = false;  // this progress() or fill() had a short read: the socket is empty
   bool handed_over_ = false;
   LinkName name_;
-  std::string identity_;        // what a dialler sends
+  std::string identity_;        // sent by a dialler
   std::vector<std::byte> out_;  // plain, from out_at_ on
   std::size_t out_at_ = 0;
   std::vector<std::byte> wire_;  // encrypted, from wire_at_ on
@@ -176,11 +179,11 @@ class SecureLink {
   std::uint64_t passes_ = 0;  // encryption passes, for key updates
 };
 
-// Links of this plane are no fabric's: a replica of the group comes for something else than the
-// log, at the same port and with the same secret.  Anyone may dial anyone.
+// Links of this plane do not belong to a fabric.  A replica of the group dials one for something
+// other than the log, at the same port and with the same secret.  Any replica may dial any other.
 inline constexpr std::uint8_t kVisitPlane = 32;
-// Gets such a link once it is open (LINK-S1); without it they are refused.  It is called from the
-// fabric's poll(), and must be quick.
+// Takes such a link once it is open (LINK-S1); without a TakeVisitor these links are refused.  The
+// fabric calls it from poll(), so it must be quick.
 using TakeVisitor = std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)>;
 
 }  // namespace crane::consensus

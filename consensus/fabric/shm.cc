@@ -17,7 +17,7 @@ using shm::WriteQueueWriter;
 
 namespace {
 
-// The epoll set is also looked at once in so many polls when the owner never sleeps.
+// An owner that never sleeps checks the epoll set once in this many polls.
 constexpr std::uint32_t kSystemEventsEvery = 64;
 
 }  // namespace
@@ -40,7 +40,7 @@ void ShmFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 namespace {
 
 // FABRIC-F10: the writer of version n + 1 uses the other copy, so a value is whole if the version
-// did not change while it was read.
+// did not change during the read.
 bool load_cell(const shm::Cell& c, CellValue& out) noexcept {
   constexpr int kTriesMax = 1000;
   for (int i = 0; i < kTriesMax; ++i) {
@@ -85,7 +85,7 @@ void ShmFabric::revoke_writes(ReplicaId id) noexcept {
   if (!p.grant) return;
   p.grant->revoke(log_memory());
   own()->live_key[value(id)].store(0, std::memory_order_release);
-  // Freeing pages takes time; the file and its name go in tidy(), off the path of a grant.
+  // Freeing pages takes time, so tidy() unmaps and removes the file, off the path of a grant.
   retired_.push_back(std::move(*p.grant));
   p.grant.reset();
 }
@@ -247,7 +247,7 @@ void ShmFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) noe
   while (next_waiting_ < waiting_.size() && n < out.size()) {
     const FabricEvent& e = waiting_[next_waiting_++];
     if (e.data.data() != nullptr) {
-      handed_.push_back(std::move(read_data_.front()));  // the bytes stay where they are
+      handed_.push_back(std::move(read_data_.front()));  // the bytes do not move
       read_data_.pop_front();
     }
     out[n++] = e;
@@ -263,7 +263,7 @@ void ShmFabric::take_in_writes(std::span<FabricEvent> out, std::size_t& n) noexc
     Peer& p = peers_[i];
     if (!p.grant || !p.grant->pending()) continue;
     if (!p.grant->take_in(log_memory())) {
-      revoke_writes(ReplicaId{i});  // a broken queue concerns that peer only (FABRIC-F8)
+      revoke_writes(ReplicaId{i});  // a broken queue affects only that peer (FABRIC-F8)
       continue;
     }
     out[n++] = {FabricEvent::Kind::kLanded, ReplicaId{i}, true, {}, {}};
@@ -303,8 +303,8 @@ bool ShmFabric::something_waits() const noexcept {
 }
 
 bool ShmFabric::prepare_to_sleep() noexcept {
-  // FABRIC-F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads
-  // the flag.
+  // FABRIC-F13. Set the flag, then a full fence, then the last look. A peer publishes, fences, then
+  // reads the flag.
   own()->sleeping.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (something_waits()) {
@@ -329,7 +329,8 @@ void ShmFabric::ring_doorbell(ReplicaId id) noexcept {
   std::atomic<std::uint32_t>& sleeping = p.header()->sleeping;
   if (sleeping.load(std::memory_order_relaxed) == 0 || sleeping.exchange(0) == 0) return;
   const char byte = 1;
-  // A full FIFO is readable already; the FIFO is open for both directions, so never broken.
+  // A full FIFO is readable already.  The FIFO is open for reading and writing, so the pipe never
+  // breaks.
   [[maybe_unused]] const ssize_t sent = ::write(p.bell, &byte, 1);
 }
 

@@ -3,27 +3,26 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, FABRIC-F5, FABRIC-F6
-//                  shm_write_queue.h: a grant is a fresh segment, a queue of whole writes; a few
-//                  spare segments are kept ready (tidy()), keys count up from a random start and
+//   F1-F3, F5, F6  shm_write_queue.h: a grant is a fresh segment, a queue of whole writes.  A few
+//                  spare segments are kept ready (tidy()).  Keys count up from a random start and
 //                  are persistent.
-//   F4             every operation is finished within its call; its completion waits for poll().
-//   F7             a pidfd per peer, in the epoll set behind event_fd(), and shm_life.h for an
-//                  earlier hint; the peer's start time, from /proc, tells it from another process
-//                  that got its number.  A peer that starts writes its incarnation into every
-//                  other's `hello` and rings.
+//   F4             every operation finishes within its call; its completion waits for poll().
+//   F7             a pidfd per peer, in the epoll set of event_fd(), and shm_life.h for an earlier
+//                  hint.  The peer's start time, from /proc, distinguishes it from a later process
+//                  with the same number.  A peer that starts writes its incarnation into every
+//                  other replica's `hello` and rings.
 //   F8, F9         one mailbox per sender, one write queue per grant: peers share nothing.
 //   F10            two copies and a version per cell: the owner may die at any instruction.
-//   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO
-//                  is written.  Flag and queues are ordered by full fences on both sides.
-//   F14            the files stay when a process dies; the next incarnation maps them again, takes
-//                  in what is published, and finishes a revoke that was cut short.
+//   F13            a flag in the owner's control segment shows whether it sleeps; only then a peer
+//                  writes to its FIFO.  Full fences on both sides order the flag and the queues.
+//   F14            the files remain when a process dies.  The next incarnation maps them again,
+//                  takes in what is published, and finishes an interrupted revoke.
 //
-// The log memory is sparse: it costs what was written, at most its size.  A write queue's capacity
-// is larger than the log memory by enough that the core's own bound on a straggler (C4) is met
-// first.  Before a write completes its writer has allocated both, the queue's pages and those of
-// the log that the owner will copy them to: where /dev/shm is full a write fails (FABRIC-F5), and
-// no owner meets a page that cannot be had (ROOM-1).
+// The log memory is sparse: it costs what was written, at most its size.  A write queue is larger
+// than the log memory, so that the core's bound on a straggler (C4) is reached first.  Before a
+// write completes, its writer has allocated the queue's pages and the log pages that the owner will
+// copy them to.  If /dev/shm is full, the write fails (FABRIC-F5), and the owner never touches a
+// page that cannot be allocated (ROOM-1).
 //
 // Threads: one.  Processes: the owner of each replica's directory is the process that holds its
 // lock.
@@ -47,19 +46,19 @@
 namespace crane::consensus {
 
 struct ShmOptions {
-  std::string directory;  // on tmpfs, the group's; must exist
+  std::string directory;  // the group's directory on tmpfs; must exist
   ReplicaId self{};
   std::uint8_t replicas = 3;
   std::uint64_t group = 0;  // the group's secret id: files of other groups are not used
   std::uint64_t log_bytes = 128ULL << 20;
   std::uint64_t write_queue_bytes = 0;  // 0: from log_bytes
   std::uint8_t spares = 2;              // write queue segments kept ready
-  std::shared_ptr<Urgency> urgency;     // told of deaths, if given
+  std::shared_ptr<Urgency> urgency;     // gets begin() at a peer's death, if not null
 };
 
 class ShmFabric final : public Fabric {
  public:
-  // kBusy: another process is this replica.  kDamaged, kSystem: the directory cannot be used.
+  // kBusy: another process runs as this replica. kDamaged, kSystem: the directory cannot be used.
   static Result<std::unique_ptr<ShmFabric>> open(const ShmOptions& options);
   ~ShmFabric() override;
 
@@ -98,7 +97,7 @@ class ShmFabric final : public Fabric {
   bool back_peers(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void clear_log() noexcept override { log_.clear(); }
 
-  // The writer's end towards `peer`, for tests that stop in the middle of a copy.
+  // The write queue to `peer`, for tests that stop in the middle of a copy.
   shm::WriteQueueWriter* test_only_writer(ReplicaId peer, Key key) noexcept;
 
  private:
@@ -109,11 +108,11 @@ class ShmFabric final : public Fabric {
     int pidfd = -1;
     shm::LifeWatch life;            // readable earlier than the pidfd, in small groups
     std::uint64_t incarnation = 0;  // of the attached process; 0: none
-    std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
+    std::uint64_t refused = 0;      // incarnation that could not be attached; it is not tried again
     bool dirty = false;             // something was published since the last bell
     std::optional<shm::WriteQueueWriter> writer;
     Key failed_key{};                           // FABRIC-F5: writes under it fail until open_log
-    std::optional<shm::WriteQueueOwner> grant;  // its permission on our memory
+    std::optional<shm::WriteQueueOwner> grant;  // the peer's permission on our memory
 
     shm::Control* header() const noexcept { return control.as<shm::Control>(); }
   };
@@ -159,13 +158,13 @@ class ShmFabric final : public Fabric {
   std::uint32_t polls_ = 0;
   std::vector<Peer> peers_;
   std::vector<shm::WriteQueueOwner> spares_;
-  std::vector<shm::WriteQueueOwner> retired_;  // revoked; unmapped by tidy()
+  std::vector<shm::WriteQueueOwner> retired_;  // revoked; tidy() unmaps them
   // Completions and peer events, oldest first, from next_ on.
   std::vector<FabricEvent> waiting_;
   std::size_t next_waiting_ = 0;
-  std::deque<std::vector<std::byte>> read_data_;                  // of the waiting reads, in order
-  std::vector<std::vector<std::byte>> handed_;                    // of the reads of the last poll()
-  std::array<std::array<std::byte, kRequestBytesMax>, 32> mail_;  // of the last poll()
+  std::deque<std::vector<std::byte>> read_data_;                  // data of waiting reads, in order
+  std::vector<std::vector<std::byte>> handed_;                    // data of the last poll()'s reads
+  std::array<std::array<std::byte, kRequestBytesMax>, 32> mail_;  // requests of the last poll()
 };
 
 }  // namespace crane::consensus

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the shared-memory fabric keeps in files: only layout, no behaviour.
+// Layout of the shared-memory fabric's files; no behaviour.
 //
 //   <dir>/r<i>/lock              held by the live process of replica i
 //   <dir>/r<i>/control           Control: identity, doorbell flag, cells, one mailbox per peer
 //   <dir>/r<i>/log               the log memory; written by replica i only, mapped read-only by
 //                                peers
 //   <dir>/r<i>/bell              FIFO: one byte wakes replica i
-//   <dir>/r<i>/life              robust mutexes, held while the process lives (shm_life.h)
-//   <dir>/r<i>/write_queue-<key> one per grant: WriteQueue; written by the one peer that has the
-//                                key
+//   <dir>/r<i>/life              robust mutexes, held while the process runs (shm_life.h)
+//   <dir>/r<i>/write_queue-<key> one per grant: WriteQueue; written by the peer that holds the key
 //
-// Each field names its one writer; fields of different writers are on different cache lines.
-// A change of layout changes kShmLayoutVersion.
+// Each field's comment names its only writer.  Fields of different writers are on different cache
+// lines.  A change of layout changes kShmLayoutVersion.
 
 #include <atomic>
 #include <cstddef>
@@ -32,8 +31,8 @@ inline constexpr std::uint64_t kMailboxSlots = 64;
 template <typename T>
 inline constexpr bool kShmSafe = std::is_standard_layout_v<T>;
 
-// A value of several words that survives its writer's death at any instruction: the next version
-// is written into the other copy and then published.
+// A value of several words that survives its writer's death at any instruction: the writer fills
+// the other copy with the next version, then publishes it.
 struct alignas(kLine) Cell {
   std::atomic<std::uint64_t> version;              // owner; copy[version % 2] is the value
   std::atomic<std::uint64_t> copy[2][kCellWords];  // owner
@@ -45,8 +44,8 @@ struct Request {
   std::byte body[kRequestBytesMax];
 };
 
-// Single producer (one peer), single consumer (the owner).  Happens-before: the producer's release
-// of `tail` after the slot; the consumer's release of `head` before the slot is used again.
+// Single producer (one peer), single consumer (the owner).  Happens-before: the producer fills the
+// slot before its release of `tail`; the consumer releases `head` before the slot is reused.
 struct Mailbox {
   alignas(kLine) std::atomic<std::uint64_t> tail;  // peer
   alignas(kLine) std::atomic<std::uint64_t> head;  // owner
@@ -54,7 +53,7 @@ struct Mailbox {
 };
 
 struct Control {
-  // Owner, before `version` is published; constant for an incarnation.
+  // Written by the owner before it publishes `version`; constant for an incarnation.
   std::uint64_t magic;
   std::atomic<std::uint32_t> version;  // stored last, checked first
   std::uint32_t replicas;
@@ -62,7 +61,7 @@ struct Control {
   std::uint64_t log_bytes;
   std::uint64_t write_queue_bytes;
   std::atomic<std::uint64_t> incarnation;  // owner; random, not 0
-  std::atomic<std::uint64_t> pid_start;    // owner; with pid: names one process for ever
+  std::atomic<std::uint64_t> pid_start;    // owner; with pid: identifies one process for ever
   std::atomic<std::uint32_t> pid;          // owner
   std::atomic<std::uint64_t> next_key;     // owner
   alignas(kLine) std::atomic<std::uint32_t> sleeping;                 // owner sets, peers clear
@@ -81,14 +80,15 @@ inline constexpr std::size_t control_bytes(std::size_t replicas) noexcept {
 
 // A grant.  The writer appends records {offset, size, bytes} at `tail`; the owner copies them into
 // its log memory and advances `drained`.  Positions are absolute; (position - base) % capacity is
-// the place.  The writer moves `base` only when nothing is left to take in, and before it publishes
-// the next `tail`, so that the owner never sees a base that is not that of the records it reads.
+// the place in the buffer.  The writer moves `base` only when the queue is empty, and before it
+// publishes the next `tail`.  So the owner never sees a base that does not match the records it
+// reads.
 struct WriteQueue {
   std::uint64_t magic;
   std::uint64_t key;                  // owner, at creation
   std::uint64_t capacity;             // owner, at creation
-  std::atomic<std::uint64_t> state;   // owner: 0 spare, the key while it is live, kRevoked after
-  std::atomic<std::uint32_t> writer;  // owner, at the grant: the peer it is for
+  std::atomic<std::uint64_t> state;   // owner: 0 spare, the key while live, then kRevoked
+  std::atomic<std::uint32_t> writer;  // owner, at the grant: the granted peer
   alignas(kLine) std::atomic<std::uint64_t> tail;     // writer
   std::atomic<std::uint64_t> base;                    // writer
   alignas(kLine) std::atomic<std::uint64_t> drained;  // owner
@@ -97,7 +97,7 @@ inline constexpr std::uint64_t kRevoked = ~std::uint64_t{0};
 inline constexpr std::size_t kWriteQueueData = 4096;  // records start here
 
 struct Record {
-  std::uint64_t offset;  // in the log memory; kSkip: nothing until the next lap
+  std::uint64_t offset;  // in the log memory; kSkip: the rest of this lap is empty
   std::uint64_t size;
 };
 inline constexpr std::uint64_t kSkip = ~std::uint64_t{0};

@@ -57,7 +57,7 @@ Outcome LifeLine::hold(const std::string& directory, std::uint8_t replicas) {
   return Done{};
 }
 
-// Lives until both the watch and its thread are done with it.
+// Shared by the watch and its thread; the last one frees it.
 struct LifeWatch::Shared {
   Region region;
   pthread_mutex_t* mutex = nullptr;
@@ -73,8 +73,9 @@ struct LifeWatch::Shared {
     const std::unique_ptr<std::shared_ptr<Shared>> self(
         static_cast<std::shared_ptr<Shared>*>(argument));
     Shared& s = **self;
-    // EOWNERDEAD: it died.  0: it closed its life line.  Either way it is gone, and so is the
-    // mutex's use: given back inconsistent, it can never be had again.
+    // EOWNERDEAD: the process died. 0: it closed its life line.  Both mean that it is gone.
+    // Unlocking leaves a mutex of a dead owner inconsistent for ever, which is fine: it has no
+    // further use.
     if (s.urgency) Urgency::always();
     const int got = ::pthread_mutex_lock(s.mutex);
     if (got == 0 || got == EOWNERDEAD) ::pthread_mutex_unlock(s.mutex);

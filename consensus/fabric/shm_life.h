@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A process that dies says so at once: a robust mutex per watcher, held by the process for all its
-// life.
+// Early notice of a peer's death: each process holds one robust mutex per watcher while it runs.
 //
-// A pidfd becomes readable when the kernel has torn down the process's memory and files, which
-// takes milliseconds for a replica with large mappings.  A robust mutex is given up at the very
-// start of that: a thread that waits for it learns of the death some hundred microseconds after the
-// signal. A hint that comes early, for fail-over; safety rests on fences, and the pidfd is still
-// watched.
+// A pidfd becomes readable only when the kernel has torn down the process's memory and files, which
+// takes milliseconds for a replica with large mappings.  The kernel releases a robust mutex at the
+// very start of that: a thread that waits for it notices the death some hundred microseconds after
+// the signal.  This is a hint for a faster fail-over.  Safety depends on fences, and the pidfd is
+// still watched.
 //
-//   <dir>/r<i>/life   LifeLine of the process that is replica i: one mutex per replica; a new file
-//                     for each process
+//   <dir>/r<i>/life   LifeLine of replica i's process: one mutex per replica; each process makes a
+//                     new file
 //
-// Threads: a LifeLine belongs to the thread that made it (the mutexes are held by it).  Each
-// LifeWatch has one thread, which waits and does nothing else.
+// Threads: a LifeLine belongs to the thread that made it, which holds the mutexes.  Each LifeWatch
+// has one thread, which only waits.
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,7 @@
 
 namespace crane::consensus::shm {
 
-// Larger groups are watched by pidfd alone: a thread per pair is too many.
+// Larger groups use only pidfds: a thread per pair would be too many.
 inline constexpr std::uint8_t kLifeWatchedMax = 9;
 
 class LifeLine {
@@ -36,7 +35,7 @@ class LifeLine {
   LifeLine(const LifeLine&) = delete;
   LifeLine& operator=(const LifeLine&) = delete;
 
-  // Replaces the file of an earlier process.  kSystem.
+  // Replaces the file of an earlier process.  Errors: kSystem.
   Outcome hold(const std::string& directory, std::uint8_t replicas);
 
  private:
@@ -53,11 +52,11 @@ class LifeWatch {
   LifeWatch(LifeWatch&&) = default;
   LifeWatch& operator=(LifeWatch&&) = delete;
 
-  // Waits for the end of the process whose life line lies in `directory`, as replica `self`; that
-  // end is urgent if `urgency` is given.
+  // Begins to watch, as replica `self`, the process whose life line is in `directory`.  When that
+  // process ends, `urgency`, if not null, gets begin().
   Outcome start(const std::string& directory, std::uint8_t replicas, ReplicaId self,
                 std::shared_ptr<Urgency> urgency);
-  // The descriptor is closed; the thread ends when the watched process does, and tells no peer.
+  // Closes the descriptor.  The thread ends silently when the watched process does.
   void stop() noexcept;
   // Readable once the process has ended; -1 while nothing is watched.
   int fd() const noexcept;

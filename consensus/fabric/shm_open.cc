@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShmFabric: making and finding segments, and the coming and going of peers.
+// ShmFabric: creates and opens segments; attaches and detaches peers.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -117,7 +117,7 @@ Outcome ShmFabric::open_own() {
   }
   Control* const c = own();
   for (auto& hello : c->hello) hello.store(0);
-  // What was said to the process before is not this one's: it may be another member of this place.
+  // Requests to the previous process are dropped: it may have been another member with this number.
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     shm::Mailbox* const box = mailbox(control_, ReplicaId{i});
     box->head.store(box->tail.load());
@@ -135,7 +135,7 @@ Outcome ShmFabric::take_lock() {
   lock_fd_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return system_error("open the replica's lock");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kBusy, errno, "another process is this replica"};
+    return Error{Code::kBusy, errno, "another process runs as this replica"};
   }
   return Done{};
 }
@@ -148,12 +148,12 @@ Outcome ShmFabric::reuse_own() {
   if (c->magic != shm::kControlMagic || c->version.load() != shm::kShmLayoutVersion ||
       c->group != options_.group || c->replicas != options_.replicas ||
       c->log_bytes != options_.log_bytes) {
-    return Error{Code::kWrongVersion, 0, "control segment of another group or version"};
+    return Error{Code::kWrongVersion, 0, "the control segment belongs to another group or version"};
   }
   auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes);
   if (!log) return log.error();
   if (log.value().size() != options_.log_bytes || !fs::exists(own_dir_ + "/bell")) {
-    return Error{Code::kDamaged, 0, "replica's directory"};
+    return Error{Code::kDamaged, 0, "the replica's directory is incomplete"};
   }
   control_ = std::move(control).value();
   log_ = std::move(log).value();
@@ -165,7 +165,7 @@ Outcome ShmFabric::create_own() {
   for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
     if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
   }
-  // The log is allocated while it grows (ROOM-1); what it cannot ever have is said now.
+  // The log is allocated as it grows (ROOM-1), but a size that can never fit is refused now.
   struct statvfs space {};
   if (::statvfs(own_dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
@@ -236,8 +236,8 @@ Outcome ShmFabric::announce() {
       return system_error("publish the control segment");
     }
   }
-  // Each replica publishes itself before it looks for the others: of two that start together at
-  // least one sees the other, and says so in its `hello`.
+  // Each replica publishes itself before it looks for the others. So of two that start together, at
+  // least one sees the other, and writes to the other's `hello`.
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} != options_.self) attach(ReplicaId{i});
   }
@@ -259,8 +259,9 @@ bool ShmFabric::attach(ReplicaId id) {
       c->version.load(std::memory_order_acquire) != shm::kShmLayoutVersion ||
       c->group != options_.group || c->replicas != options_.replicas ||
       c->log_bytes != options_.log_bytes) {
-    Message() << "replica refused: r" << static_cast<unsigned>(value(id))
-              << ": its segment is of another group or version; start it with the same options";
+    Message()
+        << "replica refused: r" << static_cast<unsigned>(value(id))
+        << ": its segment belongs to another group or version; start it with the same options";
     return false;
   }
   auto log = Region::open(dir + "/log", Region::Access::kRead, options_.log_bytes);
@@ -282,7 +283,7 @@ bool ShmFabric::attach(ReplicaId id) {
 
 bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start) {
   p.pidfd = open_pidfd(pid);
-  // The number may have gone to another process before the descriptor was opened, not after.
+  // Another process may have got the number before the descriptor was opened, but not after.
   if (p.pidfd < 0 || process_start(pid) != pid_start || !add_to_epoll(p.pidfd, value(id)).ok()) {
     close_fd(p.pidfd);
     return false;
@@ -293,7 +294,7 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
     close_fd(p.pidfd);
     return false;
   }
-  // Only a hint: without it the pidfd tells.
+  // Only a hint: without it the pidfd reports the death.
   if (options_.replicas <= shm::kLifeWatchedMax &&
       p.life.start(directory_of(id), options_.replicas, options_.self, options_.urgency).ok()) {
     static_cast<void>(add_to_epoll(p.life.fd(), value(id)).ok());
@@ -304,7 +305,8 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
 void ShmFabric::detach(ReplicaId id) noexcept {
   Peer& p = peer(id);
   if (p.incarnation == 0) return;
-  // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
+  // Remove explicitly: a forked child may hold a copy of the descriptor, which would keep it in the
+  // set.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.pidfd, nullptr);
   if (p.life.fd() >= 0) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.life.fd(), nullptr);
   p.life.stop();
@@ -323,7 +325,7 @@ void ShmFabric::look_for_peers() {
     const std::uint64_t hello = own()->hello[i].load(std::memory_order_acquire);
     if (hello == 0 || hello == p.incarnation || hello == p.refused) continue;
     if (!attach(ReplicaId{i}) && p.refused != hello) {
-      own()->hello[i].store(0);  // it went away meanwhile; its next incarnation says hello again
+      own()->hello[i].store(0);  // it ended meanwhile; its next incarnation writes `hello` again
     }
   }
 }

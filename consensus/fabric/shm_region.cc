@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Address space at a multiple of `align`, kept free for a mapping of `bytes`; null: there is none.
+// Reserves address space for a mapping of `bytes` at a multiple of `align`; null on failure.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept {
   void* const got = ::mmap(nullptr, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) return nullptr;
@@ -65,7 +65,7 @@ Result<Region> Region::open(const std::string& path, Access access, std::size_t 
     const auto mode = access == Access::kRead ? bip::read_only : bip::read_write;
     const bip::file_mapping file(path.c_str(), mode);
     Region out;
-    // For reading, too: a writer backs what the owner of the file will copy there (ROOM-1).
+    // Also for read access: a writer backs the pages that the file's owner will copy to (ROOM-1).
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
       const Error why = system_error("open shared segment");

@@ -2,7 +2,7 @@
 #pragma once
 // A file on tmpfs mapped into this process (Boost.Interprocess), created or opened.
 //
-// A file is sparse where its creator asks for it; then ROOM-1 (sparse_file.h).
+// A file may be sparse; then ROOM-1 applies (sparse_file.h).
 //
 // Threads: one object, one thread.  Errors: Result; Boost's exceptions end here.
 
@@ -17,14 +17,14 @@
 namespace crane::consensus::shm {
 
 enum class Fill {
-  kWhole,   // all its pages are allocated now
-  kSparse,  // ROOM-1
+  kWhole,   // all pages are allocated at creation
+  kSparse,  // pages are allocated by back() (ROOM-1)
 };
 
 class Region {
  public:
   Region() = default;
-  // Makes a new file of zeros; kExists when it is there, kFull when there is no room.
+  // Makes a new file of zeros. kExists: the file exists; kFull: there is no room.
   static Result<Region> create(const std::string& path, std::size_t bytes, Fill fill,
                                std::size_t align = 0) noexcept;
   // Maps the whole existing file, at a multiple of `align` (whole pages; 0: anywhere).
@@ -38,10 +38,10 @@ class Region {
   // Makes the pages of a range present and writable now, in one call, so that later writes do not
   // fault one by one; best effort.
   void populate(std::size_t offset, std::size_t bytes) const noexcept;
-  // Copies a range of the file, as it is now; holes are zeros and stay holes.  False: the range is
-  // outside, or it cannot be read.
+  // Copies a range of the file; holes read as zeros and stay holes. False: the range is outside the
+  // file, or cannot be read.
   bool read(std::size_t offset, std::span<std::byte> out) const noexcept;
-  // All is zero and a hole again.
+  // Makes the whole file one hole again: all zeros.
   void clear() noexcept;
 
   bool mapped() const noexcept { return region_.get_address() != nullptr; }

@@ -10,9 +10,9 @@
 namespace crane::consensus::shm {
 namespace {
 
-// Past this many bytes of a lap the writer looks whether the queue is empty and starts over.
+// After this many bytes of a lap, the writer starts over at the beginning if the queue is empty.
 constexpr std::uint64_t kRestartAfter = 256U << 10;
-// Made present by both ends before the first write: what an owner that keeps up ever needs.
+// Both ends populate this much before the first write: an owner that keeps up never needs more.
 constexpr std::uint64_t kPopulated = kRestartAfter + (64U << 10);
 
 void put_record(std::byte* at, std::uint64_t offset, std::uint64_t size) noexcept {
@@ -91,7 +91,7 @@ bool WriteQueueOwner::take_in(std::span<std::byte> log) noexcept {
   if (tail - at > capacity || base > at) return false;  // SHM-L3
   while (at != tail) {
     const std::uint64_t place = (at - base) % capacity;
-    if (capacity - place < sizeof(Record)) return false;  // a base no writer of ours sets
+    if (capacity - place < sizeof(Record)) return false;  // no correct writer sets such a base
     const Record r = get_record(data + place);
     std::uint64_t next = at;
     if (r.offset == kSkip) {
@@ -102,9 +102,9 @@ bool WriteQueueOwner::take_in(std::span<std::byte> log) noexcept {
       std::memcpy(log.data() + r.offset, data + place + sizeof(Record), r.size);
       next += record_bytes(r.size);
     }
-    if (next <= at || next > tail) return false;  // positions near 2^64 would begin again at 0
+    if (next <= at || next > tail) return false;  // positions near 2^64 would wrap to 0
     at = next;
-    // After the copy: an owner that dies in it does it again when it is back.
+    // After the copy: an owner that dies during the copy repeats it after its restart.
     h->drained.store(at, std::memory_order_release);
   }
   return true;
@@ -166,7 +166,7 @@ bool WriteQueueWriter::copy(std::uint64_t offset, std::span<const std::byte> byt
   std::uint64_t place = (tail_ - base_) % capacity_;
   if (place > kRestartAfter) {
     if (drained_ != tail_) drained_ = drained();
-    if (drained_ == tail_) {  // empty: start over, on memory that is in the caches
+    if (drained_ == tail_) {  // empty: start over, on cached memory
       base_ = tail_;
       header()->base.store(base_, std::memory_order_relaxed);
       place = 0;
@@ -180,7 +180,7 @@ bool WriteQueueWriter::copy(std::uint64_t offset, std::span<const std::byte> byt
     place = 0;
   }
   if (!room_for(need)) return false;  // SHM-L3
-  // ROOM-1; without room the write fails, as do all after it (FABRIC-F5).
+  // ROOM-1; without room the write fails, as do all later writes (FABRIC-F5).
   if (!region_.back(kWriteQueueData + place, need)) return false;
   std::byte* const at = data() + place;
   put_record(at, offset, bytes.size());

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file of shared memory whose pages are taken from the machine step by step, before they are
-// touched.
+// A shared-memory file whose pages are allocated step by step, before they are touched.
 //
-// A process that touches a page of a mapped sparse file while its tmpfs is full is killed (SIGBUS),
-// also by reading.  So:
+// If a process touches a hole of a mapped sparse file while the tmpfs is full, the kernel kills it
+// (SIGBUS), even on a read.  So:
 //
-//   INVARIANT ROOM-1  No node touches a page of a sparse file before back() said that it is there.
-//                 A writer backs what it is about to write; another process' file is read by
+//   INVARIANT ROOM-1  No node touches a page of a sparse file before back() has allocated it.  A
+//                 writer backs what it is about to write.  A node reads another process's file with
 //                 pread(2), which allocates nothing.
 //
 // Threads: one object, one thread.  Any number of processes may back the same pages.
@@ -25,7 +24,7 @@ class SparseFile {
   static constexpr std::size_t kStep = 256U << 10;
 
   SparseFile() = default;
-  // Owns `fd`, which is open for writing, from here on.
+  // Takes ownership of `fd`, which must be open for writing.
   SparseFile(int fd, std::size_t bytes) : fd_(fd), bytes_(bytes) { forget(); }
   SparseFile(SparseFile&& other) noexcept { *this = std::move(other); }
   SparseFile& operator=(SparseFile&& other) noexcept {
@@ -38,9 +37,9 @@ class SparseFile {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Allocates the pages of a range, whole steps; what this object has backed costs a look at a bit.
-  // False: the file system has no room now, or the range is outside.  A file system that cannot
-  // allocate ahead is taken for one that always has room.
+  // Allocates the pages of a range, in whole steps; a step that this object has backed costs one
+  // bit test.  False: the file system has no room now, or the range is outside the file.  A file
+  // system that cannot allocate ahead counts as one that always has room.
   bool back(std::size_t offset, std::size_t bytes) noexcept;
   // The file was made sparse again.
   void forget() { backed_.assign((bytes_ + kStep - 1) / kStep, false); }

@@ -21,7 +21,7 @@ namespace {
 constexpr unsigned kRequestsMax = 256;
 constexpr std::size_t kReadJobsMax = 1024;
 constexpr std::size_t kEventsWaitingMax = 4096;
-// Of a long read, per peer and poll(): heartbeats go in between.
+// Parts of a long read per peer and poll(): heartbeats go in between.
 constexpr int kPartsPerPoll = 4;
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
@@ -88,7 +88,7 @@ void TcpFabric::fail_log_ops(Peer& p) noexcept {
   p.failed_key = p.used_key;  // FABRIC-F5
 }
 
-// Null: what is written now goes nowhere.
+// Null: frames for this plane are dropped now.
 std::vector<std::byte>* TcpFabric::out_of(Peer& p, Plane plane) noexcept {
   if (!p.up) return nullptr;
   Connection* const connection = p.connections[static_cast<std::size_t>(plane)];
@@ -136,7 +136,8 @@ void TcpFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
         (connection != nullptr && connection->greeted ? connection->link->unsent() : 0);
     if (waits + bytes.size() > options_.backlog_bytes) {
       p.used_key = key;
-      break_log(id);  // it does not read: nothing of it may wait for room (FABRIC-F5, FABRIC-F8)
+      // The peer does not read: its writes must not wait for room (FABRIC-F5, FABRIC-F8).
+      break_log(id);
       ok = false;
     }
   }
@@ -185,7 +186,7 @@ bool TcpFabric::send_request(ReplicaId id, std::span<const std::byte> body) noex
 
 // --- frames -------------------------------------------------------------------------------------
 
-// False: the peer broke the rules; its links are of no more use.
+// False: the peer broke the protocol; the caller closes its links.
 bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame) noexcept {
   switch (frame.head.kind) {
     case FrameKind::kHello:
@@ -294,7 +295,7 @@ bool TcpFabric::on_part(Peer& p, const Frame& frame) noexcept {
   return true;
 }
 
-// Parts of what the peer reads, as long as there is little ahead of them.
+// Sends parts of the peer's reads while little else is queued.
 void TcpFabric::serve_reads(Peer& p) noexcept {
   const Connection* const connection = p.connections[static_cast<std::size_t>(Plane::kBackground)];
   for (int i = 0; i < kPartsPerPoll && !p.jobs.empty(); ++i) {
@@ -329,7 +330,8 @@ void TcpFabric::on_ping(Peer& p, Plane plane, const FrameHead& head) noexcept {
   }
 }
 
-// When the next answer is late; what was sent since the last call counts from now.
+// Returns the time when the next answer is late.  The wait for frames sent since the last call
+// starts now.
 std::uint64_t TcpFabric::probe_due_ns() noexcept {
   std::uint64_t due = AnswerClock::kNever;
   for (Peer& p : peers_) {
@@ -352,7 +354,7 @@ void TcpFabric::probe_late_answers() noexcept {
       if (!p.up || now_ns_ < clock.due_ns()) continue;
       clock.probed(++p.sequence, now_ns_);
       ++probes_;
-      // Bytes that wait for room in the socket are later segments themselves.
+      // Bytes that wait for room in the socket will serve as later segments.
       if (connection == nullptr || !connection->greeted || connection->link->unsent() > 0) continue;
       put(p, plane, head_of(FrameKind::kPing, p.sequence, tcp::kProbe));
     }
@@ -367,7 +369,7 @@ void TcpFabric::tell(const FabricEvent& event, std::span<const std::byte> data) 
   waiting_.push_back(w);
 }
 
-// FABRIC-F4: in the order of the calls.  Only inside poll(): data handed out before must stay.
+// FABRIC-F4: in the order of the calls.  Called only by poll(): data handed out earlier must stay.
 void TcpFabric::collect_ops() noexcept {
   if (!ops_ready_) return;
   ops_ready_ = false;
@@ -381,7 +383,7 @@ void TcpFabric::collect_ops() noexcept {
         tell(e, bytes_of(op.cell));
       } else if (ok && op.kind == Op::Kind::kRead && !op.data.empty()) {
         e.data = op.data;
-        read_data_.push_back(std::move(op.data));  // the bytes stay where they are
+        read_data_.push_back(std::move(op.data));  // the bytes do not move
         tell(e);
       } else {
         tell(e);

@@ -3,40 +3,40 @@
 // The fabric between hosts without RDMA: frames over TLS links; no thread.
 //
 // Each pair of replicas has two links (secure_link.h), a log plane and a background plane; the
-// smaller id dials.  A write is a frame (key, offset, bytes); the owner's own process checks the
-// key, copies the bytes into its log memory and then acknowledges: a completion is an
+// replica with the smaller id dials.  A write is a frame (key, offset, bytes).  The owner's process
+// checks the key, copies the bytes into its log memory and then acknowledges: a completion is an
 // acknowledgement sent AFTER the copy.
 //
 // How each guarantee of fabric.h is met:
 //   F1             one stream per peer; a write is copied when its frame is whole.
-//   F2, F6         a grant is a number in the owner's control file, compared at each frame:
-//   clearing
-//                  it is the revoke.  Keys count up from a random start and are persistent.
-//   F3             acknowledged means copied, into memory that outlives the process.
+//   F2, F6         a grant is a number in the owner's control file, compared with each frame;
+//                  clearing the number is the revoke.  Keys count up from a random start and are
+//                  persistent.
+//   F3             an acknowledged write is copied, into memory that outlives the process.
 //   F4             a queue of operations per peer; completions leave it in order.
-//   F5             a refused write, a lost log link, or more than backlog_bytes waiting fail every
-//                  outstanding write; the key is then refused here until open_log().
+//   F5             every outstanding write fails after a refused write, a lost log link, or more
+//                  than backlog_bytes waiting.  The writer then refuses the key until open_log().
 //   F7             the end of the background link: at once when the process dies, after silence_ns
 //                  when the network is cut or the peer is stopped.  Hellos carry the incarnation of
-//                  the process and the session of the pair: links of different processes or
-//                  sessions are never mixed, what is left of an old one is dropped unread.
+//                  the process and the session of the pair.  So links of different processes or
+//                  sessions are never mixed, and the rest of an old link is dropped unread.
 //   F8, F9         links, queues and their bounds are per peer and plane; long reads go in parts.
+//   F9             probes make TCP repair a lost segment soon (answer_clock.h), on both planes.
 //   F10            the owner answers: no other process touches a cell.
-//   F9             what is lost on its way is asked for again soon (answer_clock.h), on both
-//   planes. FABRIC-F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(),
-//   one send per
+//   F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send per
 //                  plane and peer; arriving bytes make event_fd(), an epoll set, readable.
 //   F14            tcp_memory.h.
 //
-// WHAT DIFFERS FROM SHM.  Nothing completes without the peer's process: while it is stopped,
+// WHAT DIFFERS FROM SHM.  Nothing completes without the peer's process.  While it is stopped,
 // operations on it wait, and fail after silence_ns, when the links are given up (kPeerDown).  A
-// replica takes part only while it polls: whoever does not poll for silence_ns is dead to others.
-// Writes that failed may still land, as long as their key lives.
+// replica takes part only while it polls: if it does not poll for silence_ns, its peers consider it
+// dead.  Failed writes may still land while their key is live.
 //
-// A third kind of link is not the fabric's (kVisitPlane): it is handed out as soon as it is open,
-// and whatever goes over it delays nothing here.
+// A third kind of link does not belong to the fabric (kVisitPlane): the fabric hands it out as soon
+// as it is open.  Its traffic does not delay the fabric's.
 //
-// Threads: one.  Errors: of a peer, as events; of the own address or directory, from open().
+// Threads: one.  Errors: a peer's errors are events; open() returns errors of this replica's
+// address or directory.
 
 #include <array>
 #include <cstdint>
@@ -62,17 +62,18 @@ struct TcpOptions {
   std::uint8_t replicas = 3;
   std::uint64_t group = 0;  // the group's secret id: replicas of other groups are refused
   std::uint64_t log_bytes = 128ULL << 20;
-  std::vector<Endpoint> endpoints;  // one per replica; own: where to listen
+  std::vector<Endpoint> endpoints;  // one per replica; this replica's: where to listen
   GroupSecret secret{};             // not all zeros
-  // A peer that is not heard for so long is given up.  Pings go four times as often.
+  // A peer that is silent for this long is given up.  Pings are sent four times as often.
   std::uint64_t silence_ns = 1'000'000'000;
-  std::uint64_t backlog_bytes = 0;  // of writes on their way to one peer; 0: from log_bytes
+  std::uint64_t backlog_bytes = 0;  // limit of writes on their way to one peer; 0: from log_bytes
   TakeVisitor take_visitor;
 };
 
 class TcpFabric final : public Fabric {
  public:
-  // kBusy: another process is this replica.  kBadArgument: options.  kSystem: address or directory.
+  // kBusy: another process runs as this replica. kBadArgument: options. kSystem: address or
+  // directory.
   static Result<std::unique_ptr<TcpFabric>> open(const TcpOptions& options);
   ~TcpFabric() override;
 
@@ -112,26 +113,26 @@ class TcpFabric final : public Fabric {
   }
   void clear_log() noexcept override { memory_.clear(); }
 
-  // Operations that have not completed yet, and the rest of a write whose first half was sent: for
-  // tests that stop in the middle of sending.
+  // For tests that stop in the middle of sending: the number of operations that have not completed,
+  // and a write sent in two halves.
   std::size_t test_only_outstanding() const noexcept;
   void test_only_half_write(ReplicaId peer, Key key, std::uint64_t offset,
                             std::span<const std::byte> bytes, Token token) noexcept;
   void test_only_other_half(ReplicaId peer) noexcept;
 
  private:
-  // A link and what is known of its other end.
+  // A link and the known facts about its other end.
   struct Connection {
     std::unique_ptr<SecureLink> link;
     tcp::Plane plane{};
-    std::uint8_t peer = kUnknownPeer;  // once it is known
+    std::uint8_t peer = kUnknownPeer;  // kUnknownPeer until it is known
     bool dialled = false;
     bool hello_sent = false;
     bool greeted = false;  // the other side's hello was accepted
-    bool more = false;     // there may be bytes that the socket does not announce
+    bool more = false;     // there may be more bytes, without a socket event
     bool dead = false;
-    bool wants_write = false;       // as the epoll set knows it
-    std::uint64_t deadline_ns = 0;  // to be greeted, and its pair complete
+    bool wants_write = false;       // as registered in the epoll set
+    std::uint64_t deadline_ns = 0;  // for the greeting, and for both links to be up
   };
   static constexpr std::uint8_t kUnknownPeer = 0xff;
 
@@ -148,7 +149,7 @@ class TcpFabric final : public Fabric {
     std::vector<std::byte> data;  // kRead
   };
 
-  struct ReadJob {  // a peer reads the own memory
+  struct ReadJob {  // a peer reads this replica's memory
     std::uint64_t sequence = 0;
     std::uint64_t offset = 0;
     std::uint64_t left = 0;
@@ -159,9 +160,9 @@ class TcpFabric final : public Fabric {
     Connection* connections[tcp::kPlanes] = {};  // dialled, or accepted and greeted
     std::uint64_t dial_at_ns[tcp::kPlanes] = {};
     unsigned tries = 0;
-    const char* complaint = nullptr;  // what was said of it last, until it is up
+    const char* complaint = nullptr;  // the last message about it, until it is up
     std::uint64_t session = 0;
-    std::uint64_t incarnation = 0;  // of the process at the greeted connections
+    std::uint64_t incarnation = 0;  // of the peer's process on the greeted connections
     bool up = false;
     std::uint64_t heard_ns = 0;
     std::uint64_t sent_ns = 0;  // on the background plane
@@ -169,13 +170,13 @@ class TcpFabric final : public Fabric {
     // As a writer and reader of the peer's memory.
     std::deque<Op> ops;
     std::uint64_t sequence = 0;
-    std::size_t log_pending = 0;     // ops of kind kLog that are pending
-    std::uint64_t log_heard_ns = 0;  // last progress of those
+    std::size_t log_pending = 0;     // pending ops of kind kLog
+    std::uint64_t log_heard_ns = 0;  // last progress of those ops
     Key used_key{};
     Key failed_key{};              // FABRIC-F5: writes under it fail until open_log
-    std::vector<std::byte> early;  // log frames while the log link is made again
+    std::vector<std::byte> early;  // log frames that wait for a new log link
     std::vector<std::byte> test_held;
-    unsigned requests = 0;  // since the background plane was last all sent
+    unsigned requests = 0;  // requests since the background plane's queue was last empty
     AnswerClock clocks[tcp::kPlanes];
     LinkQuiet quiet;  // of the background plane
 
@@ -189,7 +190,7 @@ class TcpFabric final : public Fabric {
 
   struct Waiting {
     FabricEvent event;
-    std::size_t at = 0;  // of its data in arena_
+    std::size_t at = 0;  // position of its data in arena_
     std::size_t size = 0;
     bool in_arena = false;
   };
@@ -268,14 +269,14 @@ class TcpFabric final : public Fabric {
   std::uint64_t now_ns_ = 0;
   LazyTimer timer_;
   std::uint64_t due_ns_ = 0;           // next housekeeping
-  std::uint64_t listen_again_ns_ = 0;  // descriptors were missing; 0: it listens
-  bool pause_told_ = false;            // since a connection was accepted last
+  std::uint64_t listen_again_ns_ = 0;  // set when descriptors ran out; 0: it listens
+  bool pause_told_ = false;            // reported since the last accepted connection
   std::uint64_t kept_ns_ = 0;          // last housekeeping
   std::uint64_t stranger_told_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;
-  // All that the sockets had was taken in: the next poll(), with which the owner makes sure that
-  // nothing is left, does not ask the kernel.  The one after it does.
+  // All bytes of the sockets were read.  So the next poll(), by which the owner makes sure that
+  // nothing is left, makes no system call.  The poll() after it does.
   bool drained_ = false;
   bool ops_ready_ = false;  // some operation was settled since the last collect_ops()
   std::vector<Peer> peers_;
@@ -283,9 +284,9 @@ class TcpFabric final : public Fabric {
   std::vector<std::unique_ptr<Connection>> graveyard_;  // freed by the next poll()
   std::vector<Waiting> waiting_;                        // oldest first, from next_waiting_ on
   std::size_t next_waiting_ = 0;
-  std::vector<std::byte> arena_;                  // data of waiting_
-  std::deque<std::vector<std::byte>> read_data_;  // of the waiting reads, in order
-  std::vector<std::vector<std::byte>> handed_;    // of the reads of the last poll()
+  std::vector<std::byte> arena_;                  // data of the events in waiting_
+  std::deque<std::vector<std::byte>> read_data_;  // data of waiting reads, in order
+  std::vector<std::vector<std::byte>> handed_;    // data of the last poll()'s reads
 };
 
 }  // namespace crane::consensus

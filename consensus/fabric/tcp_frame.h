@@ -2,11 +2,11 @@
 #pragma once
 // The frames of the tcp fabric: pure functions between bytes and frames, no I/O, no state.
 //
-// A frame is a FrameHead, little-endian, and `body` bytes.  Which kinds may come on which plane,
-// and how long each may be, is checked here; what they mean is tcp.h's business.
+// A frame is a FrameHead, little-endian, and `body` bytes.  This file checks the planes and sizes
+// of the kinds; tcp.h gives them their meaning.
 //
 //   both planes   kHello    Hello; the first frame of each side, and only that
-//                 kPing     flag: 0 says that the sender lives, 1 asks for 2, 2 answers `sequence`
+//                 kPing     flag: 0 the sender is alive, 1 a probe, 2 the reply to probe `sequence`
 //   log plane     kWrite    sequence, WriteHead (key, offset), the bytes
 //                 kOpen     sequence, WriteHead (key, 0), nothing
 //                 kAck      sequence: everything up to it is done; flag: 1 ok, 0 refused
@@ -15,7 +15,7 @@
 //                 kRead     sequence, ReadHead           -> kReadPart  sequence, up to kPartBytes
 //                           flag: 2 more follows, 1 the last, 0 refused
 //
-// decode() is what a fuzzer should call: any bytes whatever give kMore, kFrame or kBad.
+// Fuzzers call decode(): any bytes give kMore, kFrame or kBad.
 //
 // Threads: pure.
 
@@ -61,8 +61,8 @@ struct Hello {
   std::uint32_t replicas;
   std::uint64_t group;
   std::uint64_t log_bytes;
-  std::uint64_t incarnation;  // random, not 0: names the sender's process
-  std::uint64_t session;      // of the pair: the dialler's choice, the same on both planes
+  std::uint64_t incarnation;  // random, not 0: identifies the sender's process
+  std::uint64_t session;      // of the pair: chosen by the dialler, the same on both planes
 };
 struct WriteHead {
   std::uint64_t key;
@@ -80,11 +80,11 @@ inline constexpr std::uint8_t kRefused = 0;
 inline constexpr std::uint8_t kOk = 1;  // the last part, for reads
 inline constexpr std::uint8_t kMoreParts = 2;
 
-inline constexpr std::uint8_t kAlive = 0;  // of pings
+inline constexpr std::uint8_t kAlive = 0;  // flags of pings
 inline constexpr std::uint8_t kProbe = 1;
 inline constexpr std::uint8_t kProbed = 2;
 
-// Asks whether the peer is there, or says so.
+// A probe or the reply to one.
 constexpr bool is_probe(const FrameHead& head) noexcept {
   return head.kind == FrameKind::kPing && head.flag != kAlive;
 }
@@ -97,9 +97,9 @@ struct Frame {
 
 enum class Decoded : std::uint8_t { kMore, kFrame, kBad };
 
-// Looks at the beginning of `in`.  kMore: the frame is not whole yet, `out.bytes` says how many
-// bytes it needs (at least sizeof(FrameHead)).  kBad: no frame of this plane begins like that; the
-// link is of no more use.  `write_bytes_max` bounds the bytes of a kWrite.
+// Decodes the frame at the beginning of `in`. kMore: the frame is not whole yet; `out.bytes` is the
+// number of bytes it needs (at least sizeof(FrameHead)). kBad: no frame of this plane begins like
+// that; the caller must close the link.  `write_bytes_max` limits the bytes of a kWrite.
 Decoded decode(std::span<const std::byte> in, Plane plane, std::uint64_t write_bytes_max,
                Frame& out) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TcpFabric: opening, links, and the coming and going of peers.
+// TcpFabric: opens the fabric and its links; connects and disconnects peers.
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -36,7 +36,7 @@ constexpr std::size_t kReadBudget = 1U << 20;
 constexpr unsigned kBackgroundUnsent = 64U << 10;
 constexpr std::size_t kEventsPerWait = 64;
 constexpr const char* kUnreachable =
-    "it cannot be reached; is its node started, and its address right?";
+    "it cannot be reached; check that its node runs and that its address is right";
 constexpr std::size_t kLogConnection = static_cast<std::size_t>(Plane::kLog);
 constexpr std::size_t kBackConnection = static_cast<std::size_t>(Plane::kBackground);
 
@@ -51,7 +51,7 @@ void close_fd(int& fd) noexcept {
 
 TcpFabric::TcpFabric(const TcpOptions& options) : options_(options), peers_(options.replicas) {
   if (options_.backlog_bytes == 0) {
-    // As much as a peer can lag behind and still be brought up to date from the log memory.
+    // The most that a peer can lag and still catch up from the log memory.
     options_.backlog_bytes = options_.log_bytes + options_.log_bytes / 2 + (8U << 20);
   }
 }
@@ -60,7 +60,8 @@ TcpFabric::~TcpFabric() {
   for (const auto& connection : connections_) {
     if (!connection->dead) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection->link->fd(), nullptr);
   }
-  if (listen_fd_ >= 0) ::shutdown(listen_fd_, SHUT_RDWR);  // also for copies in forked children
+  // Ends the copies in forked children, too.
+  if (listen_fd_ >= 0) ::shutdown(listen_fd_, SHUT_RDWR);
   close_fd(listen_fd_);
   close_fd(timer_fd_);
   close_fd(wake_fd_);
@@ -120,7 +121,7 @@ Outcome TcpFabric::start() {
 
 // --- sockets ------------------------------------------------------------------------------------
 
-// True when there was something, and that was all.
+// True when there were events, and none are left.
 bool TcpFabric::take_socket_events() noexcept {
   epoll_event events[kEventsPerWait];
   const int n = ::epoll_wait(epoll_fd_, events, kEventsPerWait, 0);
@@ -167,7 +168,7 @@ void TcpFabric::accept_links() noexcept {
     const auto unknown = [](const std::unique_ptr<Connection>& l) {
       return l->peer == kUnknownPeer;
     };
-    // Whoever says nothing is pushed out by who comes later.
+    // A connection that sends nothing is closed when a newer one needs its place.
     if (static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), unknown)) >= kUngreetedMax) {
       close_connection(**std::find_if(connections_.begin(), connections_.end(), unknown));
@@ -180,10 +181,10 @@ void TcpFabric::accept_links() noexcept {
   }
 }
 
-// Descriptors are missing: the listener would wake the loop again and again.
+// Called when descriptors ran out: the listener would wake the loop again and again.
 void TcpFabric::pause_listening() noexcept {
   if (!std::exchange(pause_told_, true)) {
-    Message() << "cannot accept connections of other replicas: " << std::strerror(errno)
+    Message() << "cannot accept connections from other replicas: " << std::strerror(errno)
               << "; they wait";
   }
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, listen_fd_, nullptr);
@@ -220,11 +221,11 @@ void TcpFabric::dial(ReplicaId id, Plane plane) noexcept {
   connection->plane = plane;
   connection->peer = value(id);
   connection->dialled = true;
-  connection->more = true;  // it may have connected at once
+  connection->more = true;  // the link may have connected at once
   add_connection(std::move(connection));
 }
 
-// Takes in what the socket of `connection` has.
+// Processes the bytes of `connection`'s socket.
 void TcpFabric::pump(Connection& connection) noexcept {
   SecureLink& link = *connection.link;
   connection.more = false;
@@ -246,8 +247,8 @@ void TcpFabric::pump(Connection& connection) noexcept {
   }
 }
 
-// The handshake is over: the link's name is true (LINK-S1), but it must be one that we would
-// accept.
+// The handshake is over and the link's name is verified (LINK-S1), but this replica must also
+// accept that name.
 void TcpFabric::name_connection(Connection& connection) noexcept {
   const LinkName& name = connection.link->name();
   if (name.plane == kVisitPlane && options_.take_visitor) {
@@ -271,7 +272,7 @@ void TcpFabric::take_frames(Connection& connection) noexcept {
   const ReplicaId id{connection.peer};
   Frame frame;
   while (!connection.dead) {
-    // What comes before the pair is complete waits for kPeerUp.
+    // Frames that come before both links are up wait for kPeerUp.
     if (connection.greeted && !peer(id).up) return;
     const Decoded found =
         decode(connection.link->in(), connection.plane, options_.log_bytes, frame);
@@ -326,7 +327,7 @@ void TcpFabric::send_hello(Connection& connection) noexcept {
   connection.link->flush();
 }
 
-// False: it breaks the rules.
+// False: the hello breaks the protocol.
 bool TcpFabric::greet(Connection& connection, const Frame& frame) noexcept {
   Hello hello;
   std::memcpy(&hello, frame.body.data(), sizeof hello);
@@ -334,7 +335,7 @@ bool TcpFabric::greet(Connection& connection, const Frame& frame) noexcept {
       hello.replicas != options_.replicas || hello.group != options_.group ||
       hello.log_bytes != options_.log_bytes || hello.incarnation == 0) {
     complain(connection,
-             "it is of another group or version; start all replicas with the same options");
+             "it belongs to another group or version; start all replicas with the same options");
     connection_failed(connection);
     return true;
   }
@@ -346,7 +347,7 @@ bool TcpFabric::greet(Connection& connection, const Frame& frame) noexcept {
     if (hello.session != p.session) return false;
     if (p.incarnation != 0 && p.incarnation != hello.incarnation) {
       peer_down(id);
-      return true;  // this connection is closed too
+      return true;  // peer_down() closed this connection, too
     }
     p.incarnation = hello.incarnation;
     if (connection.plane == Plane::kBackground) {
@@ -368,7 +369,7 @@ bool TcpFabric::greet(Connection& connection, const Frame& frame) noexcept {
   return true;
 }
 
-// The dialler begins a session whenever it restarts: what is left of an older one, or of an
+// The dialler begins a new session whenever it starts over.  The rest of an older session, or of an
 // older process, is dropped unread.
 void TcpFabric::adopt_accepted(Connection& connection, const Hello& hello) noexcept {
   const ReplicaId id{connection.peer};
@@ -398,7 +399,7 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
 }
 
-// Everything between the two is over: what is outstanding fails, both links are closed.
+// Ends everything between the two replicas: outstanding operations fail, both links are closed.
 void TcpFabric::peer_down(ReplicaId id) noexcept {
   Peer& p = peer(id);
   fail_log_ops(p);
@@ -418,7 +419,7 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
   tell({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
 }
 
-// The log plane alone is lost or given up.
+// Only the log plane is lost or given up.
 void TcpFabric::break_log(ReplicaId id) noexcept {
   Peer& p = peer(id);
   fail_log_ops(p);
@@ -459,7 +460,8 @@ void TcpFabric::connection_failed(Connection& connection) noexcept {
 void TcpFabric::close_connection(Connection& connection) noexcept {
   if (connection.dead) return;
   connection.dead = true;
-  // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
+  // Remove explicitly: a forked child may hold a copy of the descriptor, which would keep it in the
+  // set.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.link->fd(), nullptr);
   ::shutdown(connection.link->fd(), SHUT_RDWR);
   if (connection.peer != kUnknownPeer) {
@@ -502,7 +504,7 @@ void TcpFabric::complain(const Connection& connection, const char* why) noexcept
 
 void TcpFabric::housekeeping() noexcept {
   const std::uint64_t period = options_.silence_ns / 4;
-  // Whoever was away itself cannot say that others were silent.
+  // If this process did not run for a while, the peers' silence is no sign.
   const bool was_away = kept_ns_ != 0 && now_ns_ - kept_ns_ > 2 * period;
   kept_ns_ = now_ns_;
   due_ns_ = now_ns_ + period;
@@ -538,11 +540,11 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
     }
     if (p.log_pending > 0 && now_ns_ - p.log_heard_ns > 2 * options_.silence_ns) break_log(id);
   }
-  if (value(id) < value(options_.self)) return;  // it dials
+  if (value(id) < value(options_.self)) return;  // the peer dials
   for (const Plane plane : {Plane::kBackground, Plane::kLog}) {
     const auto at = static_cast<std::size_t>(plane);
     if (p.connections[at] != nullptr) continue;
-    // The background plane first: it finds out whether anybody is there.
+    // The background plane first: it finds out whether the peer is there.
     if (plane == Plane::kLog &&
         (p.connections[kBackConnection] == nullptr || !p.connections[kBackConnection]->greeted)) {
       continue;
@@ -575,7 +577,7 @@ bool TcpFabric::prepare_to_sleep() noexcept {
     const Connection* const connection = p.connections[kBackConnection];
     if (!p.jobs.empty() && connection != nullptr && !connection->wants_write) return false;
   }
-  if (options_.replicas > 1) arm_timer();  // what arrives makes the sockets readable
+  if (options_.replicas > 1) arm_timer();  // arriving bytes make the sockets readable
   return true;
 }
 

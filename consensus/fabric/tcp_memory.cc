@@ -44,7 +44,7 @@ Outcome TcpMemory::take_lock() {
   lock_fd_ = ::open((dir_ + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return system_error("open the replica's lock");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kBusy, errno, "another process is this replica"};
+    return Error{Code::kBusy, errno, "another process runs as this replica"};
   }
   return Done{};
 }
@@ -56,11 +56,12 @@ Outcome TcpMemory::reuse(std::uint8_t replicas, std::uint64_t group, std::uint64
   const auto* const c = control.value().as<TcpControl>();
   if (c->magic != kTcpControlMagic || c->version != kTcpMemoryVersion || c->group != group ||
       c->replicas != replicas || c->log_bytes != log_bytes) {
-    return Error{Code::kWrongVersion, 0, "memory of another group or version"};
+    return Error{Code::kWrongVersion, 0, "the memory belongs to another group or version"};
   }
   auto log = shm::Region::open(dir_ + "/log", shm::Region::Access::kReadWrite, log_bytes);
   if (!log) return log.error();
-  if (log.value().size() != log_bytes) return Error{Code::kDamaged, 0, "replica's directory"};
+  if (log.value().size() != log_bytes)
+    return Error{Code::kDamaged, 0, "the replica's log memory has the wrong size"};
   control_ = std::move(control).value();
   log_ = std::move(log).value();
   return Done{};
@@ -71,7 +72,7 @@ Outcome TcpMemory::create(std::uint8_t replicas, std::uint64_t group, std::uint6
   for (const auto& file : std::filesystem::directory_iterator(dir_, ignored)) {
     if (file.path().filename() != "lock") std::filesystem::remove(file.path(), ignored);
   }
-  // The log is allocated while it grows (ROOM-1); what it cannot ever have is said now.
+  // The log is allocated as it grows (ROOM-1), but a size that can never fit is refused now.
   struct statvfs space {};
   if (::statvfs(dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < log_bytes + kRoomSlack) {
@@ -96,14 +97,15 @@ Outcome TcpMemory::create(std::uint8_t replicas, std::uint64_t group, std::uint6
 
 Key TcpMemory::new_key(ReplicaId peer) noexcept {
   TcpControl* const c = control();
-  const Key key{c->next_key++};  // counted before it is given: a death in between wastes it
+  // Counted before it is published: a death in between only wastes the key.
+  const Key key{c->next_key++};
   std::atomic_thread_fence(std::memory_order_release);
   c->live_key[value(peer)] = consensus::value(key);
   return key;
 }
 
-// As with shm: the next version goes into the other copy, so that a death at any instruction leaves
-// a whole value (FABRIC-F10).
+// As in shm, the next version goes into the other copy, so a death at any instruction leaves a
+// whole value (FABRIC-F10).
 void TcpMemory::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   shm::Cell& c = control()->cells[cell];

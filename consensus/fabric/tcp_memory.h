@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica of the tcp fabric owns: the log memory, cells and live grants, in files on tmpfs,
-// so that a process that starts again on the same boot goes on with them (FABRIC-F14).
+// The memory of a replica of the tcp fabric: the log memory, cells and live grants, in files on
+// tmpfs.  A process that restarts within the same boot continues with them (FABRIC-F14).
 //
 //   <dir>/r<i>/lock      held by the live process
 //   <dir>/r<i>/control   TcpControl
 //   <dir>/r<i>/log       the log memory
 //
-// Only the owner's process maps them; no other process ever writes.
+// Only the owner's process maps and writes them.
 //
 // Threads: one.
 
@@ -41,7 +41,7 @@ class TcpMemory {
   TcpMemory(const TcpMemory&) = delete;
   TcpMemory& operator=(const TcpMemory&) = delete;
 
-  // kBusy: another process is this replica.
+  // kBusy: another process runs as this replica.
   Outcome open(const std::string& directory, ReplicaId self, std::uint8_t replicas,
                std::uint64_t group, std::uint64_t log_bytes);
 

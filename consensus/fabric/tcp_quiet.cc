@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links that have gone quiet (link_quiet.h).
+// TcpFabric: detects links that have gone quiet (link_quiet.h).
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,14 +11,14 @@ namespace crane::consensus {
 namespace {
 
 constexpr std::uint64_t kUs = 1'000, kMs = 1'000'000;
-// A timer that is served so late: the process waited for a processor.
+// If a timer is served this late, the process waited for a processor.
 constexpr std::uint64_t kLateNs = 20 * kMs;
 
 LinkState state_of(int fd) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  // Without a route they are not even sent.
+  // Without a route the bytes are not even sent.
   return {info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0, info.tcpi_last_ack_recv * kMs,
           info.tcpi_rtt * kUs, info.tcpi_total_retrans};
 }
@@ -29,7 +29,7 @@ bool TcpFabric::was_late() const noexcept {
   return timer_.set_ns() != 0 && now_ns_ > timer_.set_ns() + kLateNs;
 }
 
-// After what has arrived was taken in.
+// Called after all arrived bytes were processed.
 void TcpFabric::look_for_quiet_links(bool was_late) noexcept {
   for (Peer& p : peers_) {
     const Connection* const connection =

@@ -15,7 +15,7 @@ namespace crane::consensus {
 namespace {
 
 constexpr int kLoopPriority = 1;
-constexpr int kWatchPriority = 2;  // it must get the processor from a loop that has had its share
+constexpr int kWatchPriority = 2;  // it must preempt a loop that has used its share
 constexpr std::uint32_t kIdleLooks = 4;
 constexpr std::int64_t kParkedNs = 1'000'000'000;
 
@@ -23,7 +23,7 @@ std::uint64_t clock_ns(clockid_t id) noexcept {
   return static_cast<std::uint64_t>(crane::clock_ns(id));
 }
 
-// What is forked meanwhile is ordinary.
+// Children forked meanwhile have the ordinary policy.
 bool set_policy(pid_t thread, int policy, int priority) noexcept {
   sched_param parameter{};
   parameter.sched_priority = priority;
@@ -42,7 +42,7 @@ void Urgency::watch() noexcept {
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // no thread: nothing is looked after
+  } catch (const std::system_error&) {  // without the thread the priority never changes
   }
 }
 
@@ -62,7 +62,7 @@ void Urgency::begin() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!stopped_) raise(clock_ns(CLOCK_MONOTONIC) + kDeathNs);
   }
-  wake();  // who takes it back
+  wake();  // the thread that lowers the priority again
 }
 
 void Urgency::wake() noexcept {

@@ -20,10 +20,10 @@ using verbs::WorkKind;
 
 namespace {
 
-// The epoll set is also looked at once in so many polls when the owner never sleeps.
+// An owner that never sleeps checks the epoll set once in this many polls.
 constexpr std::uint32_t kSystemEventsEvery = 64;
 constexpr std::uint16_t kCellTriesMax = 200;
-constexpr std::uint32_t kBellReserve = 8;  // receives that requests leave for bells
+constexpr std::uint32_t kBellReserve = 8;  // receives reserved for bells
 constexpr std::uint32_t kCreditsEvery = 16;
 constexpr int kBatch = 16;  // completions taken at once
 
@@ -62,13 +62,13 @@ void VerbsFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 CellValue VerbsFabric::own_cell(std::uint8_t cell) const noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   const CellCopy* const c = newest(own()->cells[cell]);
-  CRANE_ASSERT(c != nullptr);  // FABRIC-F10: one copy is whole whenever the owner died
+  CRANE_ASSERT(c != nullptr);  // FABRIC-F10: one copy is whole, wherever the owner died
   CellValue v;
   std::copy(std::begin(c->words), std::end(c->words), v.words);
   return v;
 }
 
-// After a restart: where the versions go on.
+// After a restart: continues the version numbers.
 void VerbsFabric::look_at_cells() noexcept {
   for (std::uint8_t i = 0; i < kCellsMax; ++i) {
     const CellCopy* const c = newest(own()->cells[i]);
@@ -116,7 +116,7 @@ void VerbsFabric::read_cell(ReplicaId id, std::uint8_t cell, Token token) noexce
   post_read(p, id, op, p.first_op + p.ops.size() - 1);
 }
 
-// False when it has to wait for others to complete.
+// False when the read must wait until others complete.
 bool VerbsFabric::post_read(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept {
   if (p.bg_outstanding >= verbs::kReadsOutstandingMax) return false;
   const bool cell = op.kind == Op::Kind::kCell;
@@ -147,7 +147,7 @@ bool VerbsFabric::post_read(Peer& p, ReplicaId id, Op& op, std::uint64_t number)
   return true;
 }
 
-// FABRIC-F10: false when neither copy is whole, or it is older than what was seen.
+// FABRIC-F10: false when no copy is whole, or the newest is older than one already seen.
 bool VerbsFabric::take_cell(Peer& p, Op& op) noexcept {
   verbs::Cell seen;
   std::memcpy(&seen, op.buffer.at, sizeof seen);
@@ -186,14 +186,14 @@ bool VerbsFabric::post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexce
   return ibv_post_recv(p.qp.get(), &work, &bad) == 0;
 }
 
-// Sends when `reserve` receives and one more are free at the peer.
+// Sends if more than `reserve` receives are free at the peer.
 bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
                             std::span<const std::byte> body, std::uint32_t reserve) noexcept {
   const Credit& c = static_cast<const Credit*>(credits_)[value(id)];
   const std::uint32_t consumed = c.consumed.load(std::memory_order_acquire);
   if (c.inverse.load(std::memory_order_relaxed) == ~consumed) p.taken = consumed;
   if (p.sent - p.taken >= verbs::kReceives - reserve) return false;
-  // A slot is used again after kSendSlots sends; by then the peer has consumed its message.
+  // A slot is reused after kSendSlots sends; by then the peer has consumed its message.
   const Buffer& b = p.receives[verbs::kReceives + p.sent % verbs::kSendSlots];
   const MailHead head{kind, static_cast<std::uint32_t>(body.size())};
   std::memcpy(b.at, &head, sizeof head);
@@ -205,7 +205,7 @@ bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
   work.sg_list = &place;
   work.num_sge = 1;
   work.opcode = IBV_WR_SEND;
-  // One in so many is signalled: its completion frees the places of those before it.
+  // One in kSignalEvery is signalled: its completion frees the places of those before it.
   const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
   if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
   if (size <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
@@ -225,7 +225,7 @@ bool VerbsFabric::send_request(ReplicaId id, std::span<const std::byte> body) no
   return true;
 }
 
-// Tells the peer how many of its messages were consumed here.
+// Writes to the peer how many of its messages this replica has consumed.
 void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
   const std::uint32_t untold = p.consumed - p.consumed_told;
   if (!p.up || untold == 0 || (!all && untold < kCreditsEvery)) return;
@@ -257,8 +257,8 @@ void VerbsFabric::ring_doorbell(ReplicaId id) noexcept {
   ring_due(p, id);
 }
 
-// A bell that overtakes a write would wake the peer for nothing, and nobody would wake it again:
-// it waits until what was written before it has completed.
+// The bell waits until all earlier writes have completed.  A bell that overtook a write would wake
+// the peer for nothing, and no later bell would follow.
 void VerbsFabric::ring_due(Peer& p, ReplicaId id) noexcept {
   if (!p.bell_due || !p.up || p.written != 0 || p.writing == Writing::kOpening) return;
   if (!send_mail(p, id, p.wrote ? verbs::kMailBellLanded : verbs::kMailBell, {}, 0)) return;
@@ -274,12 +274,12 @@ void VerbsFabric::landed(ReplicaId id) noexcept {
 void VerbsFabric::take_background() noexcept {
   ibv_wc done[kBatch];
   int n = kBatch;
-  while (n == kBatch) {  // fewer: nothing is left
+  while (n == kBatch) {  // a partial batch: nothing is left
     n = ibv_poll_cq(background_cq_.get(), kBatch, done);
     for (int i = 0; i < n; ++i) {
       const WorkId work = WorkId::of(done[i].wr_id);
       Peer& p = peer(work.peer);
-      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;  // of an earlier connection
+      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;  // completion of an earlier connection
       if (done[i].status != IBV_WC_SUCCESS) {
         p.broken = true;
         continue;
@@ -287,7 +287,7 @@ void VerbsFabric::take_background() noexcept {
       --p.bg_outstanding;
       if (work.kind != WorkKind::kOperation) continue;
       on_read_completion(p, work.peer, work.number);
-      for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more than fits was asked for
+      for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more reads were requested than fit
         Op& op = p.ops[k];
         if (op.state != Op::State::kWaiting || p.bg_outstanding >= verbs::kReadsOutstandingMax)
           continue;
@@ -301,7 +301,7 @@ void VerbsFabric::take_background() noexcept {
 void VerbsFabric::take_mail() noexcept {
   ibv_wc done[kBatch];
   int n = kBatch;
-  while (n == kBatch) {  // fewer: nothing is left
+  while (n == kBatch) {  // a partial batch: nothing is left
     n = ibv_poll_cq(mail_cq_.get(), kBatch, done);
     for (int i = 0; i < n; ++i) {
       const WorkId work = WorkId::of(done[i].wr_id);
@@ -352,8 +352,8 @@ void VerbsFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) n
   }
 }
 
-// Completed writes commit entries, and clients wait for these: what else came is for the next
-// poll(), which looks at everything, whatever this one found (FABRIC-F9).
+// Completed writes commit entries, and clients wait for these.  All other events wait for the next
+// poll(), which always looks at everything (FABRIC-F9).
 std::size_t VerbsFabric::take_writes_first(std::span<FabricEvent> out) noexcept {
   std::size_t n = 0;
   const bool due =
@@ -404,7 +404,7 @@ bool VerbsFabric::something_waits() const noexcept {
   });
 }
 
-// The next completion of ours, or the next bell of a peer, makes the channel readable.
+// The next completion of this replica, or the next bell of a peer, will make the channel readable.
 bool VerbsFabric::arm() noexcept {
   bool log = false;
   bool background = false;
@@ -423,7 +423,7 @@ bool VerbsFabric::prepare_to_sleep() noexcept {
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     return_credits(peers_[i], ReplicaId{i}, true);
   }
-  // FABRIC-F13: arm first, then the last look.
+  // FABRIC-F13: arm first, then look a last time.
   if (!arm()) return false;
   take_queues();
   if (something_waits()) return false;
@@ -440,7 +440,7 @@ std::size_t VerbsFabric::test_only_outstanding() const noexcept {
 }
 
 void VerbsFabric::wake_self() noexcept {
-  slept_ = true;  // so that the next poll() empties it
+  slept_ = true;  // so that the next poll() empties the eventfd
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t sent = ::write(wake_fd_, &one, sizeof one);
 }

@@ -3,40 +3,41 @@
 // The fabric of replicas with RDMA: reliable connections over libibverbs (InfiniBand, RoCE,
 // soft-RoCE).
 //
-// Words.  A LANE is one way to write one replica's log memory: a connection of its own, a
-// protection domain of its own at the owner, and in it one registration of the log memory.  A few
-// spare slots per peer are connected and registered ahead of time (tidy()); a grant is the gift of
-// one slot, named by a key that is never given again.
+// Words.  A SLOT is one way to write one replica's log memory: a connection, and at the owner a
+// protection domain with one registration of the log memory.  A few spare slots per peer are
+// connected and registered ahead of time (tidy()).  A grant gives one slot to a peer, under a key
+// that is never reused.
 //
 // How each guarantee of fabric.h is met:
 //   F1      one reliable connection per key: the device delivers in order.  A write that has not
 //           completed may be there in part, its first bytes first (the core's entries carry CRCs).
-//   F2      Fence.  kDeregister: the slot's registration is taken back, which waits for accesses
-//           that are under way (on soft-RoCE too, where the access flags of a connection are no
-//           fence); the slot's connection is destroyed later, in tidy(), and its domain with it, so
-//           that a stale packet finds neither.  kQueuePairReset: the other way round.
+//   F2      Fence.  kDeregister: deregisters the slot's memory, which waits for accesses under way.
+//           This also works on soft-RoCE, where the access flags of a connection do not fence.
+//           tidy() destroys the slot's connection and its domain later, so a stale packet finds
+//           neither.  kQueuePairReset: destroys the connection first, the registration later.
 //   F3      a completion is the acknowledgement of the owner's device; the log memory is a file on
 //           tmpfs, which outlives the process.
-//   F4, F8  a queue of operations per peer; a device's errors fail that peer's only.
-//   F5      a connection in error takes nothing any more; open_log binds the key to a fresh slot.
-//   F6      keys count up from a random start and are persistent; registration is in tidy().
-//   F7      the bootstrap connection closes with the peer's process; an error of the background
-//           connection counts as the same.
-//   F9      cells, reads and requests have a connection of their own.
-//   F10     two copies with a version and a checksum; a reader reads again until one holds and is
-//           not older than what it has seen.
+//   F4, F8  a queue of operations per peer; a device's errors fail only that peer's operations.
+//   F5      a connection in the error state accepts no more work; open_log binds the key to a fresh
+//           slot.
+//   F6      keys count up from a random start and are persistent; tidy() does the registration.
+//   F7      the bootstrap connection closes when the peer's process dies; an error of the
+//           background connection counts as the same.
+//   F9      cells, reads and requests have their own connection.
+//   F10     two copies with a version and a checksum; a reader repeats the read until it gets a
+//           whole copy that is not older than what it has seen.
 //   F11     SEND into receives posted ahead; the receiver writes back how many it has consumed, so
-//           that no send ever finds none.
-//   F13     a bell is a SEND that raises the completion channel's descriptor when the peer has
-//           armed it; it goes after the writes before it have completed.  The device writes
-//           silently: kLanded comes with the bell, or with the writer's death.
+//           that every send finds a receive.
+//   F13     a bell is a SEND that raises the completion channel's descriptor if the peer has armed
+//           it; it is sent when all earlier writes have completed.  The device writes silently:
+//           kLanded comes with the bell, or with the writer's death.
 //   F14     as shm: files on tmpfs.  A grant that outlived its slot gets another one by open_log.
 //
-// The whole log memory is registered, hence resident: log_bytes of memory are in use, on huge pages
-// where HugePages (choices.h) and the machine let it.
+// The whole log memory is registered and so resident: log_bytes of memory are in use, on huge pages
+// if HugePages (choices.h) and the machine allow it.
 //
 // Threads: one.  Processes: the owner of each replica's directory is the process that holds its
-// lock.  fork(): a child must not use the object; memory that the device writes is shared memory.
+// lock. fork(): a child must not use the object.  The device writes only to shared memory.
 
 #include <array>
 #include <cstdint>
@@ -57,13 +58,13 @@
 namespace crane::consensus {
 
 struct VerbsOptions {
-  std::string directory;  // on tmpfs, this replica's group; must exist
+  std::string directory;  // the group's directory on tmpfs; must exist
   ReplicaId self{};
   std::uint8_t replicas = 3;
   std::uint64_t group = 0;  // the group's id: memory of other groups is not used
   std::uint64_t log_bytes = 128ULL << 20;
-  std::string device;   // empty: the first that can be used
-  std::string address;  // numeric, of this replica's end; empty: any
+  std::string device;   // empty: the first usable device
+  std::string address;  // numeric address of this replica's end; empty: any
   Fence fence = Fence::kDeregister;
   std::vector<std::string> flag_devices;  // Options::fence_flags_devices
   std::uint8_t spares = 2;                // slots kept ready per peer, 1..kSparesMax
@@ -74,8 +75,9 @@ struct VerbsOptions {
 
 class VerbsFabric final : public Fabric {
  public:
-  // kBusy: another process is this replica.  kNotFound: no RDMA device.  kUnsupported: the fence is
-  // none on this device, or required huge pages cannot be had.  Else kDamaged, kSystem.
+  // kBusy: another process runs as this replica. kNotFound: no RDMA device. kUnsupported: the
+  // chosen fence does not work on this device, or required huge pages are not available.  Else
+  // kDamaged, kSystem.
   static Result<std::unique_ptr<VerbsFabric>> open(const VerbsOptions& options,
                                                    std::unique_ptr<verbs::Bootstrap> bootstrap);
   ~VerbsFabric() override;
@@ -109,7 +111,7 @@ class VerbsFabric final : public Fabric {
   FabricStatus status() const override {
     return {device_.name(), name(options_.fence), pages_, 0, 0};
   }
-  // Operations that have not completed.
+  // The number of operations that have not completed.
   std::size_t test_only_outstanding() const noexcept;
 
  private:
@@ -118,18 +120,18 @@ class VerbsFabric final : public Fabric {
   // The owner's end of a slot.
   struct OwnSlot {
     std::uint64_t id = 0;
-    bool ready = false;  // the writer's end is connected too
+    bool ready = false;  // the writer's end is connected, too
     std::uint32_t psn = 0;
     verbs::Owned<ibv_pd> domain;
     verbs::Owned<ibv_mr> region;
-    verbs::Owned<ibv_qp> qp;  // declared last: it goes first
+    verbs::Owned<ibv_qp> qp;  // declared last: destroyed first
   };
   // The writer's end.
   struct PeerSlot {
     std::uint64_t id = 0;
     std::uint64_t log_at = 0;
     std::uint32_t rkey = 0;
-    std::vector<Buffer> held;  // sources of writes that did not complete
+    std::vector<Buffer> held;  // sources of writes that have not completed
     verbs::Owned<ibv_qp> qp;
   };
   struct Op {
@@ -143,7 +145,7 @@ class VerbsFabric final : public Fabric {
     Token token{};
     Key key{};
     std::uint64_t offset = 0;
-    std::span<const std::byte> bytes;  // what is written; what was read
+    std::span<const std::byte> bytes;  // bytes to write, or bytes read
     Buffer buffer;
   };
   struct Grant {
@@ -153,45 +155,45 @@ class VerbsFabric final : public Fabric {
   enum class Writing : std::uint8_t { kNone, kOpening, kOpen, kFailed };
 
   struct Peer {
-    bool linked = false;  // the bootstrap connection is there
-    bool hello = false;   // its hello came, and the background connection stands
+    bool linked = false;  // the bootstrap connection is up
+    bool hello = false;   // its hello came, and the background connection is up
     bool said_ready = false, heard_ready = false;
-    bool up = false;                  // told as kPeerUp
-    const char* complaint = nullptr;  // last said about it
-    bool broken = false;  // its background connection failed: the next poll() sees to it
+    bool up = false;                  // reported as kPeerUp
+    const char* complaint = nullptr;  // the last message about it
+    bool broken = false;  // its background connection failed; the next poll() handles it
     // Background plane.
     verbs::Owned<ibv_pd> domain;
     verbs::Owned<ibv_mr> log_region, cells_region, credit_region;
     verbs::Buffers buffers;        // in `domain`
-    std::vector<Buffer> receives;  // kReceives to receive into, then kSendSlots to send from
+    std::vector<Buffer> receives;  // kReceives receive buffers, then kSendSlots send buffers
     verbs::Owned<ibv_qp> qp;
     std::uint32_t psn = 0;
     verbs::Frame remote{};  // its hello
     std::uint64_t memory = 0;
-    std::uint32_t sent = 0;            // SENDs to it ...
-    std::uint32_t taken = 0;           // ... of which it consumed
+    std::uint32_t sent = 0;            // SENDs to the peer
+    std::uint32_t taken = 0;           // SENDs that the peer has consumed
     std::uint32_t posted = 0;          // background work requests since the last signalled one
     std::uint32_t bg_outstanding = 0;  // signalled, not completed
-    std::uint32_t consumed = 0;        // SENDs of its that were consumed here ...
-    std::uint32_t consumed_told = 0;   // ... as it knows
-    bool dirty = false;                // sent or written since the last bell
-    bool wrote = false;                // ... written
-    bool bell_due = false;             // to be rung as soon as it can
+    std::uint32_t consumed = 0;        // the peer's SENDs that this replica consumed
+    std::uint32_t consumed_told = 0;   // the value of `consumed` last sent to the peer
+    bool dirty = false;                // something was sent or written since the last bell
+    bool wrote = false;                // something was written since the last bell
+    bool bell_due = false;             // ring it as soon as possible
     std::array<std::uint64_t, kCellsMax> seen_version{};
     // Writing into its log.
     std::map<std::uint64_t, PeerSlot> slots;
     Writing writing = Writing::kNone;
-    Key key{};  // under which, unless kNone
+    Key key{};  // the key of `writing`, unless kNone
     std::uint64_t slot = 0;
-    std::uint32_t serial = 0;    // of our asking for a slot
+    std::uint32_t serial = 0;    // of this replica's last kOpen request
     std::uint64_t written = 0;   // signalled writes posted, not completed
-    std::deque<Op> ops;          // not yet delivered, in the order of the calls
+    std::deque<Op> ops;          // not yet reported, in the order of the calls
     std::uint64_t first_op = 1;  // number of ops.front()
     // Its permission to write here.
     std::optional<Grant> grant;
     std::list<OwnSlot> spares;
-    Key wants_open{};  // it asked to be connected under this key, and no slot was ready
-    std::uint32_t open_serial = 0;  // of its asking
+    Key wants_open{};               // key of its pending kOpen request; no slot was ready
+    std::uint32_t open_serial = 0;  // of the peer's last kOpen request
   };
   struct Mail {
     ReplicaId peer{};
@@ -213,7 +215,7 @@ class VerbsFabric final : public Fabric {
   Outcome watch(int fd, std::uint32_t tag);
   void look_at_cells() noexcept;
 
-  // verbs_peer.cc: the bootstrap connection, coming and going
+  // verbs_peer.cc: the bootstrap connection; peers up and down
   void take_system_events();
   void take_frames();
   void on_frame(ReplicaId id, std::span<const std::byte> bytes);
@@ -235,7 +237,7 @@ class VerbsFabric final : public Fabric {
   verbs::Frame slot_frame(verbs::FrameKind kind, std::uint64_t slot, const ibv_qp* qp,
                           std::uint32_t psn) const noexcept;
 
-  // How many writes may be outstanding to one peer: all peers' completions fit their queue.
+  // The most writes that may be outstanding to one peer, so that all completions fit their queue.
   std::uint32_t slot_sends() const noexcept;
 
   // verbs_log.cc: grants, and writing into a peer's log
@@ -281,7 +283,7 @@ class VerbsFabric final : public Fabric {
   std::string pages_;
   bool survived_ = false;
   int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
-  bool hurried_ = false;  // the last poll() looked at completed writes only
+  bool hurried_ = false;  // the last poll() looked only at completed writes
   bool slept_ = true;     // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::array<std::uint64_t, kCellsMax> cell_version_{};
@@ -292,17 +294,17 @@ class VerbsFabric final : public Fabric {
   std::uint32_t inline_bytes_ = 0;
   verbs::Owned<ibv_comp_channel> channel_;
   verbs::Owned<ibv_cq> log_cq_, background_cq_, mail_cq_;
-  verbs::Owned<ibv_pd> domain_;      // of the writer's ends
-  verbs::Owned<ibv_mr> log_region_;  // own log memory, as the source of writes
+  verbs::Owned<ibv_pd> domain_;      // for the writer's ends
+  verbs::Owned<ibv_mr> log_region_;  // this replica's log memory, as the source of writes
   verbs::Buffers staging_;           // other sources; in domain_
   std::vector<Peer> peers_;
   std::vector<OwnSlot> retired_own_;
   std::vector<PeerSlot> retired_;
 
-  std::deque<FabricEvent> waiting_;  // all but completions and requests
+  std::deque<FabricEvent> waiting_;  // events other than completions and requests
   std::deque<Mail> mail_;
-  std::vector<Mail> handed_mail_;                           // of the last poll()
-  std::vector<std::pair<ReplicaId, Buffer>> handed_reads_;  // of the last poll()
+  std::vector<Mail> handed_mail_;                           // handed out by the last poll()
+  std::vector<std::pair<ReplicaId, Buffer>> handed_reads_;  // handed out by the last poll()
 };
 
 }  // namespace crane::consensus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the verbs fabric needs of a connection beside RDMA: frames to and from each peer, whole, in
-// order, from no other process than the peer; and the news of its coming and going.
+// The connection that the verbs fabric needs in addition to RDMA.  It carries whole frames to and
+// from each peer, in order and authenticated, and reports when a peer connects and disconnects.
 //
 // Threads: one.
 
@@ -19,16 +19,16 @@ class Bootstrap {
     enum class Kind : std::uint8_t { kUp, kDown, kFrame };
     Kind kind{};
     ReplicaId peer{};
-    std::span<const std::byte> data;  // of kFrame; valid until the next call
+    std::span<const std::byte> data;  // for kFrame; valid until the next call
   };
   virtual ~Bootstrap() = default;
-  // The next thing that happened; false: nothing.
+  // Returns the next event in `out`; false: there is none.
   virtual bool next(Event& out) = 0;
-  // False when the peer is not connected; kDown says so too.
+  // False when the peer is not connected; kDown reports that, too.
   virtual bool send(ReplicaId peer, std::span<const std::byte> frame) = 0;
-  // Drops the connection to `peer`; kDown follows, and kUp when it is there again.
+  // Drops the connection to `peer`; kDown follows, and kUp when it is connected again.
   virtual void reset(ReplicaId peer) = 0;
-  // Readable (level-triggered) when next() has something, or time has passed for it.
+  // Readable (level-triggered) when next() has an event or a timer has expired.
   virtual int event_fd() const noexcept = 0;
 };
 

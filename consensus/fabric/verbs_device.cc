@@ -27,10 +27,11 @@ struct FreeList {
   void operator()(ibv_device** list) const noexcept { ibv_free_device_list(list); }
 };
 
-// Says what can be done: a user who asked for RDMA and has none must not search in our code.
+// The message contains the remedy, so that a user who wants RDMA and has no device need not read
+// this code.
 Error no_device(const std::string& wanted, const std::string& there) {
   Message() << "no usable RDMA device" << (wanted.empty() ? "" : " named ") << wanted.c_str()
-            << ": devices here: " << (there.empty() ? "none" : there.c_str())
+            << ": devices of this machine: " << (there.empty() ? "none" : there.c_str())
             << "; name another, or make a software one: modprobe rdma_rxe && rdma link add rxe0 "
                "type rxe netdev <interface>";
   return Error{Code::kNotFound, 0, "no usable RDMA device"};
@@ -41,7 +42,7 @@ bool mapped_v4(const ibv_gid& gid) noexcept {
   return std::memcmp(gid.raw, kPrefix, sizeof kPrefix) == 0;
 }
 
-// The GID of a numeric address: itself, or the IPv4-mapped form.
+// The GID of a numeric address: the IPv6 address, or the IPv4-mapped form.
 bool gid_of(const std::string& address, ibv_gid& gid) noexcept {
   if (::inet_pton(AF_INET6, address.c_str(), gid.raw) == 1) return true;
   return ::inet_pton(AF_INET6, ("::ffff:" + address).c_str(), gid.raw) == 1;
@@ -69,7 +70,8 @@ std::vector<std::string> device_names() {
 
 Result<Device> Device::open(const std::string& name, const std::string& address) {
   auto found = open(name, address, true);
-  // The address may be of another network than the devices': then any of theirs will do.
+  // The address may belong to another network than the devices' addresses.  Then any device will
+  // do.
   return found || address.empty() ? std::move(found) : open(name, address, false);
 }
 
@@ -103,8 +105,8 @@ Result<Device> Device::open(const std::string& name, const std::string& address,
   return no_device(name, there);
 }
 
-// RoCE version 2 with the wanted address; else, when no address is wanted, any RoCE version 2; an
-// InfiniBand port needs none.
+// Chooses the RoCE version 2 GID of the wanted address or, without an address, any RoCE version 2
+// GID.  An InfiniBand port needs no choice.
 Outcome Device::choose_gid(const std::string& address) {
   if (port_.link_layer != IBV_LINK_LAYER_ETHERNET) {
     return ibv_query_gid(context(), kPort, 0, &gid_) == 0 ? Outcome{Done{}}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The objects of libibverbs, owned: a device that is open, protection domains, memory regions,
-// completion queues and reliable connections.  No policy of the fabric is here.
+// Owned objects of libibverbs: an open device, protection domains, memory regions, completion
+// queues and reliable connections.  No policy of the fabric.
 //
-// Threads: as libibverbs: an object may be used by one thread at a time.
-// Errors: Result; what a user can act on (no device, wrong name) is also said in a message.
+// Threads: as for libibverbs: one thread at a time may use an object.
+// Errors: Result.  A message also reports errors that a user can fix (no device, wrong name).
 
 #include <infiniband/verbs.h>
 
@@ -31,7 +31,7 @@ struct Release {
 template <typename T>
 using Owned = std::unique_ptr<T, Release>;
 
-// How the other end of a connection is reached.
+// The address of the other end of a connection.
 struct Remote {
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;
@@ -47,14 +47,14 @@ struct QpLimits {
 };
 
 // How long a packet waits for its acknowledgement, and how often it is sent.  The time to an error
-// is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT VERBS-V1: retries <= 6; soft-RoCE takes
-// 7 for "for ever", and an operation on a dead peer would never complete (FABRIC-F4).
+// is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT VERBS-V1: retries <= 6.  For soft-RoCE,
+// 7 means "for ever": an operation on a dead peer would never complete (FABRIC-F4).
 struct RetryPolicy {
   std::uint8_t timeout = 10;
   std::uint8_t retries = 4;
 };
 
-// Those of this machine, whether they can be used or not.
+// The RDMA devices of this machine, usable or not.
 std::vector<std::string> device_names();
 
 class Device {
@@ -65,22 +65,22 @@ class Device {
 
   ibv_context* context() const noexcept { return context_.get(); }
   const char* name() const noexcept { return ibv_get_device_name(context_->device); }
-  // Of the kernel, as "mlx5_core" or, of a software device, "rxe"; empty: unknown.
+  // The kernel driver, like "mlx5_core" or, for a software device, "rxe"; empty: unknown.
   std::string driver() const;
   const ibv_device_attr& limits() const noexcept { return limits_; }
   std::uint32_t max_message() const noexcept { return port_.max_msg_sz; }
-  // This end of any connection, but for qpn and psn.
+  // This end of any connection, except qpn and psn.
   Remote here() const noexcept;
 
   Result<Owned<ibv_pd>> domain() const noexcept;
   Result<Owned<ibv_cq>> queue(std::uint32_t entries, ibv_comp_channel* channel) const noexcept;
-  // A reliable connection in state INIT whose peer may do what `access` says.
+  // A reliable connection in state INIT, with the peer's access rights `access`.
   Result<Owned<ibv_qp>> connection(ibv_pd* pd, ibv_cq* sends, ibv_cq* receives,
                                    const QpLimits& limits, unsigned access) const noexcept;
-  // INIT to RTR and RTS.  `psn` is the first this end sends.
+  // Moves `qp` from INIT to RTR and RTS.  `psn` is the first one that this end sends.
   Outcome connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
                   const RetryPolicy& retry) const noexcept;
-  // The most inline bytes a connection takes, up to `wanted`.
+  // The most inline bytes that a connection accepts, up to `wanted`.
   std::uint32_t inline_bytes(std::uint32_t wanted) const noexcept;
 
  private:
@@ -96,7 +96,7 @@ class Device {
 std::uint32_t random_psn() noexcept;
 std::uint64_t random_word() noexcept;  // never 0
 
-// Registered memory that fork() does not copy: what a device writes must not move.
+// Registered memory that fork() does not copy: memory that a device writes must not move.
 class Buffers {
  public:
   struct Buffer {
@@ -109,7 +109,7 @@ class Buffers {
   ~Buffers();
   Buffers(Buffers&& other) noexcept;
   Buffers& operator=(Buffers&& other) noexcept;
-  // At least `size` bytes; what was given back is reused.
+  // Returns at least `size` bytes; reuses buffers that were given back.
   Result<Buffer> take(std::size_t size);
   void give_back(const Buffer& buffer);
 

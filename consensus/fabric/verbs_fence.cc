@@ -28,7 +28,7 @@ struct Round {
   Buffers::Buffer from;
   std::vector<std::byte>* target = nullptr;
   Owned<ibv_mr> region;
-  std::uint32_t rkey = 0;  // of region, also when it is gone
+  std::uint32_t rkey = 0;  // of region; stays valid as a number when region is gone
   Owned<ibv_qp> writer, owner;
   std::atomic<std::uint64_t> completed{0};
   std::atomic<bool> stop{false};
@@ -68,7 +68,7 @@ Outcome set_up(Round& r, const Device& device, std::size_t bytes) {
   return device.connect(r.writer.get(), to_owner, 23, kRetryPolicy);
 }
 
-// Writes 1, 2, 3, ... over the same place until it is refused or told to stop.
+// Writes 1, 2, 3, ... over the same place until a write is refused or `stop` is set.
 void stream(Round& r, std::size_t bytes) {
   for (std::uint64_t n = 1; !r.stop.load(std::memory_order_relaxed); ++n) {
     std::memset(r.from.at, static_cast<int>(n & 0x7f) | 0x80, bytes);
@@ -93,7 +93,7 @@ void stream(Round& r, std::size_t bytes) {
   }
 }
 
-// "mlx5" stands for mlx5_0 and for mlx5_core.
+// "mlx5" matches mlx5_0 and mlx5_core.
 bool stands_for(const std::string& entry, const std::string& what) {
   return !entry.empty() && (what == entry || what.starts_with(entry + "_"));
 }
@@ -143,7 +143,8 @@ bool listed(const std::vector<std::string>& list, const std::string& device,
 }
 
 Outcome judge_flags(bool on_list, const FenceReport& tested) noexcept {
-  if (!on_list) return Error{Code::kUnsupported, 0, "nobody vouches for its access flags"};
+  if (!on_list)
+    return Error{Code::kUnsupported, 0, "the device is not listed in fence_flags_devices"};
   if (tested.late != 0) return Error{Code::kUnsupported, 0, "a write landed after a revoke"};
   return Done{};
 }
@@ -185,7 +186,7 @@ Result<FenceReport> probe_fence(const Device& device, const FenceProbe& probe) {
     r.stop = true;
     writer.join();
     report.writes += r.completed;
-    if (error != 0) return Error{Code::kSystem, error, "take a permission back"};
+    if (error != 0) return Error{Code::kSystem, error, "revoke a permission"};
   }
   return report;
 }

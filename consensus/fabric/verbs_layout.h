@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the verbs fabric keeps in files and says to its peers: only layout, no behaviour.
+// Layout of the verbs fabric's files and of its frames to peers; no behaviour.
 //
 //   <dir>/r<i>/lock      held by the live process of replica i
 //   <dir>/r<i>/control   Control: identity, live keys, cells; peers read the cells by RDMA
 //   <dir>/r<i>/log       the log memory; peers write it by RDMA, under a grant
 //
-// Each field names its one writer.  A change of layout changes kVerbsVersion.  Numbers are little
-// endian, as on every machine that this fabric is built for.
+// Each field's comment names its only writer.  A change of layout changes kVerbsVersion.  Numbers
+// are little endian, like all machines that this fabric is built for.
 
 #include <infiniband/verbs.h>
 
@@ -26,8 +26,8 @@ inline constexpr std::uint32_t kFrameMagic = 0x56726e43;
 inline constexpr std::uint32_t kVerbsVersion = 1;
 inline constexpr std::size_t kLine = 64;
 
-// One version of a cell.  A device reads bytes in no agreed order and words torn, and the owner may
-// die in the middle: a copy counts when its checksum holds.
+// One version of a cell.  A device may read bytes in any order and words torn, and the owner may
+// die in the middle of a write.  So a copy is valid only if its checksum matches.
 struct CellCopy {
   std::uint64_t version;
   std::uint64_t words[kCellWords];
@@ -39,7 +39,7 @@ struct alignas(kLine) Cell {
   CellCopy copy[2];
 };
 
-// A counter that a peer writes by RDMA; it counts when the halves agree (torn words).
+// A counter that a peer writes by RDMA.  It is valid only if the halves match (words may be torn).
 struct alignas(kLine) Credit {
   std::atomic<std::uint32_t> consumed;
   std::atomic<std::uint32_t> inverse;  // ~consumed
@@ -51,9 +51,9 @@ struct Control {
   std::uint32_t replicas;
   std::uint64_t group;
   std::uint64_t log_bytes;
-  std::uint64_t memory;                  // random: names this memory until it is lost
+  std::uint64_t memory;                  // random: identifies this memory until it is lost
   std::atomic<std::uint64_t> next_key;   // owner
-  std::atomic<std::uint64_t> pid_start;  // owner; with pid: names one process for ever
+  std::atomic<std::uint64_t> pid_start;  // owner; with pid: identifies one process for ever
   std::atomic<std::uint32_t> pid;        // owner
   alignas(kLine) std::atomic<std::uint64_t> live_key[kReplicasMax + 1];  // owner; [j]: j's grant
   Cell cells[kCellsMax];                                                 // owner; peers read
@@ -71,16 +71,16 @@ enum MailKind : std::uint32_t {
 };
 inline constexpr std::uint32_t kMailBytesMax = sizeof(MailHead) + kRequestBytesMax;
 
-// What goes over the authenticated bootstrap connection.  One struct for all kinds: a few hundred
-// bytes, a few times in a connection's life.
+// A frame of the authenticated bootstrap connection.  All kinds share one struct: it is small, and
+// a connection needs only a few.
 enum class FrameKind : std::uint8_t {
-  kHello = 1,  // who I am, my end of the background connection, what may be read
+  kHello = 1,  // my identity, my end of the background connection, the readable memory
   kReady,      // my end of the background connection is up
-  kOffer,      // a spare slot: my end and its key to my log memory
+  kOffer,      // a spare slot: my end and the key to my log memory
   kAccept,     // my end of the slot you offered
-  kOpen,       // let me write under `key` again
-  kOpened,     // do, through slot `slot`
-  kRefused,    // `key` is not live for you
+  kOpen,       // a request to write under `key` again
+  kOpened,     // granted, through slot `slot`
+  kRefused,    // `key` is not live for the sender of kOpen
 };
 struct Frame {
   std::uint32_t magic;
@@ -93,7 +93,7 @@ struct Frame {
   std::uint64_t memory;     // hello
   std::uint64_t key;        // open
   std::uint64_t slot;       // offer, accept, opened
-  std::uint8_t gid[16];     // of qpn
+  std::uint8_t gid[16];     // hello, offer, accept: address of qpn
   std::uint32_t qpn;        // hello, offer, accept
   std::uint32_t psn;
   std::uint32_t mtu;
@@ -104,7 +104,7 @@ struct Frame {
   std::uint32_t log_rkey;
   std::uint32_t cells_rkey;
   std::uint32_t credit_rkey;
-  std::uint32_t serial;  // open, opened, refused: of the writer's asking
+  std::uint32_t serial;  // open, opened, refused: number of the writer's kOpen
 };
 
 static_assert(std::endian::native == std::endian::little);

@@ -16,12 +16,12 @@
 namespace crane::consensus::verbs {
 namespace {
 
-constexpr std::uint8_t kPlane = 16;       // the frames of the fabric
-constexpr std::uint8_t kKnockPlane = 17;  // "I am here: dial me"
+constexpr std::uint8_t kPlane = 16;       // carries the fabric's frames
+constexpr std::uint8_t kKnockPlane = 17;  // a knock: requests the peer to dial
 constexpr long kRedialNs = 50'000'000;
 constexpr std::uint32_t kFrameMax = 4096;
 constexpr std::size_t kFillBytes = 64U << 10;
-constexpr std::size_t kAcceptedMax = 64;  // strangers that have not shown the secret yet
+constexpr std::size_t kAcceptedMax = 64;  // connections that have not proved the secret yet
 constexpr std::uint64_t kFreshNs = 1'000'000'000;
 
 std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
@@ -37,10 +37,10 @@ Result<std::unique_ptr<Links>> Links::open(const LinksOptions& options) {
 Outcome Links::start() {
   const std::size_t replicas = options_.endpoints.size();
   if (replicas == 0 || replicas > kReplicasMax || value(options_.self) >= replicas) {
-    return Error{Code::kBadArgument, 0, "one endpoint per replica is needed"};
+    return Error{Code::kBadArgument, 0, "the verbs fabric needs one endpoint per replica"};
   }
   if (options_.secret == GroupSecret{}) {
-    return Error{Code::kBadArgument, 0, "a group's secret is needed"};
+    return Error{Code::kBadArgument, 0, "the verbs fabric needs the group's secret"};
   }
   open_.resize(replicas);
   opened_ns_.resize(replicas);
@@ -75,7 +75,7 @@ Outcome Links::start() {
 }
 
 Links::~Links() {
-  // Shut down, not only closed: a forked child may hold copies of the descriptors.
+  // Shut down, not only close: a forked child may hold copies of the descriptors.
   for (auto* list : {&open_, &dialing_, &knocking_, &accepted_}) {
     for (const auto& link : *list) {
       if (link) ::shutdown(link->fd(), SHUT_RDWR);
@@ -111,7 +111,7 @@ void Links::dial_missing() {
   set_timer();
 }
 
-// While descriptors are missing it does not; the timer looks again.
+// Starts or stops listening.  It stops while descriptors are missing; the timer starts it again.
 void Links::listen(bool on) {
   epoll_event want{};
   want.events = EPOLLIN;
@@ -121,7 +121,8 @@ void Links::listen(bool on) {
   set_timer();
 }
 
-// The timer runs while a replica is missing that we dial, and while we do not listen.
+// The timer runs while a replica that this one dials is missing, and while this one does not
+// listen.
 void Links::set_timer() {
   bool missing = false;
   for (std::uint8_t i = 0; i < value(options_.self); ++i) missing = missing || !open_[i];
@@ -143,7 +144,7 @@ void Links::accept_all() {
       return;
     }
     if (accepted_.size() >= kAcceptedMax) {
-      accepted_.erase(accepted_.begin());  // the oldest of those that say nothing
+      accepted_.erase(accepted_.begin());  // the oldest that has sent nothing
     }
     auto link = SecureLink::accept(*context_, fd, options_.user_timeout_ms);
     if (!link) continue;
@@ -153,7 +154,8 @@ void Links::accept_all() {
   }
 }
 
-// Takes a link that is not open yet a step further; empties it when it failed or moved on.
+// Advances a link that is not open yet.  Resets the pointer when the link failed or has another
+// owner.
 void Links::go_on(std::unique_ptr<SecureLink>& link) {
   switch (link->progress()) {
     case SecureLink::State::kOpen:
@@ -176,7 +178,7 @@ void Links::on_open(std::unique_ptr<SecureLink>& link) {
   if (name.plane == kKnockPlane) {
     if (theirs) {
       link.reset();
-      // It has just started: a link that is not new is its predecessor's.
+      // The peer has just started, so an older link belongs to its previous process.
       const bool fresh = open_[value(peer)] && now_ns() - opened_ns_[value(peer)] < kFreshNs;
       if (dials(peer) && !fresh) {
         drop(peer);
@@ -185,7 +187,7 @@ void Links::on_open(std::unique_ptr<SecureLink>& link) {
       }
       return;
     }
-    watch(*link, false);  // ours: until they close it
+    watch(*link, false);  // this replica's knock: wait until the peer closes it
     return;
   }
   if (name.plane == kVisitPlane && theirs && options_.take_visitor) {
@@ -278,7 +280,7 @@ bool Links::next(Event& out) {
         for (auto* list : {&dialing_, &knocking_, &accepted_}) {
           for (auto& link : *list) {
             if (!link || link->fd() != fd) continue;
-            if (link->state() == SecureLink::State::kOpen) {  // our knock was heard
+            if (link->state() == SecureLink::State::kOpen) {  // the peer closed our knock
               link.reset();
             } else {
               go_on(link);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The bootstrap connections of the verbs fabric over secure links (TLS 1.3 with the group's
-// secret): of two replicas the one with the higher number dials, again and again until it is
-// connected.  One that starts knocks at the doors of the higher numbers - a link of a plane of its
-// own, closed as soon as it stands - so that they dial at once.
+// secret).  Of two replicas the one with the higher number dials until it is connected.  A replica
+// that starts knocks at the replicas with higher numbers, so that they dial at once.  A knock is a
+// link of a separate plane, closed as soon as it is open.
 //
 // Threads: one.
 
@@ -23,7 +23,7 @@ namespace crane::consensus::verbs {
 
 struct LinksOptions {
   ReplicaId self{};
-  std::vector<Endpoint> endpoints;  // one per replica; own: where to listen
+  std::vector<Endpoint> endpoints;  // one per replica; this replica's: where to listen
   GroupSecret secret{};             // not all zeros
   unsigned user_timeout_ms = 3000;  // how long the network may keep bytes unacknowledged
   TakeVisitor take_visitor;
@@ -67,7 +67,7 @@ class Links final : public Bootstrap {
   bool listens_ = true;
   std::vector<std::unique_ptr<SecureLink>> open_;  // by peer
   std::vector<std::uint64_t> opened_ns_;
-  std::vector<std::unique_ptr<SecureLink>> dialing_;  // by peer: ours, not open yet
+  std::vector<std::unique_ptr<SecureLink>> dialing_;  // by peer: dialled, not open yet
   std::vector<std::unique_ptr<SecureLink>> knocking_;
   std::vector<std::unique_ptr<SecureLink>> accepted_;  // not open yet
   std::deque<Arrived> arrived_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VerbsFabric: grants on the own log memory, and writing into a peer's.
+// VerbsFabric: grants on this replica's log memory, and writes to a peer's.
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +33,7 @@ Result<Key> VerbsFabric::permit_writes(ReplicaId id) noexcept {
     p.grant->slot = std::move(*slot);
     std::erase_if(p.spares, [&](const OwnSlot& l) { return &l == slot; });
   } else {
-    // The peer asks for a slot when it begins to write.
+    // The peer requests a slot when it begins to write.
     p.grant->key = Key{own()->next_key.fetch_add(1)};
   }
   own()->live_key[value(id)].store(value(p.grant->key), std::memory_order_release);
@@ -68,7 +68,7 @@ void VerbsFabric::fence_slot(OwnSlot& slot) noexcept {
   CRANE_ASSERT(failed == 0);
 }
 
-// Destroying takes long, and a retired slot can do no harm: tidy() does it.
+// tidy() destroys retired slots: destruction is slow, and a retired slot is harmless.
 void VerbsFabric::retire(OwnSlot slot) { retired_own_.push_back(std::move(slot)); }
 
 void VerbsFabric::retire(PeerSlot slot) {
@@ -79,7 +79,7 @@ void VerbsFabric::retire(PeerSlot slot) {
 }
 
 void VerbsFabric::tidy() noexcept {
-  // One thing at a time: each takes as long as the device likes.
+  // One step per call: the device may take long for each.
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     const Peer& p = peers_[i];
     if (p.up && p.spares.size() < options_.spares && add_spare(ReplicaId{i}).ok()) return;
@@ -99,7 +99,7 @@ std::uint32_t VerbsFabric::slot_sends() const noexcept {
 
 // --- writing ------------------------------------------------------------------------------------
 
-// Connects under a key that was not written under before.  False: it cannot be.
+// Connects under a key that has not been used yet.  False: it is impossible.
 bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
   p.key = key;
   p.slot = 0;
@@ -108,7 +108,7 @@ bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
     p.writing = Writing::kFailed;
     return false;
   }
-  if (p.slots.contains(value(key))) {  // the grant's own slot, connected ahead
+  if (p.slots.contains(value(key))) {  // the grant's slot, connected ahead of time
     p.slot = value(key);
     p.writing = Writing::kOpen;
     return true;
@@ -121,7 +121,7 @@ bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
   return p.writing != Writing::kFailed;
 }
 
-// FABRIC-F5: what has not completed fails, and all that comes under this key.
+// FABRIC-F5: operations that have not completed fail, as do all later ones under this key.
 void VerbsFabric::fail_writing(Peer& p) noexcept {
   p.writing = Writing::kFailed;
   p.written = 0;
@@ -153,7 +153,7 @@ void VerbsFabric::open_log(ReplicaId id, Key key, Token token) noexcept {
   close_writing(p);
   Op& op = add_op(p, Op::Kind::kOpen, token);
   op.key = key;
-  // Always asked for, so that the answer says whether the key is live.
+  // Always request a slot: the answer shows whether the key is live.
   if (const auto slot = p.slots.find(value(key)); slot != p.slots.end()) {
     retire(std::move(slot->second));
     p.slots.erase(slot);
@@ -200,8 +200,8 @@ void VerbsFabric::post_waiting(Peer& p, ReplicaId id) noexcept {
   }
 }
 
-// One signalled work request; a write larger than the device's messages has unsignalled ones
-// before it, which the completion of the last completes too.
+// Posts one signalled work request.  A write larger than the device's messages has unsignalled
+// requests before it, which the last request's completion covers.
 bool VerbsFabric::post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept {
   const auto slot = p.slots.find(p.slot);
   if (slot == p.slots.end()) return false;
@@ -248,7 +248,7 @@ void VerbsFabric::take_log_completions() noexcept {
   constexpr int kBatch = 32;
   ibv_wc done[kBatch];
   int n = kBatch;
-  while (n == kBatch) {  // fewer: nothing is left
+  while (n == kBatch) {  // a partial batch: nothing is left
     n = ibv_poll_cq(log_cq_.get(), kBatch, done);
     for (int i = 0; i < n; ++i) on_log_completion(done[i]);
   }
@@ -258,7 +258,7 @@ void VerbsFabric::on_log_completion(const ibv_wc& wc) noexcept {
   const WorkId work = WorkId::of(wc.wr_id);
   Peer& p = peer(work.peer);
   Op* const op = find_op(p, work.number);
-  // Of a slot that was closed meanwhile: its operations are done with.
+  // Ignore completions of a slot that was closed meanwhile: its operations are finished.
   if (op == nullptr || op->kind != Op::Kind::kWrite || op->state != Op::State::kPosted) return;
   if (wc.status != IBV_WC_SUCCESS) {
     fail_writing(p);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VerbsFabric: its files, its device, its end.
+// VerbsFabric: opens and closes its files and its device.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -43,8 +43,8 @@ bool set_nonblocking(int fd) noexcept {
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// The lock is free as soon as the process that held it is dying; its registrations of our memory
-// are gone only when it is dead (FABRIC-F2).
+// A dying process frees the lock early.  Its registrations of this memory are gone only when it is
+// dead (FABRIC-F2).
 bool wait_for_end(pid_t pid, std::uint64_t start) noexcept {
   if (pid == 0 || pid == ::getpid()) return true;
   int fd = open_pidfd(pid);
@@ -67,15 +67,15 @@ VerbsFabric::VerbsFabric(const VerbsOptions& options, std::unique_ptr<verbs::Boo
       peers_(options.replicas) {}
 
 VerbsFabric::~VerbsFabric() {
-  bootstrap_.reset();  // peers hear it at once
-  peers_.clear();      // nobody writes any more ...
+  bootstrap_.reset();  // peers notice the end at once
+  peers_.clear();      // peers can no longer write; this comes before the lock is freed
   retired_own_.clear();
   retired_.clear();
   if (control_.mapped()) own()->pid.store(0);
   if (credits_ != nullptr) ::munmap(credits_, options_.replicas * sizeof(Credit));
   close_fd(epoll_fd_);
   close_fd(wake_fd_);
-  close_fd(lock_fd_);  // ... when another may be this replica
+  close_fd(lock_fd_);  // now another process may run as this replica
 }
 
 VerbsFabric::Peer& VerbsFabric::peer(ReplicaId id) noexcept {
@@ -117,7 +117,7 @@ Outcome VerbsFabric::open_own() {
   }
   Control* const c = own();
   if (!wait_for_end(static_cast<pid_t>(c->pid.load()), c->pid_start.load())) {
-    return Error{Code::kBusy, 0, "the earlier process of this replica does not end"};
+    return Error{Code::kBusy, 0, "this replica's previous process has not ended"};
   }
   if (const Outcome chosen = choose_pages(); !chosen) return chosen;
   look_at_cells();
@@ -138,7 +138,7 @@ Outcome VerbsFabric::take_lock() {
   lock_fd_ = ::open((own_dir_ + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return system_error("open the replica's lock");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kBusy, errno, "another process is this replica"};
+    return Error{Code::kBusy, errno, "another process runs as this replica"};
   }
   return Done{};
 }
@@ -150,13 +150,13 @@ Outcome VerbsFabric::reuse_own() {
   if (c->magic != verbs::kControlMagic || c->version.load() != verbs::kVerbsVersion ||
       c->group != options_.group || c->replicas != options_.replicas ||
       c->log_bytes != options_.log_bytes) {
-    return Error{Code::kWrongVersion, 0, "control segment of another group or version"};
+    return Error{Code::kWrongVersion, 0, "the control segment belongs to another group or version"};
   }
   auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes,
                           log_alignment());
   if (!log) return log.error();
   if (log.value().size() != options_.log_bytes) {
-    return Error{Code::kDamaged, 0, "log segment"};
+    return Error{Code::kDamaged, 0, "the log segment has the wrong size"};
   }
   control_ = std::move(control).value();
   log_ = std::move(log).value();
@@ -168,7 +168,7 @@ Outcome VerbsFabric::create_own() {
   for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
     if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
   }
-  // Registration allocates all of it, or fails: nothing is left for later (ROOM-1).
+  // Registration allocates all of the log or fails: no page is allocated later (ROOM-1).
   struct statvfs space {};
   if (::statvfs(own_dir_.c_str(), &space) == 0 &&
       space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
@@ -200,7 +200,8 @@ std::size_t VerbsFabric::log_alignment() const noexcept {
   return options_.huge_pages == HugePages::kNever ? 0 : huge_page_bytes();
 }
 
-// When the predecessor has ended and nothing is registered yet: registered pages do not move.
+// Called when the previous process has ended and nothing is registered yet: registered pages cannot
+// move.
 Outcome VerbsFabric::choose_pages() {
   pages_ = pages_text(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   if (options_.huge_pages == HugePages::kNever) return Done{};
@@ -212,7 +213,7 @@ Outcome VerbsFabric::choose_pages() {
   const bool required = options_.huge_pages == HugePages::kRequire;
   Message() << "log memory is not on huge pages: " << own_dir_.c_str()
             << "/log: " << moved.error().what
-            << (required ? "; use huge_pages = \"auto\"" : "; small ones are used");
+            << (required ? "; use huge_pages = \"auto\"" : "; small pages are used");
   if (!required) return Done{};
   return Error{Code::kUnsupported, moved.error().detail, "the log memory is not on huge pages"};
 }
@@ -265,8 +266,8 @@ Outcome VerbsFabric::open_device() {
   return Done{};
 }
 
-// Access flags are used where somebody vouches for the device and the test finds nothing.  Whoever
-// asks for them in vain is told: a fence that changes by itself would be noticed too late.
+// Access flags are allowed only on a listed device that passes the self-test.  Otherwise the start
+// fails with a message: a silent change of the fence would be noticed too late.
 Outcome VerbsFabric::check_fence() {
   if (options_.fence != Fence::kAccessFlags) return Done{};
   const std::string driver = device_.driver();
@@ -283,12 +284,12 @@ Outcome VerbsFabric::check_fence() {
   const Outcome judged = judge_flags(on_list, tested);
   if (judged.ok()) return judged;
   Message why;
-  why << "access flags are no fence: " << device_.name() << " (driver " << driver.c_str() << "): ";
+  why << "access flags do not fence: " << device_.name() << " (driver " << driver.c_str() << "): ";
   if (on_list) {
     why << "in round " << tested.rounds << " of the self-test a write landed " << tested.late_us_max
-        << " us after they were taken away";
+        << " us after the revoke";
   } else {
-    why << "it is not among fence_flags_devices";
+    why << "it is not listed in fence_flags_devices";
   }
   why << "; use fence = \"deregister\"";
   return judged;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VerbsFabric: what goes over the bootstrap connections, and the coming and going of peers.
+// VerbsFabric: frames of the bootstrap connections; connects and disconnects peers.
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -34,8 +34,8 @@ Remote remote_of(const Frame& f) noexcept {
 
 }  // namespace
 
-// An operation of libibverbs that failed when a connection was made: it concerns that peer only,
-// and is tried again and again; the same is said once.
+// Reports an operation of libibverbs that failed while a connection was made.  It affects only that
+// peer and is retried; the same error is reported once.
 void VerbsFabric::complain(ReplicaId id, const Error& e) noexcept {
   Peer& p = peer(id);
   if (p.complaint == e.what) return;
@@ -61,8 +61,8 @@ void VerbsFabric::take_system_events() {
     } else if (fd == device_.context()->async_fd) {
       ibv_async_event e{};
       while (ibv_get_async_event(device_.context(), &e) == 0) {
-        // Errors of connections come as completions too; of the rest only this is told nowhere
-        // else.
+        // Errors of connections also come as completions.  Of the other events only this one is
+        // reported nowhere else.
         if (e.event_type == IBV_EVENT_DEVICE_FATAL) {
           Message() << "RDMA device failed: " << device_.name() << ": replace or reset it";
         }
@@ -91,7 +91,7 @@ void VerbsFabric::take_frames() {
   }
 }
 
-// The background connection failed, though the bootstrap connection stands: both begin again.
+// The background connection failed although the bootstrap connection is up: both start over.
 void VerbsFabric::take_broken() {
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (!peers_[i].broken) continue;
@@ -133,7 +133,7 @@ void VerbsFabric::on_frame(ReplicaId id, std::span<const std::byte> bytes) {
   std::memcpy(&f, bytes.data(), sizeof f);
   if (f.magic != verbs::kFrameMagic || f.version != verbs::kVerbsVersion) {
     Message() << "replica refused: r" << static_cast<unsigned>(value(id))
-              << ": it speaks another version; start it with the same program";
+              << ": it uses another protocol version; start it with the same program";
     down(id);
     return;
   }
@@ -227,7 +227,7 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
   if (f.group != options_.group || f.replicas != options_.replicas ||
       f.log_bytes != options_.log_bytes) {
     Message() << "replica refused: r" << static_cast<unsigned>(value(id))
-              << ": it is of another group, or has another ring size; start it with the same "
+              << ": it belongs to another group, or has another ring size; start it with the same "
                  "options";
     down(id);
     return;
@@ -238,7 +238,7 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
     p.broken = true;
     return;
   }
-  if (f.memory != p.memory) p.seen_version = {};  // other memory: its cells begin again
+  if (f.memory != p.memory) p.seen_version = {};  // new memory: its cells start over
   p.memory = f.memory;
   p.remote = f;
   p.hello = true;
@@ -248,7 +248,7 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
   if (p.spares.empty()) say_ready(id);
 }
 
-// The spare slots stand: a grant is ready to be given.
+// The spare slots are connected: this replica can grant at once.
 void VerbsFabric::say_ready(ReplicaId id) {
   Peer& p = peer(id);
   if (p.said_ready) return;
@@ -272,7 +272,8 @@ void VerbsFabric::down(ReplicaId id) {
   fail_writing(p);
   p.key = was_up ? p.key : kNoKey;
   for (Op& op : p.ops) {
-    op.ok = op.ok && op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell;  // its buffer goes
+    // The buffers of reads are freed below.
+    op.ok = op.ok && op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell;
     op.buffer = {};
     op.state = Op::State::kDone;
   }
@@ -286,7 +287,7 @@ void VerbsFabric::down(ReplicaId id) {
   p.slots.clear();
   p.spares.clear();
   p.domain.reset();
-  if (p.grant && p.grant->slot) {  // the grant stays; its slot cannot be reached any more
+  if (p.grant && p.grant->slot) {  // the grant stays; the peer cannot reach its slot any more
     fence_slot(*p.grant->slot);
     retire(std::move(*p.grant->slot));
     p.grant->slot.reset();
@@ -296,7 +297,7 @@ void VerbsFabric::down(ReplicaId id) {
   p.dirty = p.wrote = p.bell_due = false;
   p.sent = p.taken = p.posted = p.bg_outstanding = p.consumed = p.consumed_told = 0;
   if (!was_up) return;
-  landed(id);  // the bell of its last writes may have died with it
+  landed(id);  // the bell of its last writes may be lost
   waiting_.push_back({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
 }
 
@@ -341,7 +342,7 @@ void VerbsFabric::on_offer(ReplicaId id, const Frame& f) {
   const Frame answer = slot_frame(FrameKind::kAccept, f.slot, slot.qp.get(), psn);
   Peer& p = peer(id);
   p.slots.insert_or_assign(slot.id, std::move(slot));
-  // The owner keeps few; what is much older belongs to grants that nobody used.
+  // The owner keeps few slots; much older ones belong to grants that were never used.
   for (auto old = p.slots.begin(); p.slots.size() > kLanesMax && old != p.slots.end();) {
     if (old->first == p.slot) {
       ++old;

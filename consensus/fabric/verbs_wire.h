@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a work request is found again from its completion; sizes of the queues of a connection.
+// Maps a completion to its work request; sizes of a connection's queues.
 
 #include <cstdint>
 
@@ -9,25 +9,25 @@
 namespace crane::consensus::verbs {
 
 // Per connection of the background plane.
-inline constexpr std::uint32_t kReceives = 64;  // posted ahead, of one message each
+inline constexpr std::uint32_t kReceives = 64;  // posted ahead, one message each
 // INVARIANT VERBS-V2: the peer has consumed a message before its slot is used again.
 inline constexpr std::uint32_t kSendSlots = 128;
 static_assert(kSendSlots > kReceives);  // VERBS-V2
 inline constexpr std::uint32_t kBackgroundSends = 512;
 inline constexpr std::uint32_t kReadsOutstandingMax = 64;
-inline constexpr std::uint32_t kSignalEvery = 16;  // of what no process waits for
-// Per slot, at most.
+inline constexpr std::uint32_t kSignalEvery = 16;  // of the sends whose completion is not awaited
+// The most sends per slot.
 inline constexpr std::uint32_t kSlotSends = 512;
-// Of each completion queue.  INVARIANT VERBS-V3: it never overflows, whatever all peers do.
+// Size of each completion queue.  INVARIANT VERBS-V3: it never overflows, whatever the peers do.
 inline constexpr std::uint32_t kCompletions = 16384;
 
 enum class WorkKind : std::uint8_t {
-  kOperation = 1,  // number: of the operation, counted per peer
-  kMark,           // of background sends: no process waits for it
+  kOperation = 1,  // number: the operation's, counted per peer
+  kMark,           // a background send whose completion is not awaited
   kReceive,        // number: the slot
 };
 
-// The 64 bits that a device gives back with a completion.
+// The 64 bits that a device returns with a completion.
 struct WorkId {
   WorkKind kind{};
   ReplicaId peer{};

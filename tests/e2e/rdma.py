@@ -73,7 +73,7 @@ def fences(scenario, group):
 
 
 def no_fence(scenario, group, number):
-    """Access flags, on a device for which nobody vouches."""
+    """Access flags, on a device that is not listed."""
     flags = {"fence": "flags", "fence_flags_devices": ["mlx5"]}
     group.start(number, config=group.write("flags.toml", group=flags))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]

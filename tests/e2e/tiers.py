@@ -69,10 +69,9 @@ def not_allowed(scenario):
                        "replay: refused with its name",
                        f"{status}: {text}")
         text = said(group)
-        scenario.check("recovery: replay, all inputs again: a file lies on no mount of the "
-                       "server's, "
-                       "like a POSIX message queue" in text, "replay: the tier and its reason",
-                       text)
+        scenario.check("recovery: replay, all inputs again: a file is on no mount of the "
+                       "server, like a POSIX message queue" in text,
+                       "replay: the tier and its reason", text)
         status, text = control(group, "checkpoint", "now", group.name, "--tier", "restart")
         scenario.check(status == 5 and "--restart-checkpoints" in text,
                        "replay: restarts are refused",

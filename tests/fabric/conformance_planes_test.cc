@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here
-//         FABRIC-F9..F14.
-// METHOD  as conformance_test.cc.
+// GOAL    every fabric keeps the guarantees FABRIC-F9..F14 of consensus/fabric/fabric.h.
+// METHOD  as in conformance_test.cc.
 #include <poll.h>
 
 #include <algorithm>
@@ -56,7 +55,7 @@ TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes
     CHECK(v.words[0] >= last);
     last = v.words[0];
   };
-  // Where a cell is not read but asked for, each is a round trip.
+  // Without one-sided reads each cell costs a round trip.
   const int most = TestType::kOneSided ? 20000 : 3000;
   const auto reads = static_cast<std::uint64_t>(times<TestType>(most));
   for (std::uint64_t i = 0; i < reads; ++i) {
@@ -72,7 +71,7 @@ TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes
   CHECK(whole > reads / 20);
 }
 
-TEMPLATE_TEST_CASE("F10: a cell is whole however its owner died", "[fabric][processes]", ShmGroup,
+TEMPLATE_TEST_CASE("F10: a cell is whole wherever its owner died", "[fabric][processes]", ShmGroup,
                    TcpGroup) {
   TestType group;
   std::uint64_t last = 0;
@@ -124,8 +123,8 @@ TEMPLATE_TEST_CASE("F11: requests arrive once, whole, in order, and name their s
   CHECK(got == accepted);
 }
 
-TEMPLATE_TEST_CASE("F12: a read shows what was taken in, and the reader's own writes", "[fabric]",
-                   ShmGroup, TcpGroup) {
+TEMPLATE_TEST_CASE("F12: a read shows the bytes that were taken in, and the reader's writes",
+                   "[fabric]", ShmGroup, TcpGroup) {
   Trio<TestType> t;
   const Key key = t.grant_b_to_a();
   const auto read = [&](Fabric& f, std::uint64_t offset, std::uint64_t n) {
@@ -148,27 +147,27 @@ TEMPLATE_TEST_CASE("F12: a read shows what was taken in, and the reader's own wr
   CHECK(read(*t.a, 100, 10) == "wriTTE-by-");
 }
 
-TEMPLATE_TEST_CASE("F13: a bell wakes a sleeper, and costs nothing when it is awake", "[fabric]",
-                   ShmGroup, TcpGroup) {
+TEMPLATE_TEST_CASE("F13: a bell wakes a sleeping peer, and costs nothing if the peer is awake",
+                   "[fabric]", ShmGroup, TcpGroup) {
   Trio<TestType> t;
   const Key key = t.grant_b_to_a();
   const auto readable = [&] {
     pollfd fd{t.b->event_fd(), POLLIN, 0};
     return ::poll(&fd, 1, 0) == 1;
   };
-  // A network has bells of its own: arriving bytes, timers.  They are spurious at worst.
+  // A network also wakes the reader by arriving bytes and timers, which may be spurious.
   const auto quiet = [&] { return !TestType::kOneSided || !readable(); };
   const auto put = [&](const std::string& text) {
     if (TestType::kOneSided) return write_ok(*t.a, kB, key, 0, text);
-    t.a->write(kB, key, 0, bytes_of(text), Token{9});  // completes with its owner's help
+    t.a->write(kB, key, 0, bytes_of(text), Token{9});  // completes only while its owner polls
     return true;
   };
   drain(*t.b);
   CHECK(quiet());
   REQUIRE(put("awake"));
   t.a->ring_doorbell(kB);
-  CHECK(quiet());  // it is awake: nobody writes the descriptor
-  // ... and it may not sleep over what landed.
+  CHECK(quiet());  // b is awake: no process writes the descriptor
+  // But b must not go to sleep before it has seen what landed.
   CHECK((!t.b->prepare_to_sleep() || (!TestType::kOneSided && until(readable))));
   drain(*t.b);
   REQUIRE(t.b->prepare_to_sleep());
@@ -197,7 +196,7 @@ TEMPLATE_TEST_CASE("F13: no wake-up is lost between two processes", "[fabric][pr
   TestType group;
   auto a = group.open(0);
   Shared<StreamState> shared;
-  Child echo([&] {  // answers each request, sleeping in between without a time-out
+  Child echo([&] {  // answers each request, and sleeps without a time-out in between
     auto f = group.open(1);
     FabricEvent events[4];
     for (;;) {
@@ -227,7 +226,7 @@ TEMPLATE_TEST_CASE("F14: memory, cells and grants outlive the process; lost memo
   const Key key = t.grant_b_to_a();
   REQUIRE(write_ok(*t.a, kB, key, 8, "kept"));
   t.b->set_cell(1, {{41, 42}});
-  CHECK(t.group.open(1) == nullptr);  // one process is one replica
+  CHECK(t.group.open(1) == nullptr);  // a replica has only one process
   t.b.reset();
   SECTION("survived") {
     t.b = t.group.open(1);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here
-//         FABRIC-F1..F8,
-// in
-//         conformance_planes_test.cc FABRIC-F9..F14.
+// GOAL    every fabric keeps the guarantees FABRIC-F1..F8 of consensus/fabric/fabric.h;
+//         conformance_planes_test.cc has FABRIC-F9..F14.
 // METHOD  one test case per guarantee, templated on the group that opens the fabrics.
-// CHECKS  what the guarantee says, with real stopped and killed processes where it speaks of them.
-// REPLAY  the cases are deterministic but for the moment a child is stopped, which is printed.
+// CHECKS  the guarantee's text, with really stopped and killed processes where it mentions them.
+// REPLAY  the cases are deterministic except for the moment a child is stopped, which is printed.
 #include <poll.h>
 #include <unistd.h>
 
@@ -30,7 +28,7 @@ TEMPLATE_TEST_CASE("F1: writes land whole and in the order of the calls", "[fabr
   REQUIRE(write_ok(*t.a, kB, key, 6, "c"));
   drain(*t.b);
   CHECK(log_text(*t.b, 0, 8) == "aaaabbcb");
-  // Many laps of whatever queue is behind it, of all sizes, against a model.
+  // Many laps of the fabric's queue, with writes of all sizes, compared with a model.
   std::mt19937_64 random(1);
   std::vector<std::byte> model(TestType::kLogBytes);
   std::memcpy(model.data(), t.b->log_memory().data(), 8);
@@ -47,7 +45,7 @@ TEMPLATE_TEST_CASE("F1: writes land whole and in the order of the calls", "[fabr
   CHECK(std::memcmp(model.data(), t.b->log_memory().data(), model.size()) == 0);
 }
 
-TEMPLATE_TEST_CASE("F2: nothing of an old key appears after a revoke", "[fabric]", ShmGroup,
+TEMPLATE_TEST_CASE("F2: no write under an old key appears after a revoke", "[fabric]", ShmGroup,
                    TcpGroup) {
   Trio<TestType> t;
   const Key key = t.grant_b_to_a();
@@ -60,7 +58,7 @@ TEMPLATE_TEST_CASE("F2: nothing of an old key appears after a revoke", "[fabric]
   drain(*t.b);
   CHECK(log_text(*t.b, 0, 6) == "before");
   CHECK(log_text(*t.b, kLate, 4) == std::string(4, '\0'));
-  // ... nor after a new grant to the same peer (U6).
+  // Nor after a new grant to the same peer (U6).
   const Key again = t.grant_b_to_a();
   CHECK(again != key);
   CHECK_FALSE(write_ok(*t.a, kB, key, 0, "after!"));
@@ -72,8 +70,8 @@ TEMPLATE_TEST_CASE("F2: nothing of an old key appears after a revoke", "[fabric]
 
 namespace {
 
-// A child that writes blocks 1, 2, 3, ... of one repeated word each over the same place.
-constexpr std::size_t kBlockWords = 64 * 1024;  // 512 KiB: a stop mostly falls into a copy
+// A child that writes blocks 1, 2, 3, ..., each of one repeated word, over the same place.
+constexpr std::size_t kBlockWords = 64 * 1024;  // 512 KiB: most stops hit the middle of a copy
 
 template <typename Group>
 void stream_blocks(Group& group, Shared<StreamState>& shared) {
@@ -108,7 +106,7 @@ std::span<const std::uint64_t> words_of(Fabric& f) {
   return {reinterpret_cast<const std::uint64_t*>(f.log_memory().data()), kBlockWords};
 }
 
-// All of one write; or, where a write may be there in part, its beginning over its predecessor.
+// One whole write or, if the fabric allows partial writes, its beginning over the previous write.
 template <typename Group>
 bool in_order(std::span<const std::uint64_t> words) {
   const std::uint64_t first = words.front();
@@ -122,7 +120,7 @@ bool in_order(std::span<const std::uint64_t> words) {
 }  // namespace
 
 TEMPLATE_TEST_CASE(
-    "F2, F3: a writer stopped in the middle of a copy lands nothing after the revoke",
+    "F2, F3: the write of a writer stopped during a copy does not land after the revoke",
     "[fabric][processes]", ShmGroup, TcpGroup) {
   TestType group;
   auto b = group.open(1);
@@ -146,11 +144,11 @@ TEMPLATE_TEST_CASE(
     const std::uint64_t visible = seen.front();
     CHECK(in_order<TestType>(seen));
     CHECK(seen.back() >= completed);  // FABRIC-F3: completed, hence visible
-    CHECK(visible <= completed + 1);  // what was published but not yet reported
+    CHECK(visible <= completed + 1);  // one write may be published but not yet reported
     const std::uint64_t refused = shared->refused;
     writer.resume();
-    REQUIRE(until([&] {                     // it went on, in vain
-      if (!TestType::kOneSided) drain(*b);  // who refuses it
+    REQUIRE(until([&] {                     // the writer continues, without effect
+      if (!TestType::kOneSided) drain(*b);  // b's process refuses its writes
       return shared->refused > refused + 2;
     }));
     drain(*b);
@@ -182,7 +180,7 @@ TEMPLATE_TEST_CASE("F3, F7: a writer killed at any moment leaves whole writes an
   }
 }
 
-TEMPLATE_TEST_CASE("F3: completed writes to a stopped, then killed owner are there when it is back",
+TEMPLATE_TEST_CASE("F3: completed writes to a stopped, then killed owner exist after its restart",
                    "[fabric][processes]", ShmGroup, TcpGroup) {
   TestType group;
   auto a = group.open(0);
@@ -195,7 +193,7 @@ TEMPLATE_TEST_CASE("F3: completed writes to a stopped, then killed owner are the
     for (;;) f->poll(events);
   });
   REQUIRE(until([&] { return drain(*a), a->connected(kB) && shared->key != 0; }));
-  if (TestType::kOneSided) owner.stop();  // they complete without its processor
+  if (TestType::kOneSided) owner.stop();  // the writes complete without its processor
   const Key key{shared->key.load()};
   for (int i = 0; i < 100; ++i) {
     REQUIRE(write_ok(*a, kB, key, static_cast<std::uint64_t>(i) * 4, "abcd"));
@@ -241,7 +239,7 @@ TEMPLATE_TEST_CASE("F5: after a failed write all later ones fail until open_log"
   bool full = false;
   t.group.hold(*t.b);
   for (int i = 0; i < times<TestType>(64) && !full;
-       ++i) {  // the owner takes nothing in: at last there is no room
+       ++i) {  // the owner takes nothing in: finally there is no room
     t.a->write(kB, key, 0, big, Token{1});
     full = !completion_of(*t.a, Token{1}).ok;
   }
@@ -284,7 +282,7 @@ TEMPLATE_TEST_CASE("F6: keys are fresh, personal, and never work again", "[fabri
     if (Key{old} != key) CHECK_FALSE(write_ok(*t.a, kB, Key{old}, 0, "old"));
   }
   CHECK(write_ok(*t.a, kB, key, 0, "mine"));
-  SECTION("also by the next incarnation") { t.b.reset(); }
+  SECTION("also in the next incarnation") { t.b.reset(); }
   SECTION("also after the memory was lost") {
     t.b.reset();
     t.group.lose_memory(1);
@@ -297,7 +295,7 @@ TEMPLATE_TEST_CASE("F6: keys are fresh, personal, and never work again", "[fabri
   }
 }
 
-TEMPLATE_TEST_CASE("F7: death and restart of a peer are told at once", "[fabric][processes]",
+TEMPLATE_TEST_CASE("F7: death and restart of a peer are reported at once", "[fabric][processes]",
                    ShmGroup, TcpGroup) {
   TestType group;
   auto b = group.open(1);
@@ -316,7 +314,7 @@ TEMPLATE_TEST_CASE("F7: death and restart of a peer are told at once", "[fabric]
     peer.kill();
     CHECK(b->prepare_to_sleep());
     pollfd fd{b->event_fd(), POLLIN, 0};
-    CHECK(::poll(&fd, 1, 2000) == 1);  // without any time-out of ours
+    CHECK(::poll(&fd, 1, 2000) == 1);  // without a time-out of the fabric
     CHECK(drain_until(*b, down, 100));
   }
 }
@@ -352,8 +350,7 @@ TEMPLATE_TEST_CASE("F8: a dead, stopped or full peer disturbs no other", "[fabri
   while (a->send_request(kB, bytes_of("no one reads this"))) {
   }
   CHECK(a->send_request(kC, bytes_of("still open")));
-  if (TestType::kOneSided) {  // what it has not taken in does not part it from the group
-                              // (FABRIC-F9)
+  if (TestType::kOneSided) {  // a backlog does not disconnect it from the group (FABRIC-F9)
     let_pass_us(50'000);
     drain(*a);
     CHECK(a->connected(kB));

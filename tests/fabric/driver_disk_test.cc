@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    with durability disk nothing that was committed is lost when all processes, and all
-//         memory, are gone; a new server gets all of it again, in order (LOG-K1); a damaged store
-//         does not vote; a full disk is waited for, by one replica or all, and ends none.
-// METHOD  three node processes over shared memory with stores of Berkeley DB, SIGKILL, memory
-//         removed, files damaged, file systems of 256 MB that are filled.
+// GOAL    with durability disk no committed entry is lost when all processes and all memory are
+//         gone.  A new server gets all entries again, in order (LOG-K1).  A replica with a damaged
+//         store does not vote.  Replicas with a full disk, one or all, wait and do not end.
+// METHOD  three node processes over shared memory with stores of Berkeley DB; SIGKILL, removed
+//         memory, damaged files, full file systems of 256 MB.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -53,7 +53,7 @@ History history_of(NodeGroup& g, std::uint8_t id) {
   return h;
 }
 
-// Its next process is a new server: it has seen nothing.
+// The next process is a new server, which has seen no entry.
 void forget(NodeGroup& g, std::uint8_t id) {
   NodeReport& r = g.report(id);
   for (std::size_t i = 0; i <= r.committed; ++i) r.history[i] = 0;
@@ -61,7 +61,7 @@ void forget(NodeGroup& g, std::uint8_t id) {
   r.role = 0;
 }
 
-// The leader, once everybody has committed what it had.
+// Returns the leader, once all replicas have committed the leader's entries.
 std::uint8_t settled_leader(NodeGroup& g) {
   const int leader = g.wait_for_leader(-1, kSoon);
   REQUIRE(leader >= 0);
@@ -77,7 +77,7 @@ void kill_all(NodeGroup& g) {
 
 }  // namespace
 
-TEST_CASE("driver disk: nothing committed is lost when all are killed, memory and all",
+TEST_CASE("driver disk: no committed entry is lost when all processes and memory are gone",
           "[driver][disk][processes]") {
   const FabricKind fabric = GENERATE(FabricKind::kShm, FabricKind::kTcp);
   const bool memory_goes = GENERATE(true, false);
@@ -114,7 +114,8 @@ TEST_CASE("driver disk: nothing committed is lost when all are killed, memory an
   g.check_histories();
 }
 
-TEST_CASE("driver disk: who lost its memory only is a voter again", "[driver][disk][processes]") {
+TEST_CASE("driver disk: a replica that lost only its memory votes again",
+          "[driver][disk][processes]") {
   Disk disk;
   NodeGroup g(3, FabricKind::kShm, disk.path());
   g.set_traffic(true);
@@ -128,7 +129,7 @@ TEST_CASE("driver disk: who lost its memory only is a voter again", "[driver][di
     forget(g, id);
     g.start(id);
     REQUIRE(g.wait_committed(id, 200U * (id + 1), kSoon));
-    // The group needs it now.
+    // The group needs this replica's vote now.
     const auto other = static_cast<std::uint8_t>((id + 1) % 3);
     g.process(other).kill();
     g.report(other).role = 0;
@@ -139,7 +140,7 @@ TEST_CASE("driver disk: who lost its memory only is a voter again", "[driver][di
   g.check_histories();
 }
 
-TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
+TEST_CASE("driver disk: a replica with a damaged store does not vote, and does no harm",
           "[driver][disk][U8][processes]") {
   Disk disk;
   NodeGroup g(3, FabricKind::kShm, disk.path());
@@ -149,15 +150,15 @@ TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
   const auto leader = static_cast<std::uint8_t>(found);
   const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
   REQUIRE(g.wait_committed(victim, 300, kSoon));
-  g.stop_traffic();  // so that what the store holds was told
+  g.stop_traffic();  // so that the store's entries were reported
   const std::uint64_t last = g.report(settled_leader(g)).last;
   REQUIRE(until([&] { return let_pass_us(200), g.report(victim).durable >= last; }, kSoon));
   g.process(victim).kill();
   g.set_traffic(true);
   g.lose_memory(victim);
   g.report(victim).role = 0;
-  // The end of the write-ahead log rots: to Berkeley DB it is a shorter one.  Not the very end: the
-  // kill may have left a transaction there that nobody was told of, which nobody would miss.
+  // Damage the end of the write-ahead log: to Berkeley DB the log is then shorter.  Not the very
+  // end, where the kill may have left a transaction that was never reported and is not missed.
   const std::string wal = disk.of(victim) + "/env/log.0000000001";
   const int fd = ::open(wal.c_str(), O_RDWR);
   REQUIRE(fd >= 0);
@@ -170,7 +171,6 @@ TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
   REQUIRE(::pwrite(fd, &other, 1, static_cast<off_t>(end - 2000)) == 1);
   ::close(fd);
   g.start(victim);
-  // It may be one for a moment only.
   REQUIRE(until([&] { return let_pass_us(200), g.report(victim).learned > 0; }, kSoon));
   REQUIRE(g.wait_committed(leader, g.report(leader).committed + 300, kSoon));
   CHECK(g.report(victim).fatal == 0);
@@ -198,12 +198,12 @@ TEST_CASE("driver disk: a follower that was away for many laps of the ring catch
     if (gone != kPause) g.lose_memory(victim);
     if (gone == kAllGone) std::filesystem::remove_all(disk.of(victim));
     forget(g, victim);
-    // Each is 500 bytes on average: a dozen laps.
+    // 500 bytes per entry on average: a dozen laps.
     REQUIRE(g.wait_committed(leader, before + 2000, kSoon));
     g.start(victim);
     INFO("lost " << gone << ", " << before << " before, now " << g.report(victim).committed);
     REQUIRE(g.wait_committed(victim, before + 2500, kSoon));
-    // The group needs it now.
+    // The group needs this replica's vote now.
     const auto other = static_cast<std::uint8_t>(3 - leader - victim);
     g.process(other).kill();
     g.report(other).role = 0;
@@ -220,7 +220,7 @@ TEST_CASE("driver disk: a follower that was away for many laps of the ring catch
 
 namespace {
 
-// A file system of its own with 256 MB, in memory, that a file fills.
+// A separate file system of 256 MB in memory, which a file fills.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
@@ -244,14 +244,14 @@ class SmallDisk {
   void make_room() { std::filesystem::remove(path_ + "/another"); }
 
  private:
-  static constexpr std::uint64_t kLeft = 64U << 20;  // less than what stores leave free
+  static constexpr std::uint64_t kLeft = 64U << 20;  // less than the stores leave free
   const std::string path_;
   bool mounted_ = false;
 };
 
 }  // namespace
 
-TEST_CASE("driver disk: a replica whose disk is full waits for room, the group goes on",
+TEST_CASE("driver disk: a replica whose disk is full waits for room, the group continues",
           "[driver][disk][processes]") {
   Disk disk;
   const std::uint8_t victim = 1;
@@ -275,7 +275,7 @@ TEST_CASE("driver disk: a replica whose disk is full waits for room, the group g
   g.check_histories();
 }
 
-TEST_CASE("driver disk: where all disks are full inputs wait, and nothing committed is lost",
+TEST_CASE("driver disk: if all disks are full, inputs wait and no committed entry is lost",
           "[driver][disk][processes]") {
   Disk disk;
   SmallDisk small(disk.path());
@@ -295,7 +295,7 @@ TEST_CASE("driver disk: where all disks are full inputs wait, and nothing commit
         },
         kSoon));
     const std::uint64_t stopped = g.report(id).committed;
-    if (round == 2) {  // what was committed is there, also when all die while they wait
+    if (round == 2) {  // committed entries survive even if all die while they wait
       kill_all(g);
       for (std::uint8_t i = 0; i < 3; ++i) {
         g.lose_memory(i);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    what one iteration of a node's loop may count on (consensus.h): all whose writes have
-//         completed is committed by the next poll(), and each entry is told as soon as it is.
+// GOAL    the guarantees for one iteration of a node's loop (consensus.h): the next poll() commits
+//         every entry whose writes have completed, and reports each entry when it is committed.
 // METHOD  three replicas over shared memory in this thread, where writes complete at once.
-// CHECKS  the calls of on_committed, and what status() says inside them.
+// CHECKS  the calls of on_committed, and status() during them.
 // REPLAY  deterministic.
 
 #include <algorithm>
@@ -34,10 +34,10 @@ std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()
 struct Local : LocalReplicas {
   struct Told {
     Index entry{};
-    Index committed{};  // as status() says at that moment
+    Index committed{};  // as in status() at that moment
   };
   TemporaryDirectory directory;
-  std::vector<Told> told;  // by replica 0
+  std::vector<Told> told;  // reported by replica 0
 
   Local() {
     for (std::uint8_t i = 0; i < replicas.size(); ++i) {
@@ -58,7 +58,7 @@ struct Local : LocalReplicas {
 
 }  // namespace
 
-TEST_CASE("driver: one poll commits all that has completed, and tells each entry when it is",
+TEST_CASE("driver: one poll commits all completed entries, and reports each when it is committed",
           "[driver]") {
   Local group;
   REQUIRE(until([&] {
@@ -85,9 +85,9 @@ namespace {
 
 enum class Opens { kWithServer, kForgets, kAcceptorOnly };
 
-// A replica in disk or memory mode whose server is taken down and brought back.
+// A replica in disk or memory mode whose server is ended and restored.
 struct Served {
-  std::vector<std::uint64_t> seen;  // indexes, since it was opened
+  std::vector<std::uint64_t> seen;  // indexes since the replica was opened
   consensus::Checkpoint taken;      // at the entry `take_at`
   std::uint64_t take_at = 0;
   std::unique_ptr<Consensus> replica;
@@ -160,10 +160,10 @@ struct ServedGroup {
     });
   }
   std::uint64_t last(std::uint8_t id) const { return value(served[id].replica->status().applied); }
-  // So many entries of 1000 bytes, which reach all that are there.
+  // Proposes `entries` entries of 1000 bytes, and waits until all open replicas have them.
   void work(int entries) {
     const std::vector<std::byte> payload(1000, std::byte{3});
-    std::uint64_t end = 0;  // a store may be long behind what was proposed
+    std::uint64_t end = 0;  // a store may lag far
     for (int done = 0; done < entries;) {
       const auto index = served[0].replica->propose(1, 0, 0, payload);
       if (index.ok()) ++done, end = value(index.value());
@@ -177,7 +177,7 @@ struct ServedGroup {
       return true;
     }));
   }
-  // It was given all behind the place, once, in order.
+  // It got all entries after the checkpoint, once, in order.
   void check_seen(std::uint8_t id, const consensus::LogPlace& place) {
     std::uint64_t at = value(place.at.index);
     for (const std::uint64_t i : served[id].seen) REQUIRE(i == ++at);
@@ -187,7 +187,7 @@ struct ServedGroup {
 
 }  // namespace
 
-TEST_CASE("driver: a server that is brought back from a checkpoint gets all behind it, once",
+TEST_CASE("driver: a server restored from a checkpoint gets all later entries, once",
           "[driver][checkpoint]") {
   const auto durability = GENERATE(consensus::Durability::kMemory, consensus::Durability::kDisk);
   const bool memory = durability == consensus::Durability::kMemory;
@@ -206,7 +206,7 @@ TEST_CASE("driver: a server that is brought back from a checkpoint gets all behi
 
   g.served[2].replica.reset();
   g.work(5);
-  REQUIRE(g.open(2, c, Opens::kForgets).ok());  // without what it had
+  REQUIRE(g.open(2, c, Opens::kForgets).ok());  // without its memory
   REQUIRE(until([&] { return g.iterate(), g.streams(2); }));
   g.work(5);
   g.check_seen(2, c.place);
@@ -214,7 +214,7 @@ TEST_CASE("driver: a server that is brought back from a checkpoint gets all behi
   g.work(100);  // more than a ring
   g.served[2].replica.reset();
   const Outcome old = g.open(2, c);
-  CHECK(old.ok() == !memory);  // a store has them
+  CHECK(old.ok() == !memory);  // a store still has the entries
   if (memory) {
     CHECK(old.error().code == Code::kGone);
     REQUIRE(g.open(2, c, Opens::kAcceptorOnly).ok());
@@ -237,7 +237,7 @@ TEST_CASE("driver: a server that is brought back from a checkpoint gets all behi
   CHECK(g.open(2, bad).error().code == Code::kDamaged);
 }
 
-TEST_CASE("driver: a group that is restored with the log behind its checkpoint holds all of it",
+TEST_CASE("driver: a group restored with the log after its checkpoint has all of it",
           "[driver][checkpoint]") {
   ServedGroup g(consensus::Durability::kDisk);
   g.served[1].take_at = g.last(0) + 5;
@@ -248,7 +248,7 @@ TEST_CASE("driver: a group that is restored with the log behind its checkpoint h
   const auto copy = [&g](const consensus::LogCopyRequest& request) {
     return g.served[2].replica->copy_log(request);
   };
-  // One that reaches further than the log waits.
+  // A request beyond the log's end waits.
   const consensus::LogCopyRequest wanted{c.place, Index{g.last(0) + 3}, path};
   for (int i = 0; i < 10; ++i, g.iterate()) {
     const auto waits = copy(wanted);
@@ -261,7 +261,7 @@ TEST_CASE("driver: a group that is restored with the log behind its checkpoint h
     const auto status = g.served[2].replica->status();
     return std::min(status.committed, status.durable) >= wanted.through;
   }));
-  CHECK_FALSE(copy(wanted).value().done);  // it begins
+  CHECK_FALSE(copy(wanted).value().done);  // it has begun
   CHECK(copy({c.place, wanted.through, path + "2"}).error().code == Code::kBusy);
   REQUIRE(until([&] { return g.iterate(), copy(wanted).value().done; }));
   const auto tail = consensus::check_log_tail(path);
@@ -277,7 +277,7 @@ TEST_CASE("driver: a group that is restored with the log behind its checkpoint h
   for (const char* self : {"0", "1", "2"}) {
     std::filesystem::create_hard_link(path, g.elsewhere.path() + "/restored-" + self);
   }
-  {  // A start of replica 1 that was killed before it had taken its place left its memory.
+  {  // The memory of a start of replica 1 that was killed before it had taken its place.
     consensus::ShmOptions shm;
     shm.directory = g.elsewhere.path();
     shm.self = ReplicaId{1};

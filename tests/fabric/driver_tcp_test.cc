@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    the driver on the tcp fabric keeps LOG-K1..K4 of consensus/consensus.h in real processes
-//         that are killed, started again, stopped, and cut off from the others.
+//         that are killed, restarted, stopped, and cut off from the others.
 // METHOD  three node processes, a relay between each pair, a trickle of inputs, signals.
 // CHECKS  histories agree, have no gap and no input twice; times are printed, not asserted.
 #include <algorithm>
@@ -28,7 +28,7 @@ std::uint8_t settled_leader(NodeGroup& g) {
   return static_cast<std::uint8_t>(leader);
 }
 
-// Another leader than `old`, which something was done to at `at`.
+// Waits for a leader other than `old`, which was disturbed at `at`.
 std::uint8_t next_leader(NodeGroup& g, std::uint8_t old, const char* what, std::uint64_t at) {
   const int leader = g.wait_for_leader(old, kSoon);
   REQUIRE(leader >= 0);
@@ -86,7 +86,7 @@ TEST_CASE("driver on tcp: a follower that was killed or stopped catches up",
   g.check_histories();
 }
 
-TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows when it is back",
+TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows after its return",
           "[driver][processes]") {
   NodeGroup g(3, kTcp);
   g.set_traffic(true);
@@ -108,7 +108,7 @@ TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows when
   g.check_histories();
 }
 
-TEST_CASE("driver on tcp: histories agree whatever is killed, stopped or cut",
+TEST_CASE("driver on tcp: histories agree after random kills, stops and cuts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
   const char* const given = std::getenv("CRANE_SEED");
@@ -124,7 +124,7 @@ TEST_CASE("driver on tcp: histories agree whatever is killed, stopped or cut",
     if (what == 0) g.process(id).kill();
     if (what == 1) g.process(id).stop();
     if (what == 2) g.cut(id);
-    let_pass_us(random() % 100'000);  // not to synchronise: to vary the moment
+    let_pass_us(random() % 100'000);  // varies the moment; does not synchronise
     if (what == 0) g.start(id);
     if (what == 1) g.process(id).resume();
     if (what == 2) g.heal(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    the driver keeps LOG-K1..K4 of consensus/consensus.h in real processes that are killed,
-//         stopped and started again, and a new leader comes soon.
+//         stopped and restarted, and a new leader takes over soon.
 // METHOD  three or five node processes over shared memory, a trickle of inputs, signals.
 // CHECKS  histories agree, have no gap and no input twice; times are printed, not asserted.
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kSoon = 20'000;  // generous: the machine may be busy
 
-constexpr std::uint64_t kLongRing = 128U << 20;  // sparse; newcomers find all since the beginning
-constexpr std::uint32_t kNoRole = 99;            // no role was told yet
+constexpr std::uint64_t kLongRing = 128U << 20;  // sparse; holds all entries
+constexpr std::uint32_t kNoRole = 99;            // no role was reported yet
 
 bool votes_as_follower(NodeGroup& g, std::uint8_t id) {
   return g.report(id).role == static_cast<std::uint32_t>(consensus::Role::kFollower) ||
@@ -41,7 +41,7 @@ std::uint64_t cpu_ns_of(pid_t pid) {
   return ns;
 }
 
-// The leader, once everybody has committed what it had.
+// Returns the leader, once all replicas have committed the leader's entries.
 std::uint8_t settled_leader(NodeGroup& g) {
   const int leader = g.wait_for_leader(-1, kSoon);
   REQUIRE(leader >= 0);
@@ -52,7 +52,7 @@ std::uint8_t settled_leader(NodeGroup& g) {
 
 }  // namespace
 
-TEST_CASE("driver: a killed leader is replaced and goes on as a follower after a restart",
+TEST_CASE("driver: a killed leader is replaced and becomes a follower after a restart",
           "[driver][processes]") {
   NodeGroup g(3);
   g.set_traffic(true);
@@ -86,7 +86,7 @@ TEST_CASE("driver: a stopped leader is replaced, and steps down when it is conti
     if (traffic) {
       REQUIRE(g.wait_committed(old, g.report(old).committed + 200, kSoon));
     } else {
-      let_pass_us(1'500'000);  // until it really is idle: nothing to wait for happens
+      let_pass_us(1'500'000);  // until it is idle: there is no event to wait for
     }
     const std::uint64_t at = monotonic_ns();
     g.process(old).stop();
@@ -128,7 +128,7 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
   g.process(other).kill();
   let_pass_us(100'000);
   const std::uint64_t stuck = g.report(last).committed;
-  let_pass_us(300'000);  // to see that nothing happens there is nothing to wait for
+  let_pass_us(300'000);  // to check that nothing happens, there is no event to wait for
   CHECK(g.report(last).committed <= stuck + 1);
   g.start(first);
   const int again = g.wait_for_leader(-1, kSoon);
@@ -152,7 +152,7 @@ TEST_CASE("driver: a replica that lost its memory recovers and counts again",
   REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, lost); }, kSoon));
   CHECK(until([&] { return let_pass_us(200), g.report(lost).voters == 3; }, kSoon));
   CHECK(g.report(lost).fatal == 0);
-  g.process(other).kill();  // now what is committed is committed with its help
+  g.process(other).kill();  // from now on every commit needs the replica's help
   const int now = g.wait_for_leader(other, kSoon);
   REQUIRE(now >= 0);
   const auto by = static_cast<std::uint8_t>(now);
@@ -169,10 +169,10 @@ TEST_CASE("driver: three replicas grow to five under load, which outlive two",
   REQUIRE(g.wait_for_leader(-1, kSoon) >= 0);
   for (const std::uint8_t id : {std::uint8_t{3}, std::uint8_t{4}}) {
     g.report(id).role = kNoRole;
-    if (id == 3) g.start(id);  // before it is invited, the other one after
+    if (id == 3) g.start(id);  // before its invitation; the other one starts after it
     REQUIRE(g.command(Command::kAdd, id, kSoon));
     if (id == 4) g.start(id);
-    REQUIRE(g.command(Command::kPromote, id, kSoon));  // says no until it has caught up
+    REQUIRE(g.command(Command::kPromote, id, kSoon));  // refused until it has caught up
     REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, id); }, kSoon));
   }
   CHECK(until([&] { return let_pass_us(200), g.report(4).voters == 5; }, kSoon));
@@ -199,7 +199,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
   const std::uint8_t first = settled_leader(g);
   const auto second = static_cast<std::uint8_t>((first + 1) % 3);
   int leader = -1;
-  for (int i = 0; i < 20 && leader < 0; ++i) {  // on a busy machine a hand-over may be given up
+  for (int i = 0; i < 20 && leader < 0; ++i) {  // a busy machine may make a hand-over fail
     REQUIRE(g.command(Command::kTransfer, second, kSoon));
     leader = g.wait_for_leader(first, kSoon / 20);
   }
@@ -220,7 +220,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
   g.check_histories();
 }
 
-TEST_CASE("driver: histories agree whatever is killed, stopped, continued and started again",
+TEST_CASE("driver: histories agree after random kills, stops, continues and restarts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
   const char* const given = std::getenv("CRANE_SEED");
@@ -249,7 +249,7 @@ TEST_CASE("driver: histories agree whatever is killed, stopped, continued and st
       g.process(id).stop();
       state[id] = State::kStopped;
     }
-    let_pass_us(random() % 60'000);  // not to synchronise: to vary the moment
+    let_pass_us(random() % 60'000);  // varies the moment; does not synchronise
   }
   for (std::uint8_t id = 0; id < 3; ++id) {
     if (state[id] == State::kDead) g.start(id);
@@ -271,7 +271,7 @@ TEST_CASE("driver: histories agree whatever is killed, stopped, continued and st
   g.check_histories();
 }
 
-TEST_CASE("driver: a group of one commits by itself", "[driver][processes]") {
+TEST_CASE("driver: a group of one commits alone", "[driver][processes]") {
   NodeGroup g(1);
   g.set_traffic(true);
   REQUIRE(g.wait_for_leader(-1, kSoon) == 0);
@@ -283,7 +283,7 @@ TEST_CASE("driver: an idle group costs next to no processor time and keeps its l
           "[driver][processes][idle]") {
   NodeGroup g(3);
   settled_leader(g);
-  let_pass_us(1'000'000);  // past the time in which traffic counts as flowing
+  let_pass_us(1'000'000);  // longer than the time in which traffic counts as flowing
   const std::uint8_t leader = settled_leader(g);
   const std::uint64_t view = g.report(leader).view;
   std::uint64_t cpu = 0;
@@ -298,9 +298,8 @@ TEST_CASE("driver: an idle group costs next to no processor time and keeps its l
   CHECK(g.report(leader).view == view);
 }
 
-// Hidden (run it by its tag): what a loaded machine does depends on the machine; printed.
-TEST_CASE("driver: leaders rarely lose their place because the machine is busy",
-          "[.load][processes]") {
+// Hidden (run it by its tag): the result depends on the loaded machine; it is printed.
+TEST_CASE("driver: a busy machine rarely makes a leader lose its role", "[.load][processes]") {
   NodeGroup g(3);
   settled_leader(g);
   std::vector<std::unique_ptr<Child>> burners;

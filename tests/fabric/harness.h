@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the conformance tests share: groups of fabrics (one class per kind of fabric), events as
-// plain values, and real child processes that are stopped, continued and killed.
+// Helpers of the conformance tests: groups of fabrics (one class per kind of fabric), events as
+// plain values, and real child processes that can be stopped, continued and killed.
 //
-// Threads: none; children are made by fork() and never return into the test framework.
+// Threads: none. fork() makes the children, which never return into the test framework.
 
 #include <sys/types.h>
 
@@ -38,17 +38,17 @@ struct Seen {
 std::vector<Seen> drain(Fabric& fabric);
 // Drains, sleeping on event_fd() in between, until `done` or `timeout_ms`; false on time-out.
 bool drain_until(Fabric& fabric, const std::function<bool(const Seen&)>& done, int timeout_ms);
-// The completion of `token` among what drain() gives; REQUIREs exactly one.
+// The completion of `token` in the events of drain(); REQUIREs exactly one.
 Seen completion_of(Fabric& fabric, Token token);
 
 std::vector<std::byte> bytes_of(const std::string& text);
 std::string text_of(std::span<const std::byte> bytes);
 bool until(const std::function<bool()>& condition, int timeout_ms = 10'000);
 
-// Time in which something shall go on, or shall not happen; never to wait for a condition.
+// Lets time pass in which something continues, or must not happen; never waits for a condition.
 void let_pass_us(std::uint64_t us);
 
-// A temporary directory on tmpfs where there is one.
+// A temporary directory, on tmpfs if there is one.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -66,10 +66,10 @@ class Child {
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  void stop();  // returns when it is stopped
+  void stop();  // returns when the child is stopped
   void resume();
   void kill();  // SIGKILL, reaped
-  bool wait();  // true: it exited with 0
+  bool wait();  // true: the child exited with 0
   pid_t pid() const noexcept { return pid_; }
 
  private:
@@ -102,10 +102,10 @@ void Shared<T>::release(void* at, std::size_t size) {
   release_pages(at, size);
 }
 
-// Where the replicas of a group over RDMA are: on three addresses, one per device, as tests/vm
-// makes them; CRANE_VERBS_ADDRESSES="10.0.0.1 10.0.0.2 ..." names others.
+// The addresses of a group's replicas over RDMA: three, one per device, as tests/vm makes them;
+// CRANE_VERBS_ADDRESSES="10.0.0.1 10.0.0.2 ..." names others.
 std::vector<consensus::Endpoint> verbs_endpoints(std::uint8_t replicas, std::uint16_t port);
-// A port per group: groups follow each other, and their children may still be dying.
+// A port per group, because children of the previous group may still be dying.
 std::uint16_t next_verbs_port();
 
 // A group over shared memory.
@@ -113,16 +113,16 @@ class ShmGroup {
  public:
   static constexpr std::uint64_t kLogBytes = 4U << 20;
   static constexpr bool kOneSided = true;  // operations complete without the owner's processor
-  // Lets only its owner poll this fabric; here that is so anyway (tcp_group.h).
+  // Lets only its owner poll this fabric; in this group that is always so (tcp_group.h).
   void hold(Fabric&) noexcept {}
   void release(Fabric&) noexcept {}
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
-  // As a replica whose machine lost its memory.
+  // Makes a replica lose its memory, as after a restart of its machine.
   void lose_memory(std::uint8_t id);
-  // Copies half of a write and stops there (the caller is then stopped, killed or goes on).
+  // Copies half of a write (the caller is then stopped, is killed or continues).
   static void half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
                          std::span<const std::byte> bytes);
-  // Goes on with what half_write began.
+  // Completes the write that half_write began.
   static bool other_half(Fabric& fabric, ReplicaId peer, Key key);
 
  private:

@@ -37,7 +37,7 @@ struct Flag {
 
 }  // namespace
 
-TEST_CASE("life line: every watcher is told of a killed process, none before", "[fabric][life]") {
+TEST_CASE("life line: every watcher notices a killed process, none before", "[fabric][life]") {
   TemporaryDirectory directory;
   Shared<Flag> holds;
   Child child([&] {
@@ -51,7 +51,7 @@ TEST_CASE("life line: every watcher is told of a killed process, none before", "
   REQUIRE(first.start(directory.path(), kReplicas, ReplicaId{0}, nullptr).ok());
   REQUIRE(second.start(directory.path(), kReplicas, ReplicaId{2}, nullptr).ok());
   child.stop();
-  CHECK_FALSE(told(first, 0));  // stopped is not dead
+  CHECK_FALSE(told(first, 0));  // a stopped process is not dead
   child.resume();
   CHECK_FALSE(told(second, 0));
   child.kill();
@@ -59,7 +59,8 @@ TEST_CASE("life line: every watcher is told of a killed process, none before", "
   CHECK(told(second, 10'000));
 }
 
-TEST_CASE("life line: a closed one tells too, its successor's file is another", "[fabric][life]") {
+TEST_CASE("life line: a closed one is noticed, too; the next process has another file",
+          "[fabric][life]") {
   TemporaryDirectory directory;
   auto line = std::make_unique<LifeLine>();
   REQUIRE(line->hold(directory.path(), kReplicas).ok());
@@ -75,7 +76,7 @@ TEST_CASE("life line: a closed one tells too, its successor's file is another", 
   CHECK_FALSE(told(again, 0));
 }
 
-TEST_CASE("life line: a watch that is stopped keeps nobody waiting", "[fabric][life]") {
+TEST_CASE("life line: a stopped watch blocks no process", "[fabric][life]") {
   TemporaryDirectory directory;
   LifeLine line;
   REQUIRE(line.hold(directory.path(), kReplicas).ok());
@@ -101,22 +102,22 @@ TEST_CASE("life line: a death makes the loop's thread urgent, for a while", "[fa
     std::printf("SKIPPED: life line: urgent: no privilege for real-time priorities\n");
     return;
   }
-  urgency->watch();  // takes the priority back once it was used
+  urgency->watch();  // takes the priority back once the loop has used it
   CHECK(until([&] { return turn(*urgency), policy() == SCHED_OTHER; }));
 }
 
-TEST_CASE("urgency: a loop that does not turn is lent the priority, and gives it back used",
+TEST_CASE("urgency: a loop that does not turn gets the priority, and loses it after use",
           "[fabric][life]") {
   Urgency urgency;
   urgency.watch();
-  // Somebody who sleeps, as far as can be seen from outside, keeps it.
+  // A loop that sleeps, as seen from outside, keeps it.
   if (!until([] { return policy() == SCHED_RR; })) {
     std::printf("SKIPPED: urgency: no privilege for real-time priorities\n");
     return;
   }
-  // A loop that turns all the time is as ordinary as its server, whenever one looks.
+  // A loop that turns all the time always has the ordinary policy.
   CHECK(until([&] { return turn(urgency), policy() == SCHED_OTHER; }));
-  // Again and again: also after the watching thread went to sleep over an idle loop.
+  // Repeatedly, also after the watching thread went to sleep because the loop was idle.
   for (int i = 0; i < 3; ++i) {
     let_pass_us(20'000);
     CHECK(until([] { return policy() == SCHED_RR; }));
@@ -124,10 +125,10 @@ TEST_CASE("urgency: a loop that does not turn is lent the priority, and gives it
   }
 }
 
-TEST_CASE("urgency: a loop is looked at when it would be late, and not before",
+TEST_CASE("urgency: the thread looks at a loop when it would be late, and not before",
           "[fabric][life][URGENCY-1]") {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  // A loop that turns every so often, looked at for a second.
+  // A loop that turns now and then, watched for a second.
   const auto looks = [](std::uint64_t every_ns) {
     int n = 0;
     for (std::uint64_t now = kSecond, pause = 0; now < 2 * kSecond; now += pause, ++n) {
@@ -143,12 +144,12 @@ TEST_CASE("urgency: a loop is looked at when it would be late, and not before",
   CHECK(Urgency::until_late_ns(2 * kSecond, kSecond) == 0);
 }
 
-TEST_CASE("urgency: what was stopped leaves an ordinary thread", "[fabric][life]") {
+TEST_CASE("urgency: after stop() the thread has the ordinary policy", "[fabric][life]") {
   Urgency urgency;
   urgency.watch();
   urgency.begin();
   urgency.stop();
   CHECK(policy() == SCHED_OTHER);
-  urgency.begin();  // by somebody who waited for a death
+  urgency.begin();  // as by a watch that sees a death
   CHECK(policy() == SCHED_OTHER);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Three replicas in this thread, of which 0 is to lead; a test opens each with its own options.
+// Three replicas in this thread; replica 0 becomes the leader.  A test opens each with its own
+// options.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,7 @@ namespace crane::test {
 
 struct LocalReplicas {
   std::array<std::unique_ptr<consensus::Consensus>, 3> replicas;
-  bool leads = false;  // replica 0
+  bool leads = false;  // whether replica 0 leads
 
   void open(std::uint8_t i, consensus::Options o) {
     if (i == 0) {

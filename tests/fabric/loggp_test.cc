@@ -14,7 +14,7 @@ using namespace crane::eval;
 
 namespace {
 
-// Round numbers, so that sums show what went into them.
+// Round numbers, so that sums show their terms.
 LogGp machine() {
   LogGp m;
   m.read = {us(0.3), us(1.4), 700};
@@ -26,7 +26,7 @@ LogGp machine() {
   return m;
 }
 
-// Time of one operation from the post to the completion taken (DARE equation 1).
+// Time of one operation from the post to its completion (DARE equation 1).
 template <typename Post>
 Pico time_of(Post&& post) {
   LogGpNetwork network(machine(), 2, 16384);
@@ -44,7 +44,7 @@ Pico time_of(Post&& post) {
 
 }  // namespace
 
-TEST_CASE("one operation takes what DARE's equation 1 says: inline, up to the MTU and beyond") {
+TEST_CASE("one operation takes the time of DARE's equation 1: inline, up to the MTU and beyond") {
   const auto write = [](std::size_t bytes) {
     return time_of([bytes](LogGpFabric& f) {
       f.write(ReplicaId{1}, consensus::Key{1}, 0, std::vector<std::byte>(bytes),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a tcp group keeps its leader and its links on a network that loses and delays.
-// METHOD  three node processes, a relay between each pair that loses pieces as TCP shows loss: both
-//         ways, one way, on the log links alone; a trickle of inputs, a fixed number of commits.
-// CHECKS  elections and links given up meanwhile are counted; histories agree; rates are printed.
-//         The few that are allowed are for a machine that does not let the processes run.
+// GOAL    a tcp group keeps its leader and its links on a network that loses and delays packets.
+// METHOD  three node processes; a relay between each pair loses pieces in the way that TCP shows
+//         loss: both ways, one way, only on the log links; a trickle of inputs, a fixed number of
+//         commits.
+// CHECKS  elections and lost links are counted; histories agree; rates are printed.  A few are
+//         allowed, for a machine that does not let the processes run.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -21,8 +22,8 @@ constexpr std::uint64_t kCommits = 8'000;
 struct Counted {
   std::uint64_t elections = 0;
   std::uint64_t links_lost = 0;
-  std::uint64_t lost = 0;       // pieces
-  std::uint64_t timed_out = 0;  // of these
+  std::uint64_t lost = 0;       // lost pieces
+  std::uint64_t timed_out = 0;  // lost pieces that waited for a time-out
 };
 
 struct Loss {
@@ -84,14 +85,14 @@ Counted serve(const char* what, const Loss& loss, std::uint64_t commits = kCommi
   return n;
 }
 
-// A follower that gets no processor for long suspects its leader as well, and a crowded machine
-// makes a few of these; a storm of elections is more.
+// A follower without a processor for long suspects its leader, too.  A crowded machine makes a few
+// of these elections; a storm has more.
 constexpr int kNoStorm = 8;
 
 }  // namespace
 
-// One operation at a time: whatever is lost is the last on its link, and nothing else follows.
-TEST_CASE("lossy: probes have TCP repair what was lost last on a link", "[fabric][lossy]") {
+// One operation at a time: a lost piece is the last on its link, and nothing follows it.
+TEST_CASE("lossy: probes make TCP repair the last loss on a link", "[fabric][lossy]") {
   TcpGroup group;
   ReservedPorts way(1);
   Shared<Weather> weather;
@@ -149,14 +150,14 @@ TEST_CASE("lossy: at 5 % loss, one way or both, a tcp group has no storm of elec
   CHECK(there.links_lost == 0);
 }
 
-TEST_CASE("lossy: loss on the log links alone makes no storm of elections",
+TEST_CASE("lossy: loss only on the log links makes no storm of elections",
           "[driver][processes][lossy]") {
   const Counted n = serve("5 % lost on log links", {50, 50, Weather::kLog});
   CHECK(n.elections <= kNoStorm);
   CHECK(n.links_lost == 0);
 }
 
-TEST_CASE("lossy: a tcp group goes on at 20 % loss, and with delay and jitter",
+TEST_CASE("lossy: a tcp group works at 20 % loss, and with delay and jitter",
           "[driver][processes][lossy]") {
   serve("20 % lost", {200, 200}, kCommits / 4);
   const Counted n =

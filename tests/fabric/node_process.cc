@@ -46,7 +46,7 @@ void record(NodeReport& r, const EntryView& e) {
   r.committed = std::max(r.committed.load(), index);
 }
 
-// Proposes what is due of a steady trickle of inputs of 8 to 1000 bytes.
+// Proposes the due inputs of a steady trickle, of 8 to 1000 bytes.
 void trickle(Consensus& c, NodeReport& r, std::uint64_t now, std::uint64_t& next_ns,
              std::uint64_t& n) {
   static std::byte payload[1000];
@@ -174,7 +174,7 @@ void NodeGroup::run(std::uint8_t id) {
     r.own_view = value(status.view);
     r.connected = status.connected;
     r.needs_checkpoint = status.needs_checkpoint ? 1 : 0;
-    r.changing = status.changing ? 1 : 0;  // before the roles, which are read before it
+    r.changing = status.changing ? 1 : 0;  // before the roles: the test reads those first
     for (std::uint8_t i = 0; i < replicas_; ++i) r.members[i] = role_in(status, i);
     r.voters = static_cast<std::uint64_t>(
         std::count_if(status.members.begin(), status.members.end(),
@@ -237,10 +237,11 @@ bool NodeGroup::command(Command::Kind kind, std::uint8_t id, int timeout_ms) {
     if (kind == Command::kTransfer) {
       if (c.code == static_cast<int>(Code::kOk)) return true;
       if (c.code != static_cast<int>(Code::kBadArgument)) continue;
-      // It leads already, by an election of its own.
+      // It leads already, after another election.
       return report(id).role == static_cast<std::uint32_t>(Role::kLeader);
     }
-    // It is in force where it was appended; asked again in case that leader is none any more.
+    // The change is in force where it was appended.  Repeat the command in case that leader was
+    // deposed.
     if (until([&] { return let_pass_us(200), change_committed(kind, id); }, kAskAgainMs))
       return true;
   }
@@ -275,7 +276,7 @@ void NodeGroup::stop_traffic() {
   const int leader = wait_for_leader(-1, kAskAgainMs * 100);
   REQUIRE(leader >= 0);
   const NodeReport& r = report(static_cast<std::uint8_t>(leader));
-  // The round in which it may still have looked, and one that tells.
+  // Wait for the round that may have begun already, and for one more.
   const std::uint64_t then = r.rounds + 2;
   REQUIRE(until([&] { return let_pass_us(200), r.rounds >= then; }, kAskAgainMs * 100));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CHECKS  What /proc tells of a process: that it runs, that it is stopped, that its main thread has
-//         ended, also while the process is there (WRITER-1).
+// CHECKS  The state of a process in /proc: it runs, it is stopped, its main thread has ended, also
+//         while the process still exists (WRITER-1).
 #include "consensus/fabric/process.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ pid_t child(void (*body)()) {
 
 }  // namespace
 
-TEST_CASE("process: one that lives, is stopped, is killed and is gone", "[process]") {
+TEST_CASE("process: a process that runs, is stopped, is killed and is gone", "[process]") {
   const pid_t pid = child([] {});
   CHECK_FALSE(process_stat(pid).main_thread_ended());
   CHECK_FALSE(process_stat(pid).stopped());
@@ -44,7 +44,7 @@ TEST_CASE("process: one that lives, is stopped, is killed and is gone", "[proces
   REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) == 0);
   const ProcessStat zombie = process_stat(pid);
   CHECK(zombie.main_thread_ended());
-  CHECK((zombie.flags & ProcessStat::kExiting) != 0);  // which the kernel set first of all
+  CHECK((zombie.flags & ProcessStat::kExiting) != 0);  // the kernel sets it first
   CHECK_FALSE(zombie.stopped());
   REQUIRE(::waitpid(pid, &status, 0) == pid);
   CHECK(process_stat(pid).start == 0);

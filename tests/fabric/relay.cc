@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kUs = 1'000;
-constexpr std::uint64_t kTimeOutNs = 200'000'000;  // Linux' least of a retransmission
+constexpr std::uint64_t kTimeOutNs = 200'000'000;  // Linux's minimum for a retransmission
 constexpr std::size_t kPieceBytes = 16U << 10;
-constexpr std::size_t kPiecesMax = 64;  // under way; then the sender is not read
+constexpr std::size_t kPiecesMax = 64;  // most pieces under way; then the relay stops reading
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
@@ -38,7 +38,7 @@ struct Flow {
   int from = -1;
   int to = -1;
   std::size_t direction = 0;
-  bool sheltered = false;  // this connection has no weather
+  bool sheltered = false;  // the weather does not affect this connection
   std::deque<Piece> pieces;
 };
 
@@ -69,7 +69,7 @@ class Sky {
            (links & (connection % 2 == 0 ? Weather::kBackground : Weather::kLog)) == 0;
   }
 
-  // What came in now: whether it arrives, and what it says of those before it.
+  // Decides whether the new piece arrives, and what it reveals about earlier losses.
   void send(Flow& f, std::vector<char> bytes, std::uint64_t now) {
     Piece piece{std::move(bytes), now + way_ns(f), false};
     if (loses(f)) {
@@ -112,7 +112,7 @@ void carry(Flow& f, bool& over, Sky& sky) {
   }
 }
 
-// Waits until something can be done for one of them.
+// Waits until one of the connections needs work.
 void wait_for(int listener, const std::list<Carried>& all) {
   std::vector<pollfd> fds{{listener, POLLIN, 0}};
   const std::uint64_t now = now_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a full /dev/shm kills no process: each page of a sparse file is taken from the machine
-//         before it is touched (ROOM-1, ROOM-2), and where it cannot be had inputs wait.
+// GOAL    a full /dev/shm kills no process: each page of a sparse file is allocated before it is
+//         touched (ROOM-1, ROOM-2).  If it cannot be allocated, inputs wait.
 // METHOD  a tmpfs of a few megabytes that a file fills; three replicas on it in this thread.  A
 //         page that is touched too early ends the test by SIGBUS.
 // REPLAY  deterministic.
@@ -67,7 +67,7 @@ class SmallMemory {
 };
 
 struct Group : LocalReplicas {
-  std::vector<std::uint64_t> told;  // payloads, by replica 0
+  std::vector<std::uint64_t> told;  // payloads reported by replica 0
   std::uint64_t next = 0;
 
   explicit Group(const std::string& directory) {
@@ -101,7 +101,8 @@ struct Group : LocalReplicas {
 
 }  // namespace
 
-TEST_CASE("shm: a page of a sparse file is had before it is touched, or not at all", "[room]") {
+TEST_CASE("shm: a page of a sparse file is allocated before it is touched, or not at all",
+          "[room]") {
   SmallMemory memory("size=4m");
   if (!memory.mounted()) return;
   auto made = Region::create(memory.path() + "/log", 16U << 20, Fill::kSparse);
@@ -115,7 +116,7 @@ TEST_CASE("shm: a page of a sparse file is had before it is touched, or not at a
   std::vector<std::byte> bytes(1U << 20, std::byte{1});
   CHECK(region.read(12U << 20, bytes));
   CHECK(bytes == std::vector<std::byte>(1U << 20));
-  CHECK(memory.free() == free);  // what is read is not allocated
+  CHECK(memory.free() == free);  // reading allocates nothing
   region.clear();
   CHECK(memory.free() > free);
   CHECK(region.back(12U << 20, 1U << 20));
@@ -123,12 +124,12 @@ TEST_CASE("shm: a page of a sparse file is had before it is touched, or not at a
   CHECK(whole.error().code == Code::kFull);
 }
 
-TEST_CASE("driver: where shared memory is full inputs wait, and go on when there is room",
+TEST_CASE("driver: if shared memory is full, inputs wait and continue when there is room",
           "[driver][room]") {
   SmallMemory memory("size=128m");
   if (!memory.mounted()) return;
   Group g(memory.path());
-  // The leader's own log may have all its memory while those of the followers cannot grow.
+  // The leader's log may have all its memory while the followers' logs cannot grow.
   if (GENERATE(false, true)) {
     const int log = ::open((memory.path() + "/r0/log").c_str(), O_WRONLY | O_CLOEXEC);
     REQUIRE(log >= 0);
@@ -139,7 +140,7 @@ TEST_CASE("driver: where shared memory is full inputs wait, and go on when there
     memory.fill(3U << 20);
     const View view = g.replicas[0]->status().view;
     std::uint64_t refused = 0;
-    // Far beyond what is left; the log does not grow into what is not there.
+    // Far more than is left; the log does not grow beyond the available memory.
     for (int i = 0; i < 2000 && refused < 100; ++i) {
       refused += g.propose() ? 0 : 1;
       g.iterate();
@@ -147,7 +148,7 @@ TEST_CASE("driver: where shared memory is full inputs wait, and go on when there
     CHECK(refused == 100);
     CHECK(g.replicas[0]->status().no_room.find(memory.path()) == 0);
     CHECK_FALSE(g.replicas[0]->status().failed);
-    // What was taken before is committed, and the followers' rights to write are not lost.
+    // Inputs accepted earlier are committed, and the followers' write grants are not lost.
     REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
     CHECK(g.all_stream());
     CHECK(g.replicas[0]->status().view == view);

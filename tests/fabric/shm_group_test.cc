@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups far larger than anybody runs: the consensus in many processes over shared memory.
+// Groups far larger than in real use: the consensus in many processes over shared memory.
 #include "eval/scale/shm_group.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 using crane::eval::ShmGroup;
 using crane::eval::ShmGroupOptions;
 
-TEST_CASE("33 replicas apply the same log, survive their leader's death, and take it back") {
+TEST_CASE("33 replicas apply the same log, survive their leader's death, and readmit it") {
   constexpr int kTimeoutMs = 60'000;
   ShmGroupOptions options;
   options.replicas = 33;

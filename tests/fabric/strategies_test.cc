@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commit strategies of eval on each kind of fabric: what a follower's memory holds when the
-// leader says committed, and that no strategy says it too early.
+// The commit strategies of eval on each kind of fabric: the content of a follower's memory when the
+// leader reports a commit, and that no strategy reports it too early.
 #include "eval/strategies/strategy.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct Bench {
   std::vector<std::unique_ptr<Fabric>> fabrics;
   std::vector<std::unique_ptr<KeyExchange>> keys;
   std::unique_ptr<Strategy> leader;
-  // As the follower's processor (apus) or the test (others) takes it out of the memory.
+  // The entry that the follower's processor (apus) or the test (others) reads from the memory.
   std::vector<std::vector<std::string>> found;
   std::vector<std::unique_ptr<Scanner>> scanners;
   std::vector<std::unique_ptr<ApusFollower>> repliers;
@@ -110,7 +110,7 @@ std::string payload_of(consensus::sim::Random& random) {
 }  // namespace
 
 TEMPLATE_TEST_CASE(
-    "with every strategy each follower's memory holds every committed entry, over laps",
+    "with every strategy each follower's memory contains every committed entry, over laps",
     "[strategies]", ShmGroup, TcpGroup) {
   for (const Rule rule : kRules) {
     INFO(name(rule));
@@ -137,7 +137,7 @@ TEMPLATE_TEST_CASE(
 }
 
 TEMPLATE_TEST_CASE(
-    "dare's followers hold the tail of what is committed, and learn the commit pointer",
+    "dare's followers hold the tail of the committed entries, and learn the commit pointer",
     "[strategies]", ShmGroup, TcpGroup) {
   Bench<TestType> b(Rule::kDare, 3);
   for (int i = 1; i <= 5; ++i) {
@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE("a dead follower of three does not block any strategy", "[str
   for (const Rule rule : kRules) {
     INFO(name(rule));
     Bench<TestType> b(rule, 3);
-    b.fabrics[2]->revoke_writes(kLeader);  // what is written to it fails
+    b.fabrics[2]->revoke_writes(kLeader);  // writes to it fail
     for (std::uint64_t i = 1; i <= 20; ++i) {
       b.leader->propose(test::bytes_of("x"));
       REQUIRE(test::until([&] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    what a frame costs its reader in calls of the kernel is bounded: a leader takes thousands
-//         a second.
+// GOAL    the number of system calls per received frame is bounded: a leader receives thousands of
+//         frames a second.
 // METHOD  two fabrics in one process; this program's own recv, send and epoll_wait count calls.
-// CHECKS  per frame that wakes a reader: one look at the sockets, one read, one answer.
+// CHECKS  per frame that wakes a reader: one epoll_wait, one read, one answer.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ std::atomic<int> reads, sends, looks;
 
 }  // namespace
 
-// Before libc's, for all of this program.
+// These replace libc's calls in the whole program.
 extern "C" ssize_t recv(int fd, void* to, size_t size, int flags) {
   ++reads;
   return ::syscall(SYS_recvfrom, fd, to, size, flags, nullptr, nullptr);
@@ -49,7 +49,7 @@ std::unique_ptr<TcpFabric> opened(const consensus::TcpOptions& options) {
   return std::move(out).value();
 }
 
-// As its owner's loop does, until nothing is left.
+// Polls like its owner's loop, until nothing is left.
 int poll_all(TcpFabric& f, Kind kind) {
   FabricEvent events[8];
   int seen = 0;
@@ -66,7 +66,7 @@ bool readable(const TcpFabric& f) {
 
 }  // namespace
 
-TEST_CASE("tcp: a frame that wakes its reader costs one look, one read and one answer",
+TEST_CASE("tcp: a frame that wakes its reader costs one epoll_wait, one read and one answer",
           "[fabric]") {
   constexpr int kFrames = 200;
   TcpGroup group;
@@ -80,7 +80,7 @@ TEST_CASE("tcp: a frame that wakes its reader costs one look, one read and one a
   const auto key = b->permit_writes(kA);
   REQUIRE(key.ok());
   const std::vector<std::byte> bytes(100, std::byte{7});
-  int at_b[3] = {};  // looks, reads, sends
+  int at_b[3] = {};  // epoll_wait calls, reads, sends
   int landed = 0;
   for (int i = 0; i < kFrames; ++i) {
     REQUIRE(until([&] { return poll_all(*b, Kind::kLanded), b->prepare_to_sleep(); }));

@@ -36,7 +36,7 @@ class PumpedFabric final : public Fabric {
   bool survived() const noexcept override { return inner_->survived(); }
   void set_cell(std::uint8_t cell, const CellValue& v) noexcept override {
     inner_->set_cell(cell, v);
-    absorb();  // answers those who read it
+    absorb();  // answers the readers of this memory
   }
   CellValue own_cell(std::uint8_t cell) const noexcept override { return inner_->own_cell(cell); }
   Result<Key> permit_writes(ReplicaId peer) noexcept override {
@@ -85,7 +85,7 @@ class PumpedFabric final : public Fabric {
   consensus::TcpFabric& inner() noexcept { return *inner_; }
   void hold(bool held) noexcept { held_ = held; }
 
-  // Until all fabrics of this process that are not held are connected with each other.
+  // Waits until all fabrics of this process that are not held are connected with each other.
   void meet_all() {
     REQUIRE(until([&] {
       pump_all();
@@ -96,7 +96,7 @@ class PumpedFabric final : public Fabric {
     }));
   }
 
-  // What completed of `token`, taken out of what is kept.
+  // Removes the completion of `token` from the kept events, and returns it.
   bool take_completion(Token token) {
     settle();
     const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const Seen& s) {
@@ -138,7 +138,7 @@ class PumpedFabric final : public Fabric {
         [&] {
           pump_all();
           if (inner_->test_only_outstanding() == 0 && expected_ == 0) return true;
-          // Alone in this process: the others want the processor.
+          // The only fabric in this process: leave the processor to the others.
           pollfd fd{inner_->event_fd(), POLLIN, 0};
           if (members_->size() == 1 && inner_->prepare_to_sleep()) ::poll(&fd, 1, 5);
           return false;
@@ -149,7 +149,7 @@ class PumpedFabric final : public Fabric {
       std::abort();
     }
   }
-  // Over a network the first meeting takes a while.
+  // Over a network the first connection takes a while.
   void meet(ReplicaId peer) {
     if (met_[value(peer)]) return;
     met_[value(peer)] = true;
@@ -169,7 +169,7 @@ class PumpedFabric final : public Fabric {
 
 // --- ports --------------------------------------------------------------------------------------
 
-// Bound and not listening: with SO_REUSEADDR a replica can still listen there.
+// Bound but not listening: with SO_REUSEADDR a replica can still listen on the port.
 ReservedPorts::ReservedPorts(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

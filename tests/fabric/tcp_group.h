@@ -2,11 +2,11 @@
 #pragma once
 // A group over tcp on the loopback device, for the tests that run on every kind of fabric.
 //
-// Those tests speak of one-sided memory: what was written completes whether its owner polls or not.
-// With tcp the owner's process takes part, so each fabric of this group is wrapped: whoever polls
-// also polls, on behalf of their owners, the other fabrics of this process, until its own
-// operations are complete and the requests sent to it have come; what those fabrics report is kept
-// for their owners.  Other processes of the group must poll themselves.
+// Those tests assume one-sided memory: a write completes even if its owner does not poll.  With tcp
+// the owner's process takes part, so this group wraps each fabric.  A fabric that polls also polls
+// the other fabrics of this process for their owners, until its own operations are complete and the
+// requests sent to it have arrived.  The events of the other fabrics are kept for their owners.
+// Other processes of the group must poll their own fabrics.
 //
 // Threads: none.
 
@@ -21,7 +21,7 @@
 
 namespace crane::test {
 
-// Ports of the loopback device that no other process gets while this object lives.
+// Ports of the loopback device that no other process gets while this object exists.
 class ReservedPorts {
  public:
   explicit ReservedPorts(std::size_t count);
@@ -48,13 +48,13 @@ class TcpGroup {
 
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
   void lose_memory(std::uint8_t id);
-  // What a replica is opened with, for tests that change it.
+  // The options that a replica is opened with, for tests that change them.
   consensus::TcpOptions options(std::uint8_t id, std::uint8_t replicas = 3) const;
   const std::vector<consensus::Endpoint>& endpoints() const noexcept { return ports_.endpoints(); }
-  // From now on nothing polls this fabric on its owner's behalf; and again.
+  // hold(): only the owner polls this fabric; release() ends that.
   void hold(Fabric& fabric);
   void release(Fabric& fabric);
-  // Sends half of a write's frame; the rest of it.
+  // Send the first half of a write's frame, and the rest.
   static void half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
                          std::span<const std::byte> bytes);
   static bool other_half(Fabric& fabric, ReplicaId peer, Key key);

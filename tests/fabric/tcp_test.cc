@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    what only the tcp fabric promises: nobody without the group's secret joins, reads or
+// GOAL    guarantees of the tcp fabric alone: no process without the group's secret joins, reads or
 //         writes; broken frames close a link and nothing else; links of different processes are not
-//         mixed; an acknowledgement follows the copy; a silent peer does not hold operations.
+//         mixed; an acknowledgement follows the copy; a silent peer does not block operations.
 // METHOD  real fabrics, polled one by one without the wrapper of tcp_group.h; strangers are plain
 //         sockets, and members that break the rules are bare links with hand-made frames.
 // REPLAY  random bytes come from a printed seed.
@@ -37,7 +37,7 @@ std::unique_ptr<TcpFabric> opened(const consensus::TcpOptions& options) {
   return std::move(out).value();
 }
 
-// One poll(); what it gave is added to `seen`.
+// Calls poll() once and adds its events to `seen`.
 void poll_once(TcpFabric& f, std::vector<Seen>& seen) {
   FabricEvent events[8];
   const std::size_t n = f.poll(events);
@@ -52,7 +52,7 @@ std::size_t count(const std::vector<Seen>& seen, Kind kind) {
       std::count_if(seen.begin(), seen.end(), [&](const Seen& s) { return s.kind == kind; }));
 }
 
-// Two members that are connected, polled by the test.
+// Two connected members, polled by the test.
 struct Pair {
   TcpGroup group;
   std::unique_ptr<TcpFabric> a;
@@ -92,7 +92,7 @@ class Stranger {
   void send(std::span<const std::byte> bytes) {
     static_cast<void>(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
-  // The other side closed.
+  // Whether the other side closed.
   bool closed() {
     char bytes[4096];
     ssize_t got = 0;
@@ -105,7 +105,7 @@ class Stranger {
   int fd_;
 };
 
-// What is said while this lives.
+// Captures messages while it exists.
 class Messages {
  public:
   Messages() {
@@ -134,7 +134,7 @@ class Messages {
   std::string text_;
 };
 
-// A link of a member that says what the test wants.
+// A member's link, on which the test sends any frames.
 class BareLink {
  public:
   BareLink(TcpGroup& group, TcpFabric& there, Plane plane, std::uint64_t session,
@@ -182,7 +182,7 @@ class BareLink {
 
 }  // namespace
 
-TEST_CASE("tcp: a replica with another secret is refused, and both sides say why", "[fabric]") {
+TEST_CASE("tcp: a replica with another secret is refused, and both sides report why", "[fabric]") {
   TcpGroup group;
   Messages messages;
   auto wrong = group.options(0, 2);
@@ -206,7 +206,7 @@ TEST_CASE("tcp: a replica with another secret is refused, and both sides say why
   CHECK(seen.empty());
 }
 
-TEST_CASE("tcp: strangers get nothing and disturb nobody", "[fabric]") {
+TEST_CASE("tcp: strangers get nothing and disturb no member", "[fabric]") {
   Messages quiet;
   TcpGroup group;
   auto options = group.options(1, 2);
@@ -221,7 +221,7 @@ TEST_CASE("tcp: strangers get nothing and disturb nobody", "[fabric]") {
     std::vector<std::byte> bytes(1 + random() % 3000);
     for (auto& byte : bytes) byte = static_cast<std::byte>(random());
     if (i % 3 == 0) bytes = bytes_of("GET / HTTP/1.0\r\n\r\n");
-    if (i % 3 == 1) bytes[0] = std::byte{0x16};  // as if it began a TLS handshake
+    if (i % 3 == 1) bytes[0] = std::byte{0x16};  // like the start of a TLS handshake
     s.send(bytes);
     CHECK(until([&] { return poll_once(*b, seen), s.closed(); }));
   }
@@ -276,11 +276,11 @@ TEST_CASE("tcp: a recorded first flight opens nothing", "[fabric]") {
   CHECK(seen.empty());
 }
 
-TEST_CASE("tcp: a link is for the replica and the direction that its name says", "[fabric]") {
+TEST_CASE("tcp: a link is valid only for the replica and the direction in its name", "[fabric]") {
   Messages quiet;
   TcpGroup group;
   auto options = group.options(1, 3);
-  options.silence_ns = 60'000'000'000;  // what is closed here is not closed for being silent
+  options.silence_ns = 60'000'000'000;  // the silence must not close any link
   const auto b = opened(options);
   std::vector<Seen> seen;
   BareLink elsewhere(group, *b, Plane::kBackground, 1, 1, seen, kC);
@@ -294,7 +294,7 @@ TEST_CASE("tcp: a member's broken frames close its links and nothing else", "[fa
   Messages quiet;
   TcpGroup group;
   auto options = group.options(1, 3);
-  options.silence_ns = 60'000'000'000;  // what is closed here is not closed for being silent
+  options.silence_ns = 60'000'000'000;  // the silence must not close any link
   const auto b = opened(options);
   std::vector<Seen> seen;
   const std::uint64_t seed = std::random_device{}();
@@ -348,7 +348,7 @@ TEST_CASE("tcp: links of two processes of one replica are never mixed", "[fabric
   CHECK(count(seen, Kind::kRequest) == 1);
 }
 
-TEST_CASE("tcp: an acknowledgement follows the copy, and the key is looked at then", "[fabric]") {
+TEST_CASE("tcp: an acknowledgement follows the copy, which checks the key", "[fabric]") {
   Pair t;
   for (int i = 0; i < 200; ++i) {
     const auto key = t.b->permit_writes(kA);
@@ -358,7 +358,7 @@ TEST_CASE("tcp: an acknowledgement follows the copy, and the key is looked at th
     t.seen_a.clear();
     t.a->write(kB, key.value(), 0, bytes, Token{1});
     if (i % 4 == 3) {
-      t.a->ring_doorbell(kB);  // it is on its way
+      t.a->ring_doorbell(kB);  // the write is on its way
       t.b->revoke_writes(kA);
     }
     while (count(t.seen_a, Kind::kCompletion) == 0) {
@@ -370,12 +370,12 @@ TEST_CASE("tcp: an acknowledgement follows the copy, and the key is looked at th
     const auto done = std::find_if(t.seen_a.begin(), t.seen_a.end(),
                                    [](const Seen& s) { return s.kind == Kind::kCompletion; });
     CHECK(done->ok == (i % 4 != 3));
-    CHECK(there == done->ok);  // before the owner polled again
+    CHECK(there == done->ok);  // before the owner polls again
     t.b->log_memory()[0] = std::byte{0};
   }
 }
 
-TEST_CASE("tcp: operations on a silent peer fail, and it is told to be down", "[fabric]") {
+TEST_CASE("tcp: operations on a silent peer fail, and it is reported as down", "[fabric]") {
   Pair t(300'000'000);
   const auto key = t.b->permit_writes(kA);
   REQUIRE(key.ok());
@@ -393,14 +393,14 @@ TEST_CASE("tcp: operations on a silent peer fail, and it is told to be down", "[
   CHECK_FALSE(t.seen_a.back().ok);
 }
 
-TEST_CASE("tcp: what waits for one peer is bounded", "[fabric]") {
+TEST_CASE("tcp: the backlog of one peer is bounded", "[fabric]") {
   Pair t;
   const auto key = t.b->permit_writes(kA);
   REQUIRE(key.ok());
   const auto big = std::vector<std::byte>(1U << 20);
   for (std::uint64_t i = 0; i < 64; ++i) t.a->write(kB, key.value(), 0, big, Token{i});
   std::uint64_t next = 0;
-  for (int polls = 0; polls < 20; ++polls) poll_once(*t.a, t.seen_a);  // without the peer
+  for (int polls = 0; polls < 20; ++polls) poll_once(*t.a, t.seen_a);  // the peer does not poll
   for (const Seen& s : t.seen_a) {
     if (s.kind != Kind::kCompletion) continue;
     CHECK_FALSE(s.ok);
@@ -410,7 +410,7 @@ TEST_CASE("tcp: what waits for one peer is bounded", "[fabric]") {
   CHECK(t.a->connected(kB));
 }
 
-TEST_CASE("tcp: a heartbeat does not wait behind log bytes", "[fabric]") {
+TEST_CASE("tcp: a heartbeat does not wait for log bytes", "[fabric]") {
   Pair t;
   const auto key = t.b->permit_writes(kA);
   REQUIRE(key.ok());
@@ -424,7 +424,7 @@ TEST_CASE("tcp: a heartbeat does not wait behind log bytes", "[fabric]") {
   CHECK(until([&] { return t.poll(), t.a->test_only_outstanding() == 0; }));
 }
 
-TEST_CASE("tcp: frames are told from anything else", "[fabric]") {
+TEST_CASE("tcp: frames are distinguished from all other bytes", "[fabric]") {
   const std::uint64_t seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937_64 random(seed);

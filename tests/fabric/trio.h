@@ -14,7 +14,7 @@
 
 namespace crane::test {
 
-// What a child process tells the test.
+// The report of a child process to the test.
 struct StreamState {
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> completed;
@@ -27,18 +27,18 @@ inline constexpr ReplicaId kB{1};
 inline constexpr ReplicaId kC{2};
 inline constexpr std::uint64_t kLate = 1U << 16;
 
-// A write that has not completed may be there in part.
+// A write that has not completed may be visible in part.
 template <typename Group>
 inline constexpr bool kPartial = requires {
   Group::kPartialWrites;
 };
-// Writes land whatever the owner does: it is never full.
+// Writes land even if the owner does nothing: its memory is never full.
 template <typename Group>
 inline constexpr bool kNeverFull = requires {
   Group::kNoBacklog;
 };
 
-// How often a case does what it does; less where everything is slow (an emulated machine), unless
+// How often a case repeats its steps; fewer times on a slow machine (an emulated one), unless
 // CRANE_FULL is set.
 template <typename Group>
 int times(int n) {

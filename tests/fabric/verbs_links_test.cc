@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    what of the RDMA fabric needs no device: its bootstrap connections bring frames whole, in
-//         order and from members only, and a machine without devices says so.
-// METHOD  replicas' links on the loopback interface, polled by turns; a stranger with another
+// GOAL    the parts of the RDMA fabric that need no device: its bootstrap connections deliver whole
+//         frames, in order and only from members, and a machine without devices gives an error.
+// METHOD  replicas' links on the loopback interface, polled in turn; a stranger with another
 //         secret.
 // CHECKS  up, frames, down and up again after a reset and after a restart; the stranger gets
 //         nothing.
@@ -68,7 +68,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("verbs links: frames arrive whole and in order, whoever starts first", "[links]") {
+TEST_CASE("verbs links: frames arrive whole and in order, whichever side starts first", "[links]") {
   const bool small_first = GENERATE(true, false);
   Two t;
   t.open(small_first ? 0 : 1, 1);
@@ -84,11 +84,12 @@ TEST_CASE("verbs links: frames arrive whole and in order, whoever starts first",
       t.until_both([&] { return t.end[0].frames.size() == 200 && t.end[1].frames.size() == 200; }));
   CHECK(t.end[0].frames == wanted);
   CHECK(t.end[1].frames == wanted);
-  CHECK_FALSE(t.send(0, std::string(5000, 'x')));  // no frame is so large
+  CHECK_FALSE(t.send(0, std::string(5000, 'x')));  // larger than any frame
   CHECK(t.end[0].downs == 0);
 }
 
-TEST_CASE("verbs links: a reset and a restart are told, and the connection comes back", "[links]") {
+TEST_CASE("verbs links: a reset and a restart are reported, and the connection returns",
+          "[links]") {
   Two t;
   t.open(0, 1);
   t.open(1, 1);
@@ -98,7 +99,7 @@ TEST_CASE("verbs links: a reset and a restart are told, and the connection comes
   CHECK(t.end[0].downs == 1);
   CHECK(t.end[1].downs == 1);
   for (const auto id :
-       {std::uint8_t{0}, std::uint8_t{1}}) {  // the one that dials, and the one that is dialled
+       {std::uint8_t{0}, std::uint8_t{1}}) {  // the dialling and the accepting replica
     const std::size_t downs = t.end[1 - id].downs;
     const std::size_t ups = t.end[1 - id].ups;
     t.end[id].links.reset();
@@ -108,7 +109,7 @@ TEST_CASE("verbs links: a reset and a restart are told, and the connection comes
   }
 }
 
-TEST_CASE("verbs links: who has not the secret is not heard", "[links]") {
+TEST_CASE("verbs links: a stranger without the secret is not heard", "[links]") {
   Two t;
   t.open(0, 1);
   t.open(1, 2);
@@ -121,11 +122,11 @@ TEST_CASE("verbs links: who has not the secret is not heard", "[links]") {
       500));
   CHECK_FALSE(t.send(1, "let me in"));
   t.end[1].links.reset();
-  t.open(1, 1);  // the member itself can still come
+  t.open(1, 1);  // the real member can still connect
   REQUIRE(t.until_both([&] { return t.end[0].ups == 1 && t.end[1].ups == 1; }));
 }
 
-TEST_CASE("verbs: a device that is not there is an error that names it", "[links]") {
+TEST_CASE("verbs: a missing device is an error that names it", "[links]") {
   const auto device = consensus::verbs::Device::open("no-such-device", "");
   REQUIRE_FALSE(device.ok());
   CHECK(device.error().code == Code::kNotFound);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A tree that was put into an archive and taken out is the tree; tar reads the archive;
-// damage, and names that leave their tree, are refused.
-// METHOD  A tree with whatever a file can have; archives with every byte flipped and of every
-// length; tar archives made by hand, with names that cannot be.
+// GOAL    An extracted archive gives the archived tree; tar reads the archive; damage, and names
+//         that leave their tree, are refused.
+// METHOD  A tree with everything that a file can have; archives with every byte flipped and of
+//         every length; hand-made tar archives with invalid names.
 // CHECKS  Equal descriptions and digests; the code and the sentence of each refusal.
 // REPLAY  --rng-seed repeats the contents.
 #include "checkpoint/archive.h"
@@ -37,7 +37,7 @@ Descriptor opened(const std::string& path) {
   return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// What is told when sockets are left out, as of a server's files.
+// Passes a tree without its sockets, like a server's files.
 Outcome tell(const std::string& tree, const std::string& name, TreeSink& sink) {
   SelectedDirectories selected({"/" + name}, sink);
   Inode top;
@@ -72,7 +72,7 @@ Outcome read_archive(const std::string& path, TreeSink& sink, std::string* about
   return reader.read(sink);
 }
 
-// A tar archive of these members, whose bytes are zeros.
+// A tar archive of these members, with zeros as their bytes.
 void write_members(const std::string& path, const std::vector<tar::Member>& members) {
   CompressedFile file(path, 1);
   file.write_to(fresh(path));
@@ -104,7 +104,7 @@ void make_socket(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("archive: what is taken out is what was put in", "[root]") {
+TEST_CASE("archive: an extracted tree equals the archived one", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -172,7 +172,7 @@ TEST_CASE("archive: every truncation and every flipped bit is found") {
     ContentDigest passed;
     const auto read = read_archive(file, passed);
     INFO(at << " of " << good.size() << ": " << reason(read));
-    // A bit that zstd does not look at may be another one, for the content is the same.
+    // A flip of a bit that zstd ignores is harmless: the content is the same.
     if (bytes.size() == good.size() && read.ok() && passed.finish() == digest) return;
     CHECK_FALSE(read.ok());
     CHECK((fails(read, Code::kDamaged, file) || fails(read, Code::kBadArgument, file)));
@@ -208,7 +208,7 @@ TEST_CASE("archive: no name leaves its tree") {
   }
   CHECK(refused({directory, member("other", S_IFDIR | 0700)}).find("other") != std::string::npos);
   refused({directory, member("data/no/x", S_IFREG | 0600)});
-  // Not through a link, either.
+  // A link must not lead out, either.
   refused({directory, member("data/link", S_IFLNK | 0777), member("data/link/x", S_IFREG | 0600)});
   tar::Member link = member("data/hard", S_IFREG | 0600);
   link.is_link = true;
@@ -219,7 +219,7 @@ TEST_CASE("archive: no name leaves its tree") {
   CHECK(read_archive(file, nowhere).ok());
 }
 
-TEST_CASE("archive: another file, and another archive, are named") {
+TEST_CASE("archive: another file, and another archive, are refused by name") {
   Scratch scratch;
   const std::string file = scratch.path() + "/some.txt";
   Nowhere nowhere;
@@ -231,7 +231,7 @@ TEST_CASE("archive: another file, and another archive, are named") {
   CHECK(fails(read_archive(file, nowhere), Code::kBadArgument, "about.json"));
 }
 
-TEST_CASE("selected directories: those alone, as their user sees them", "[root]") {
+TEST_CASE("selected directories: only those, as their user sees them", "[root]") {
   Scratch scratch;
   const std::string upper = scratch.path() + "/upper", out = scratch.path() + "/out";
   fs::create_directories(upper + "/var/lib/db/deep");
@@ -259,7 +259,7 @@ TEST_CASE("selected directories: those alone, as their user sees them", "[root]"
   fs::create_hard_link(upper + "/var/lib/outside", upper + "/var/lib/db2/z");
   Nowhere nowhere;
   SelectedDirectories other({"/var/lib/db2"}, nowhere);
-  // Its first name, in the order of a walk, is inside.
+  // The file's first name, in the order of a walk, is inside.
   CHECK(walk(upper, "upper", other).ok());
   fs::create_hard_link(upper + "/var/lib/outside", upper + "/var/lib/a");
   SelectedDirectories again({"/var/lib/db2"}, nowhere);

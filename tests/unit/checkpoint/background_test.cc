@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A process in the background has a small share of the processors, until it is given more;
-//         nothing is left of its group.
-// METHOD  Processes that wait, or come and go beside each other; the kernel says where each is.
-// CHECKS  The group of each, what the kernel holds of it, and the directories.
+// GOAL    A process in the background has a small share of the processors until its share is
+//         raised; nothing remains of its group.
+// METHOD  Processes that wait, or start and end in parallel; the kernel reports the group of each.
+// CHECKS  The group of each, its weight in the kernel, and the directories.
 #include "checkpoint/background.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ using crane::checkpoint::Worker;
 using crane::checkpoint::WorkShare;
 using namespace crane::test;
 
-TEST_CASE("background: a small share, until it is given more", "[processes]") {
+TEST_CASE("background: a small share, until it is raised", "[processes]") {
   if (!can_weigh()) return;
   Waiting one, other;
   const std::string before = groups_of(one.pid());
@@ -43,14 +43,14 @@ TEST_CASE("background: a small share, until it is given more", "[processes]") {
     CHECK_FALSE(group_of(one.pid()).empty());
   }
   CHECK(group_of(one.pid()).empty());
-  CHECK(weight_of(other.pid()) == 30);  // one that is in a group keeps it
+  CHECK(weight_of(other.pid()) == 30);  // a process in a group keeps its weight
   const pid_t gone = other.pid();
   other.end();
   Background::remove_left();
   CHECK(group_of(gone).empty());
 }
 
-TEST_CASE("background: a group as a whole, but not one's own", "[processes]") {
+TEST_CASE("background: a whole group, but not the caller's", "[processes]") {
   if (!can_weigh()) return;
   Waiting one;
   Background place;
@@ -76,7 +76,8 @@ TEST_CASE("background: a group as a whole, but not one's own", "[processes]") {
   Background::remove_left();
 }
 
-TEST_CASE("background: who has ended, or was never there, enters nothing", "[processes]") {
+TEST_CASE("background: a process that has ended, or never existed, enters no group",
+          "[processes]") {
   if (!can_weigh()) return;
   Waiting one;
   const pid_t gone = one.pid();
@@ -88,7 +89,7 @@ TEST_CASE("background: who has ended, or was never there, enters nothing", "[pro
   CHECK(group_of(gone).empty());
 }
 
-TEST_CASE("background: many come and go at once", "[processes]") {
+TEST_CASE("background: many processes enter and leave at once", "[processes]") {
   if (!can_weigh()) return;
   constexpr int kRounds = 100, kOthers = 3;
   pid_t others[kOthers];
@@ -112,7 +113,7 @@ TEST_CASE("background: many come and go at once", "[processes]") {
   }
 }
 
-TEST_CASE("work share: never nothing, and more after each wait", "[SHARE-1]") {
+TEST_CASE("work share: never zero, and more after each wait", "[SHARE-1]") {
   constexpr std::int64_t kMs = 1'000'000;
   for (const bool urgent : {false, true}) {
     unsigned before = WorkShare::kLeast;
@@ -131,20 +132,20 @@ TEST_CASE("work share: never nothing, and more after each wait", "[SHARE-1]") {
   CHECK(WorkShare::nice_value(WorkShare::kUsual) == 0);
 }
 
-TEST_CASE("background: a worker has a small share, and the usual one once it is waited for",
+TEST_CASE("background: a worker has a small share, and the usual one after hurry()",
           "[processes][SHARE-1]") {
   if (!can_weigh()) return;
   const auto job = [](const Worker::Say& progress) -> Result<std::string> {
     progress(std::to_string(weight_of(::getpid())));
-    // A signal ends the pause: the test waits until the worker is told to hurry.  It hardly wants a
-    // processor, so it does not have the usual share for having waited.
+    // hurry()'s signal ends the pause, for which the test waits.  The job hardly needs a processor,
+    // so it cannot get the usual share by waiting.
     while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);  // poll
     return std::to_string(::getpid());
   };
   Worker worker;
   REQUIRE(worker.start(job).ok());
   REQUIRE(eventually([&] { return worker.advance() || !worker.progress().empty(); }, 60'000));
-  // On a crowded machine it may have waited before it could look.
+  // On a crowded machine the job may have waited before it could check its weight.
   CHECK(std::stoul(worker.progress()) >= WorkShare::kLeast);
   CHECK(std::stoul(worker.progress()) < Background::kUsual);
   worker.hurry();
@@ -154,7 +155,7 @@ TEST_CASE("background: a worker has a small share, and the usual one once it is 
   CHECK(group_of(std::stoi(worker.result().value())).empty());
 }
 
-TEST_CASE("background: a worker may be told to hurry before its first step", "[processes]") {
+TEST_CASE("background: a worker may get hurry() before its first step", "[processes]") {
   for (int i = 0; i < 20; ++i) {
     Worker worker;
     REQUIRE(
@@ -166,8 +167,7 @@ TEST_CASE("background: a worker may be told to hurry before its first step", "[p
   }
 }
 
-TEST_CASE("background: a worker that is stopped gets the usual share for its last steps",
-          "[processes]") {
+TEST_CASE("background: a stopped worker gets the usual share for its last steps", "[processes]") {
   if (!can_weigh()) return;
   Worker worker;
   const auto job = [](const Worker::Say& progress) -> Result<std::string> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A base holds its lasting directories exactly, hides the machine's, and is there as a
-// whole or not at all (BASE-1); a position survives its writer. METHOD  Hostile trees; an overlay
-// mounted over the base in a mount namespace; a killed writer. CHECKS  Equal descriptions of all
-// files; what the overlay shows; what a failed attempt leaves.
+// GOAL    A base contains its lasting directories exactly, hides the machine's, and exists
+//         completely or not at all (BASE-1); a position survives its writer.
+// METHOD  Hostile trees; an overlay mounted over the base in a mount namespace; a killed writer.
+// CHECKS  Equal descriptions of all files; the view through the overlay; the rest of a failed
+//         attempt.
 #include "checkpoint/base.h"
 
 #include <sched.h>
@@ -29,7 +30,7 @@ using checkpoint::Times;
 
 namespace {
 
-// What is seen of `path` through an overlay whose upper directory is a copy of the base.
+// The view of `path` through an overlay whose upper directory is a copy of the base.
 bool is_seen(const std::string& scratch, const std::string& base, const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
@@ -55,7 +56,7 @@ bool is_seen(const std::string& scratch, const std::string& base, const std::str
 
 }  // namespace
 
-TEST_CASE("base: the content, exact, and nothing of the machine's", "[root]") {
+TEST_CASE("base: the exact content, and nothing of the machine's", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -70,7 +71,7 @@ TEST_CASE("base: the content, exact, and nothing of the machine's", "[root]") {
   CHECK(after.size() == before.size());
   for (const auto& [name, text] : before) {
     INFO(name);
-    if (!name.empty() && name != ".") CHECK(after[name] == text);  // the top has the mark
+    if (!name.empty() && name != ".") CHECK(after[name] == text);  // only the top has the mark
   }
   CHECK_FALSE(is_seen(scratch.path() + "/o1", base, machines + "/of-the-machine"));
   CHECK(is_seen(scratch.path() + "/o2", base, "/etc/passwd"));
@@ -78,7 +79,7 @@ TEST_CASE("base: the content, exact, and nothing of the machine's", "[root]") {
         digest_of_tree(base + machines, Times::kLeftOut));
   CHECK(digest_of_content(content) == digest_of_content(base + machines));
 
-  SECTION("one that cannot be made leaves the one before") {
+  SECTION("a failure leaves the earlier base") {
     const auto failed =
         make_base({{machines, scratch.path() + "/absent"}}, base, Before::kReplaced);
     CHECK_FALSE(failed.ok());
@@ -86,13 +87,13 @@ TEST_CASE("base: the content, exact, and nothing of the machine's", "[root]") {
     const auto entries = std::distance(fs::directory_iterator(scratch.path()), {});
     CHECK(entries == 3 + 2);  // machines, content, base, o1, o2
   }
-  SECTION("another one takes its place, or does not") {
+  SECTION("a new base replaces it, or does not") {
     REQUIRE(make_base({{machines, machines}}, base, Before::kStays).ok());
     CHECK(fs::exists(base + machines + "/of-the-machine") == false);
     REQUIRE(make_base({{machines, machines}}, base, Before::kReplaced).ok());
     CHECK(fs::exists(base + machines + "/of-the-machine"));
   }
-  SECTION("digests see what changes") {
+  SECTION("digests detect changes") {
     const auto tree = digest_of_tree(machines, Times::kCounted);
     const auto bytes = digest_of_content(machines);
     std::ofstream(machines + "/of-the-machine") << "y";
@@ -101,7 +102,7 @@ TEST_CASE("base: the content, exact, and nothing of the machine's", "[root]") {
   }
 }
 
-TEST_CASE("position: what was moved is there, however its writer ends", "[checkpoint]") {
+TEST_CASE("position: the last position survives any end of its writer", "[checkpoint]") {
   Scratch scratch;
   CHECK_FALSE(read_position(scratch.path()).has_value());
   const pid_t child = fork();

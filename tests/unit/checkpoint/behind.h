@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the kernel says that a process is, for tests of checkpoint/background.h and of who uses it.
+// A process's control group and weight, for tests of checkpoint/background.h and its users.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -49,8 +49,7 @@ inline std::string group_of(pid_t pid) {
   }
   return "";
 }
-// Percent of what the processes of a group weigh that was never changed; 0: it is in none of these
-// groups.
+// The process's weight in percent of the default; 0: it is in no such group.
 inline unsigned weight_of(pid_t pid) {
   const std::string line = ":/crane.background." + std::to_string(pid) + "\n";
   const std::string shares = slurp(group_of(pid) + "/cpu.shares");  // version 1
@@ -60,7 +59,7 @@ inline unsigned weight_of(pid_t pid) {
   return static_cast<unsigned>((std::stoul(shares) * 100 + 512) / 1024);
 }
 
-// What this kernel, and this place, let one do at all.
+// Whether this kernel and this machine permit such groups.
 inline bool can_weigh() {
   for (const char* place : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
     const std::string group = place + std::string("/crane.test.") + std::to_string(::getpid());

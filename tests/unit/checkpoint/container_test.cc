@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A server runs isolated in its container or process tree and leaves nothing behind.
 // METHOD  /bin/sh as the server; its standard output is a pipe to the test.
-// CHECKS  CONTAINER-1 (no process left), CONTAINER-2 (no mount in our namespace), status,
-//         isolation, errors told
-// apart.
+// CHECKS  CONTAINER-1 (no process left), CONTAINER-2 (no mount in the caller's namespace), status,
+//         isolation, distinct errors.
 #include "checkpoint/container.h"
 #include "tests/unit/containers.h"
 #include "tests/unit/waiting.h"
@@ -67,7 +66,7 @@ struct Fixture {
     if (pipe_fds[1] >= 0) close(pipe_fds[1]);
     fs::remove_all(dir);
   }
-  // What the server wrote until its end; closes our own writing end first.
+  // The server's output until its end; closes this process's writing end first.
   std::string output() {
     close(pipe_fds[1]);
     pipe_fds[1] = -1;
@@ -167,7 +166,7 @@ TEST_CASE("container: the server is pid 1 with its own host name, lo only, and f
   CHECK(f.left_nothing());
 }
 
-TEST_CASE("container: what the server writes stays in its overlay", "[container]") {
+TEST_CASE("container: the server's writes stay in its overlay", "[container]") {
   if (!containers_work("container: overlay")) return;
   Fixture f("echo mine > /etc/crane-probe; cat /etc/crane-probe; rm /etc/hostname; exit 7");
   f.options.keep_upper = true;
@@ -182,7 +181,7 @@ TEST_CASE("container: what the server writes stays in its overlay", "[container]
   CHECK(slurp(f.options.directory + "/upper/etc/crane-probe") == "mine\n");
 }
 
-TEST_CASE("container: binds and directories are there; the machine's /run is not", "[container]") {
+TEST_CASE("container: binds and directories exist; the machine's /run does not", "[container]") {
   if (!containers_work("container: binds")) return;
   Fixture f(
       "cat '/run/crane/a file'; echo back > /run/crane/b; ls -d /run/apache2; ls /run; "
@@ -201,9 +200,9 @@ TEST_CASE("container: binds and directories are there; the machine's /run is not
   CHECK(f.left_nothing());
 }
 
-TEST_CASE("container: K1 destroy ends all processes and leaves nothing", "[container]") {
+TEST_CASE("container: destroy ends all processes and leaves nothing (CONTAINER-1)", "[container]") {
   const bool container = GENERATE(true, false);
-  if (container && !containers_work("container: K1 destroy")) return;
+  if (container && !containers_work("container: destroy")) return;
   Fixture f("sleep 1000 & setsid sleep 1000 & echo ready; wait");
   auto server = make_server(container, f.options);
   auto pid = server->start();
@@ -212,13 +211,13 @@ TEST_CASE("container: K1 destroy ends all processes and leaves nothing", "[conta
   CHECK(server->wait(0).error().code == Code::kBusy);
   REQUIRE(server->destroy().ok());
   CHECK(dead(pid.value()));
-  CHECK(f.output().empty());  // end of file: nobody holds the writing end any more
+  CHECK(f.output().empty());  // end of file: no process holds the writing end
   CHECK(f.left_nothing());
 }
 
-TEST_CASE("container: K1 a killed node takes its server along", "[container]") {
+TEST_CASE("container: the server of a killed node dies, too (CONTAINER-1)", "[container]") {
   const bool container = GENERATE(true, false);
-  if (container && !containers_work("container: K1 a killed node")) return;
+  if (container && !containers_work("container: the server of a killed node")) return;
   Fixture f("sleep 1000 & sleep 1000 & echo ready; wait");
   const auto [node, first] = start_under_doomed_node(container, f.options);
   CHECK(f.line() == "ready");
@@ -230,7 +229,8 @@ TEST_CASE("container: K1 a killed node takes its server along", "[container]") {
   CHECK(eventually([&] { return f.left_nothing(); }));
 }
 
-TEST_CASE("container: signals reach the server and its death by signal is told", "[container]") {
+TEST_CASE("container: signals reach the server, and its death by signal is reported",
+          "[container]") {
   const bool container = GENERATE(true, false);
   if (container && !containers_work("container: signals")) return;
   Fixture f("trap 'echo term; exit 3' TERM; echo ready; while :; do sleep 0.01; done");
@@ -255,7 +255,7 @@ TEST_CASE("container: signals reach the server and its death by signal is told",
   }
 }
 
-TEST_CASE("container: a second one of the same name is refused", "[container]") {
+TEST_CASE("container: a second container of the same name is refused", "[container]") {
   if (!containers_work("container: same name")) return;
   Fixture f("echo ready; sleep 1000");
   Container first(f.options);
@@ -271,11 +271,12 @@ TEST_CASE("container: a second one of the same name is refused", "[container]") 
   CHECK(first.wait(0).error().code == Code::kBusy);
 }
 
-TEST_CASE("container: a return waits for the supervisor that had its name", "[container]") {
+TEST_CASE("container: a returning server waits for the supervisor that held its name",
+          "[container]") {
   if (!containers_work("container: waits for its name")) return;
   Fixture f("echo ready; sleep 1000");
   f.options.awaits_old_supervisor = true;
-  // Stands for a supervisor at its end.
+  // Plays a supervisor that is ending.
   const std::string name = "crane/container/" + f.options.name;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -291,7 +292,7 @@ TEST_CASE("container: a return waits for the supervisor that had its name", "[co
   CHECK(f.line() == "ready");
 }
 
-TEST_CASE("container: errors are told apart", "[container]") {
+TEST_CASE("container: errors are distinct", "[container]") {
   if (!containers_work("container: errors")) return;
   Fixture f("true");
   SECTION("a bind without a source") {
@@ -309,14 +310,14 @@ TEST_CASE("container: errors are told apart", "[container]") {
     Container server(f.options);
     CHECK(server.start().error().code == Code::kBadArgument);
   }
-  SECTION("a program that is not there") {
+  SECTION("a missing program") {
     f.options.command = {"/nonexistent"};
     Container server(f.options);
     CHECK(server.start().error().code == Code::kSystem);
   }
 }
 
-TEST_CASE("servers: one starts with the limit of descriptors that is named", "[container]") {
+TEST_CASE("servers: a server starts with the limit of descriptors in its options", "[container]") {
   if (!containers_work("servers: one starts with the limit")) return;
   for (const bool container : {true, false}) {
     CAPTURE(container);
@@ -345,13 +346,13 @@ TEST_CASE("plain tree: own pid and host name for root, private directories, stat
   CHECK(WEXITSTATUS(status.value()) == 9);
   CHECK(f.output() == "1\ncraned\n00040000\nmail:mail:755\n");
   REQUIRE(server.destroy().ok());
-  CHECK_FALSE(fs::exists("/run/crane-plain/pid"));  // it was written to the replica's own
+  CHECK_FALSE(fs::exists("/run/crane-plain/pid"));  // the server wrote to the replica's directory
   CHECK(f.left_nothing());
   rmdir("/run/crane-plain");
 }
 
-TEST_CASE("plain tree: without root nothing escapes either", "[plain]") {
-  if (geteuid() != 0) return;  // the other cases run this way then
+TEST_CASE("plain tree: without root no process escapes, either", "[plain]") {
+  if (geteuid() != 0) return;  // then the other cases run without root
   Fixture f("sleep 1000 & (setsid sleep 1000 &) ; echo ready $$; wait");
   fs::permissions(f.dir, fs::perms::all);
   int report[2];
@@ -362,7 +363,7 @@ TEST_CASE("plain tree: without root nothing escapes either", "[plain]") {
     PlainProcessTree server(f.options);
     if (!server.start().ok()) _exit(2);
     char c;
-    (void)!read(report[0], &c, 1);  // until the test saw "ready"
+    (void)!read(report[0], &c, 1);  // until the test has seen "ready"
     _exit(server.destroy().ok() ? 0 : 3);
   }
   CHECK(f.line().substr(0, 5) == "ready");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What CRIU says is understood, whatever it is; what it is told is what it reads.
-// METHOD  Messages made by hand, cut at every place, with bytes of every value; no CRIU runs, and
-//         orphan.c is in the place of one that is killed.
-// CHECKS  protobuf.h, and the conversation of criu.h; what criu_shim.c makes of CRIU's pauses.
+// GOAL    Crane parses any message of CRIU, and sends requests that CRIU can read.
+// METHOD  Hand-made messages, cut at every place, with bytes of every value.  No CRIU runs;
+//         orphan.c plays a CRIU that is killed.
+// CHECKS  protobuf.h, the conversation of criu.h, and what criu_shim.c does with CRIU's sleeps.
 #include "checkpoint/criu.h"
 
 #include <signal.h>
@@ -45,7 +45,7 @@ std::string response(unsigned type, bool well) {
   return message;
 }
 
-// As criu_shim.c names it.
+// The name that criu_shim.c gives.
 std::string directory_of(pid_t pid, const std::string& family) {
   static const std::string kDigits =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -65,7 +65,7 @@ pid_t ended_process() {
 
 }  // namespace
 
-TEST_CASE("criu: empty directories of one that has ended go, and no others", "[criu]") {
+TEST_CASE("criu: only the empty directories of a CRIU that has ended are removed", "[criu]") {
   const pid_t gone = ended_process();
   const std::string left[] = {directory_of(gone, ".criu.test."), directory_of(gone, "cr-tmpfs.")};
   const std::string kept[] = {
@@ -80,14 +80,14 @@ TEST_CASE("criu: empty directories of one that has ended go, and no others", "[c
   for (const auto& path : kept) std::filesystem::remove_all(path);
 }
 
-TEST_CASE("criu: children that it tries the kernel on end with it", "[criu]") {
+TEST_CASE("criu: the children with which it tests the kernel end with it", "[criu]") {
   const std::filesystem::path built = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::string shim = built / "criu/criu_shim.so", program = built / "unit/checkpoint/orphan";
   if (!std::filesystem::exists(shim)) {
     std::printf("SKIPPED: criu: children: no %s\n", shim.c_str());
     return;
   }
-  const bool late = GENERATE(false, true);  // it sleeps when its parent has gone already
+  const bool late = GENERATE(false, true);  // true: it sleeps after its parent's end
   int out[2];
   REQUIRE(pipe(out) == 0);
   const pid_t parent = fork();
@@ -111,7 +111,7 @@ TEST_CASE("criu: children that it tries the kernel on end with it", "[criu]") {
   if (!late) CHECK(eventually(sleeps, kLimitMs));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
-  // Its end of the pipe is the last one.
+  // The child holds the last writing end of the pipe.
   pollfd end{out[0], POLLIN, 0};
   const bool ended = poll(&end, 1, kLimitMs) == 1 && std::fgetc(said) == EOF;
   CHECK(ended);
@@ -129,14 +129,14 @@ TEST_CASE("criu: fields are read as they were written", "[criu]") {
   CHECK(find_field(text, 300)->value == 1ULL << 63);
   CHECK(find_field(text, 2)->bytes == std::string(200, 'x'));
   CHECK_FALSE(find_field(text, 3));
-  // Cut anywhere nothing is read beyond the end.
+  // Wherever the text is cut, nothing is read beyond its end.
   for (std::size_t size = 0; size < text.size(); ++size) {
     std::string_view cut = std::string_view(text).substr(0, size);
     while (const auto field = take_field(cut)) CHECK(field->bytes.size() <= size);
   }
 }
 
-TEST_CASE("criu: what a server is lasts, what it happens to do does not", "[criu]") {
+TEST_CASE("criu: a property of the server is lasting, a momentary state is not", "[criu]") {
   const auto said = [](const std::string& line) {
     const std::string work = "/tmp/crane-criu-test-" + std::to_string(::getpid());
     std::filesystem::create_directories(work);
@@ -150,14 +150,14 @@ TEST_CASE("criu: what a server is lasts, what it happens to do does not", "[criu
   CHECK(is_lasting(queue));
   CHECK(is_lasting(said("fsnotify: Can't dump that handle")));
   const std::string flight = said("unix: Non-empty write queue on an in-flight socket 0x1 (0x2)");
-  CHECK(flight.find("is only being made (CRIU: unix: Non-empty") != std::string::npos);
+  CHECK(flight.find("is still being set up (CRIU: unix: Non-empty") != std::string::npos);
   CHECK_FALSE(is_lasting(flight));
   CHECK_FALSE(is_lasting(said("something nobody has heard of")));
   CHECK_FALSE(is_lasting("CRIU was killed or did not end in time"));
   CHECK_FALSE(is_lasting(""));
 }
 
-TEST_CASE("criu: its places are told apart, and what is none is a refusal", "[criu]") {
+TEST_CASE("criu: notifications are distinguished, and any other message is a refusal", "[criu]") {
   CHECK(parse_criu_message(notification("pre-dump")).what == What::kReady);
   CHECK(parse_criu_message(notification("network-lock")).what == What::kStopped);
   CHECK(parse_criu_message(notification("post-dump")).what == What::kDumped);
@@ -178,7 +178,7 @@ TEST_CASE("criu: its places are told apart, and what is none is a refusal", "[cr
   CHECK(find_field(criu_answer(false), 3)->value == 0);
 }
 
-TEST_CASE("criu: a dump is asked for with all that is external", "[criu]") {
+TEST_CASE("criu: a dump request contains all external resources", "[criu]") {
   CriuCall call;
   call.first = 4711;
   call.externals = {"mnt[/run/crane]:/run/crane", "net[1]:crane.network"};
@@ -194,7 +194,7 @@ TEST_CASE("criu: a dump is asked for with all that is external", "[criu]") {
   CHECK(find_field(options, 64)->value == 3);
 }
 
-TEST_CASE("criu: its figures, if it left any", "[criu]") {
+TEST_CASE("criu: its statistics, if there are any", "[criu]") {
   char directory[] = "/tmp/crane-criu-XXXXXX";
   REQUIRE(mkdtemp(directory) != nullptr);
   const std::string work = directory;

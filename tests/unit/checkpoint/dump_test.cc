@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server in its container is dumped while it runs, goes on, and recovers elsewhere.
+// GOAL    A server in its container is dumped while it runs, continues, and recovers elsewhere.
 // METHOD  patient.c as the server: threads, processes, two users, shared mappings, files without a
-//         name; asked through a file in the directory bound to /run/crane.
-// CHECKS  State in memory and files, end status, CONTAINER-1..2 for a server that recovered; every
+//         name.  The test sends it requests through a file in the directory bound to /run/crane.
+// CHECKS  State in memory and files, end status, CONTAINER-1..2 for a recovered server; every
 //         refusal has a reason in words and leaves nothing.
 #include <fcntl.h>
 #include <poll.h>
@@ -63,8 +63,7 @@ fs::path patient_program() {
   return fs::read_symlink("/proc/self/exe").parent_path() / "unit/checkpoint/patient";
 }
 
-// What a killed or careless CRIU leaves on the machine.
-// Of any CRIU of the machine: another may be at work beside us.
+// The directories that CRIUs left on the machine; another CRIU may be running.
 int criu_leftovers() {
   int found = 0;
   for (const auto& entry : fs::directory_iterator("/tmp")) {
@@ -73,7 +72,7 @@ int criu_leftovers() {
   return found;
 }
 
-// One place where the server can live: a name, a directory, a directory that is /run/crane, a log.
+// A place for the server: a name, a directory, the directory for /run/crane, a log.
 struct Place {
   std::string name, directory, shared, log;
   ServerOptions options;
@@ -108,7 +107,7 @@ struct Place {
     some.criu_limit_ms = criu_limit_ms;
     return some;
   }
-  // A segment of its own, or another place's as it is now.
+  // A new segment, or a copy of another place's current one.
   void make_segment(const Place* other = nullptr) {
     const std::string path = shared + "/segment";
     if (other != nullptr) {
@@ -182,7 +181,7 @@ crane::Result<pid_t> restore(Container& server, const Fixture& f) {
   return server.started(kLimitMs);
 }
 
-// A server that was started and changed its files once, and its dump.
+// A server that has started and changed its files once, and its dump.
 struct Dumped : Fixture {
   Place first{dir, "r0"};
   Container original{first.options};
@@ -208,11 +207,11 @@ pid_t parent_of(pid_t pid) {
   return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }
 
-// The CRIU that a supervisor of ours talks to; 0: none.
+// The CRIU of the test's supervisor; 0: none.
 pid_t our_criu() {
   for (const auto& process : fs::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(process.path().filename().c_str());
-    // Where it has a C library of its own, the loader's is its name.
+    // With its own C library, the process has the loader's name.
     const std::string name = slurp(process.path() / "comm");
     if (pid <= 0 || (name != "criu\n" && !has(name, "ld-linux"))) continue;
     pid_t ancestor = pid;
@@ -233,14 +232,14 @@ struct Stepped : Fixture {
     REQUIRE(server.start().ok());
     REQUIRE(place.ask(kPatientCheck) == kPatientAll);
   }
-  // What the supervisor has said is taken; the server runs.
+  // Takes the reports; the server runs.
   bool busy() { return server.wait(0).error().code == Code::kBusy; }
   void prepare() {
     const std::string target = dir + "/checkpoint" + std::to_string(++checkpoints);
     images = target + "/images";
     upper = target + "/upper";
     fs::create_directories(target);
-    // One that was cancelled may be on its way out.
+    // A cancelled CRIU may still be ending.
     REQUIRE(eventually([&] { return busy() && server.prepare_checkpoint(images, upper).ok(); }));
     CHECK(server.freeze(false).error().code == Code::kBusy);
     REQUIRE(eventually([&] { return busy() && server.prepared(); }));
@@ -251,7 +250,7 @@ struct Stepped : Fixture {
 
 }  // namespace
 
-TEST_CASE("dump: the server goes on and recovers elsewhere as it was", "[dump]") {
+TEST_CASE("dump: the server continues, and recovers elsewhere unchanged", "[dump]") {
   if (!dumps_work("dump: the server goes on")) return;
   Dumped f;
   Place second(f.dir, "r1"), third(f.dir, "r2");
@@ -275,7 +274,7 @@ TEST_CASE("dump: the server goes on and recovers elsewhere as it was", "[dump]")
   REQUIRE(f.original.destroy().ok());
   CHECK(f.first.left_nothing());
 
-  // A server that recovered can be dumped like any other, and a dump can be used twice.
+  // A recovered server can be dumped like any other, and a dump can be used twice.
   auto copy = f.dump(again);
   INFO(again.reason());
   REQUIRE(copy.ok());
@@ -304,17 +303,17 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   f.prepare();
   const pid_t criu = our_criu();
   REQUIRE(criu > 0);
-  const unsigned share = crane::test::weight_of(criu);  // 100: it has prepared for long
+  const unsigned share = crane::test::weight_of(criu);  // 100: it has prepared for a long time
   if (crane::test::can_weigh()) CHECK((share == 30 || share == 100));
   REQUIRE(f.place.ask(kPatientChange) == 1);
   REQUIRE(f.server.freeze(boost).ok());
-  // All is dumped, and it still does not run: what it is asked stays unanswered.
+  // All is dumped, and the server is still paused: it does not answer requests.
   REQUIRE(eventually([&] { return fs::exists(f.upper); }));
   CHECK((crane::test::weight_of(criu) == 100 || crane::test::weight_of(criu) == 0));
   f.place.tell(kPatientCheck);
   CHECK_FALSE(f.server.checkpointed(50).ok());
   CHECK_FALSE(f.place.answered());
-  SECTION("it is there") {
+  SECTION("the caller's copies succeed") {
     REQUIRE(f.server.thaw(true).ok());
     REQUIRE(f.server.checkpointed(kLimitMs).ok());
     REQUIRE(eventually([&] { return f.place.answered(); }));
@@ -327,7 +326,7 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
     REQUIRE(pid.ok());
     CHECK(second.ask(kPatientCheck) == kPatientAll);
   }
-  SECTION("what the caller copies is not to be had") {
+  SECTION("the caller's copies fail") {
     REQUIRE(f.server.thaw(false).ok());
     CHECK(f.server.checkpointed(kLimitMs).error().code == Code::kUnsupported);
     REQUIRE(eventually([&] { return f.place.answered(); }));
@@ -336,11 +335,11 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   CHECK(eventually([&] { return crane::test::group_of(criu).empty(); }));
 }
 
-// Takes CRIU's place where a test needs one that takes its time: goes through a dump, or a restore,
-// without touching anybody.
+// Replaces CRIU in tests that need a slow one: goes through a dump or a restore without touching
+// any process.
 class StandIn {
  public:
-  // A dump is refused at the end, or not; it ends when somebody has opened and closed `last_word`.
+  // `refuses`: the dump is refused.  It ends when the test has opened and closed `last_word`.
   explicit StandIn(bool refuses) {
     REQUIRE(mkdtemp(path_) != nullptr);
     REQUIRE(mkfifo(last_word().c_str(), 0600) == 0);
@@ -374,7 +373,7 @@ node.send(b"\x08\x01\x10)" + (refuses ? "\\x00" : "\\x01") +
   char path_[32] = "/tmp/crane-dump-criu-XXXXXX";
 };
 
-TEST_CASE("dump: a CRIU that refuses has its time to end, in a boost too", "[dump]") {
+TEST_CASE("dump: a CRIU that refuses gets time to end, also in a boost", "[dump]") {
   if (!dumps_work("dump: time to end")) return;
   const bool boost = GENERATE(true, false);
   const StandIn criu(true);
@@ -382,14 +381,15 @@ TEST_CASE("dump: a CRIU that refuses has its time to end, in a boost too", "[dum
   f.prepare();
   REQUIRE(f.server.freeze(boost).ok());
   REQUIRE(f.server.thaw(false).ok());
-  // Longer than CRIU is left alone before it gets a higher priority.
+  // Longer than CRIU runs before it gets a higher priority.
   CHECK(f.server.checkpointed(200).error().code == Code::kBusy);
   criu.let_end();
   CHECK(f.server.checkpointed(kLimitMs).error().code == Code::kUnsupported);
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
 }
 
-TEST_CASE("dump: while the supervisor or the node copies, CRIU's time does not run out", "[dump]") {
+TEST_CASE("dump: CRIU's time limit does not run while the supervisor or the node copies",
+          "[dump]") {
   if (!dumps_work("dump: time to copy")) return;
   const StandIn criu(false);
   Stepped f(4'000);
@@ -402,7 +402,7 @@ TEST_CASE("dump: while the supervisor or the node copies, CRIU's time does not r
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
 }
 
-TEST_CASE("dump: what the node asks for during a restore is not taken for its death", "[dump]") {
+TEST_CASE("dump: a node's request during a restore is not taken for its death", "[dump]") {
   if (!dumps_work("dump: asked during a restore")) return;
   Fixture f;
   Place place(f.dir, "r0");
@@ -415,14 +415,14 @@ TEST_CASE("dump: what the node asks for during a restore is not taken for its de
   Container server(place.options);
   REQUIRE(server.begin_restore(f.images, f.upper).ok());
   REQUIRE(server.keep_files(f.dir + "/keep").ok());
-  // Longer than CRIU has without a node.
+  // Longer than CRIU may run without a node.
   CHECK(server.started(2'500).error().code == Code::kBusy);
   criu.let_end();
   CHECK(server.started(kLimitMs).error().code == Code::kSystem);
   CHECK_FALSE(has(server.reason(), "killed"));
 }
 
-TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
+TEST_CASE("dump: a cancelled dump leaves the server unchanged", "[dump]") {
   if (!dumps_work("dump: given up")) return;
   Stepped f;
   f.prepare();
@@ -434,14 +434,14 @@ TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
   REQUIRE(f.server.thaw(true).ok());
   REQUIRE(f.server.checkpointed(kLimitMs).ok());
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
-  f.prepare();  // the server's end does not wait for it
+  f.prepare();  // the server's end does not wait for this dump
   REQUIRE(f.server.destroy().ok());
   CHECK(f.place.left_nothing());
   CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
 }
 
-TEST_CASE("dump: K1 a server that recovered dies with its node or its supervisor", "[dump]") {
-  if (!dumps_work("dump: K1")) return;
+TEST_CASE("dump: a recovered server dies with its node or its supervisor (CONTAINER-1)", "[dump]") {
+  if (!dumps_work("dump: a recovered server dies")) return;
   const bool kill_node = GENERATE(true, false);
   Dumped f;
   Place second(f.dir, "r1");
@@ -451,7 +451,7 @@ TEST_CASE("dump: K1 a server that recovered dies with its node or its supervisor
   REQUIRE(pipe(ends) == 0);
   const pid_t node = fork();
   if (node == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not stay when a check of ours fails
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not remain when a check fails
     Container server(second.options);
     const auto pid = restore(server, f);
     const pid_t number = pid ? pid.value() : -1;
@@ -480,7 +480,7 @@ TEST_CASE("dump: K1 a server that recovered dies with its node or its supervisor
   CHECK_FALSE(has(slurp("/proc/self/mountinfo"), f.dir));
 }
 
-TEST_CASE("dump: what CRIU cannot dump is named, and the server goes on", "[dump]") {
+TEST_CASE("dump: the reason of CRIU's refusal is named, and the server continues", "[dump]") {
   if (!dumps_work("dump: refused")) return;
   struct Case {
     unsigned word;
@@ -509,7 +509,7 @@ TEST_CASE("dump: what CRIU cannot dump is named, and the server goes on", "[dump
   CHECK(eventually([&] { return criu_leftovers() <= f.leftovers; }));
 }
 
-TEST_CASE("dump: a restore that cannot be is refused with a reason and leaves nothing", "[dump]") {
+TEST_CASE("dump: an impossible restore is refused with a reason and leaves nothing", "[dump]") {
   if (!dumps_work("dump: restore refused")) return;
   Dumped f;
   Place second(f.dir, "r1");
@@ -561,9 +561,9 @@ TEST_CASE("dump: a restore that cannot be is refused with a reason and leaves no
   CHECK(f.first.ask(kPatientCheck) == kPatientAll);
 }
 
-TEST_CASE("dump: misuse is told apart", "[dump]") {
+TEST_CASE("dump: misuse gives distinct errors", "[dump]") {
   if (!dumps_work("dump: misuse")) return;
-  SECTION("a second one of the same name, after a restore") {
+  SECTION("a second container of the same name, after a restore") {
     Dumped f;
     Place second(f.dir, "r1");
     second.make_segment(&f.first);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    get_criu.sh finds the mirrors that a system's apt uses, whatever form they are kept in.
-// METHOD  Made-up sources in a directory; the script prints what it takes from them.
-// CHECKS  Both formats; what is switched off, for security updates only or without "main" is left.
+// GOAL    get_criu.sh finds the mirrors that a system's apt uses, in any format of its sources.
+// METHOD  Invented sources in a directory; the script prints the mirrors that it finds.
+// CHECKS  Both formats; disabled sources, and those for security updates or without "main", are
+//         ignored.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Whatever kills or fills the disk of who works on checkpoints, those that were published
-//         stay as they were, and what is left over goes away.
-// METHOD  A child process that dies at each fault point in turn; a file system of some MB; the
-//         order of syncs and renames, from this program's own fsync.
-// CHECKS  IMAGE-1 (whole when it has its name), IMAGE-3, IMAGE-4; every named fault point was
-//         passed.
+// GOAL    Kills and full disks do not change published checkpoints, and their leftovers are
+//         removed.
+// METHOD  A child process that dies at each fault point in turn; a file system of some MB;
+//         the order of syncs and renames, from this program's fsync.
+// CHECKS  IMAGE-1 (whole when it has its name), IMAGE-3, IMAGE-4; every named fault point is
+//         reached.
 // REPLAY  --rng-seed repeats the contents.
 #include <sched.h>
 #include <sys/mount.h>
@@ -22,11 +22,11 @@
 
 namespace {
 
-std::vector<std::string>* synced = nullptr;  // paths, in order; null: nobody asks
+std::vector<std::string>* synced = nullptr;  // paths, in order; null: not recorded
 
 }  // namespace
 
-// Crane's calls come here.
+// Replaces libc's call for Crane's code.
 extern "C" int fsync(int fd) {
   if (synced != nullptr) {
     char path[4096] = {};
@@ -42,8 +42,8 @@ using namespace crane::test;
 
 namespace {
 
-// Runs `work` in a child that dies when the point `name` is passed for the `pass`-th time.  True:
-// it did; false: the work ended first.
+// Runs `work` in a child that dies when it passes the point `name` for the `pass`-th time.  False:
+// the work ended first.
 bool dies(const std::string& name, int pass, const std::function<bool()>& work) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -73,7 +73,7 @@ struct World {
     REQUIRE(all.verify(names[0]).ok());
     for (const std::string& name : names) before[name] = snapshot(directory + "/" + name);
   }
-  // Those that are still there are as they were, but for a mark; all that has a name is whole.
+  // Remaining checkpoints are unchanged except for a mark; every one with a name is whole.
   void check(const std::set<std::string>& may_be_gone) {
     Checkpoints all({directory, 1, {}});
     for (const std::string& name : names) {
@@ -96,7 +96,7 @@ struct World {
       CHECK(all.verify(one.name).ok());
     }
   }
-  // After cleaning nothing is there but checkpoints, in either place.
+  // After cleaning, both places contain only checkpoints.
   void check_clean() {
     for (const std::string& place : {directory, there}) {
       Checkpoints all({place, 1, {}});
@@ -110,7 +110,7 @@ struct World {
   }
 };
 
-// Walks through every passing of every fault point that begins with one of `prefixes`.
+// Tries every passing of every fault point that begins with one of `prefixes`.
 void at_every_point(const std::set<std::string>& operations,
                     const std::function<bool(World&)>& work,
                     const std::function<void(World&)>& check) {
@@ -122,7 +122,7 @@ void at_every_point(const std::set<std::string>& operations,
       const bool died = dies(name, pass, [&] { return work(world); });
       INFO(name << " pass " << pass);
       if (!died) {
-        CHECK(pass > 1);  // each is passed
+        CHECK(pass > 1);  // each point was reached
         break;
       }
       ++deaths;
@@ -151,7 +151,7 @@ TEST_CASE("image: killed at every point of publishing", "[root][processes][IMAGE
       [](World& w) {
         w.check({});
         w.check_clean();
-        // The next one is made as if nothing had been.
+        // The next checkpoint is made normally.
         Checkpoints all({w.directory, 1, {}});
         const std::string next = publish_one(all, 2, 10, w.random);
         CHECK(all.list().value()[0].name == next);
@@ -193,7 +193,7 @@ TEST_CASE("image: killed at every point of unpacking", "[root][processes][IMAGE-
   });
 }
 
-TEST_CASE("image: killed at every point of shipping, it goes on where it was",
+TEST_CASE("image: killed at every point of shipping, it resumes where it stopped",
           "[root][processes][IMAGE-1][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   const auto ship = [](World& w) {
@@ -234,7 +234,7 @@ TEST_CASE("image: killed at every point of shipping, it goes on where it was",
   });
 }
 
-TEST_CASE("image: what is published was synced before it got its name", "[root][IMAGE-1]") {
+TEST_CASE("image: a published checkpoint was synced before it got its name", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
@@ -246,7 +246,7 @@ TEST_CASE("image: what is published was synced before it got its name", "[root][
       at_rename = synced->size();
     }
   };
-  // Every file below the place that gets the name, then the place itself; the list, afterwards.
+  // Every file below the renamed directory, then that directory; afterwards the list.
   const auto check = [&](const std::string& place, const std::string& final) {
     INFO(place);
     const auto before = [&](const std::string& path) {
@@ -255,7 +255,7 @@ TEST_CASE("image: what is published was synced before it got its name", "[root][
     };
     for (const std::string& file : names_in(final)) {
       INFO(file);
-      // write_file() syncs under another name.
+      // write_file() syncs under a temporary name.
       CHECK((before(place + "/" + file) || before(place + "/" + file + ".tmp")));
     }
     REQUIRE(at_rename > 0);
@@ -273,7 +273,7 @@ TEST_CASE("image: what is published was synced before it got its name", "[root][
   fault_hook = nullptr;
 }
 
-TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[root][IMAGE-1]") {
+TEST_CASE("image: a shipment that was damaged on the way is fetched again", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -284,7 +284,7 @@ TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[ro
   const std::string partial = there + "/.ship-" + name;
   fs::create_directories(partial);
   fs::create_directories(there + "/.ship-00000001.000000000000");
-  // As after a loss of power: of their size, but not their content; too large; of another one.
+  // As after a loss of power: the right size with wrong content; too large; of another checkpoint.
   for (const std::string& file : names_in(from))
     fs::copy_file(from + "/" + file, partial + "/" + file);
   spill(partial + "/upper.pack", std::string(fs::file_size(from + "/upper.pack"), '\0'));
@@ -294,13 +294,13 @@ TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[ro
   REQUIRE(shipped.ok());
   CHECK(Checkpoints({there, 1, {}}).find(name).value().verified);
   CHECK(names_in(there) == std::vector<std::string>{".lock", name});
-  // Again is done at once; a damaged one is replaced.
+  // A repetition returns at once; a damaged one is replaced.
   REQUIRE(here.ship(name, there).ok());
   spill(there + "/" + name + "/upper.pack", "x");
   CHECK(Checkpoints({there, 1, {}}).verify(name).error().code == Code::kDamaged);
   REQUIRE(here.ship(name, there).ok());
   CHECK(Checkpoints({there, 1, {}}).verify(name).ok());
-  // Damage at the source is not passed on.
+  // Damage at the source is not copied.
   fs::remove_all(there);
   std::string bad = slurp(from + "/upper.pack");
   bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 4);
@@ -309,7 +309,7 @@ TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[ro
   CHECK(Checkpoints({there, 1, {}}).list().value().empty());
 }
 
-TEST_CASE("image: cleaning leaves alone what a living process works on", "[root][IMAGE-4]") {
+TEST_CASE("image: cleaning leaves the directories of a living process", "[root][IMAGE-4]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints mine = checkpoints_in(scratch.path()), other = checkpoints_in(scratch.path());
@@ -322,7 +322,7 @@ TEST_CASE("image: cleaning leaves alone what a living process works on", "[root]
   CHECK(second.value().path != staging.value().path);
   other.abandon(second.value());
   REQUIRE(fs::exists(staging.value().segment()));
-  // Its pid in the name may be anybody's by now: the lock counts.
+  // Another process may have the pid in the name by now: only the lock counts.
   const std::string dead = scratch.path() + "/checkpoints/.new-4-" + std::to_string(::getppid());
   fs::create_directories(dead + "/images");
   REQUIRE(other.clean(Leftovers::kAll).ok());
@@ -330,7 +330,8 @@ TEST_CASE("image: cleaning leaves alone what a living process works on", "[root]
   CHECK(mine.publish(staging.value(), manifest_at(1, 4)).ok());
 }
 
-TEST_CASE("image: who begins one waits for nobody, and is not taken for dead", "[root][IMAGE-4]") {
+TEST_CASE("image: begin() waits for no process, and its process is not taken for dead",
+          "[root][IMAGE-4]") {
   Scratch scratch;
   static std::string directory;
   static bool free;
@@ -342,7 +343,7 @@ TEST_CASE("image: who begins one waits for nobody, and is not taken for dead", "
         ::open((directory + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     free = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
     ::flock(lock.get(), LOCK_UN);
-    // What is not locked yet looks like a dead process' to another one.
+    // A directory that is not locked yet looks like a dead process's.
     if (free) REQUIRE(Checkpoints({directory, 1, {}}).clean(Leftovers::kAll).ok());
   };
   auto staging = checkpoints_in(scratch.path()).begin(Index{4});
@@ -355,7 +356,7 @@ TEST_CASE("image: who begins one waits for nobody, and is not taken for dead", "
   CHECK(fs::exists(staging.value().images()));
 }
 
-TEST_CASE("image: nobody waits for the removal of what an unpacking left", "[root]") {
+TEST_CASE("image: no process waits for the removal of an unpacking's leftovers", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints mine = checkpoints_in(scratch.path());
@@ -376,7 +377,7 @@ TEST_CASE("image: nobody waits for the removal of what an unpacking left", "[roo
   CHECK(!fs::exists(target + ".tmp"));
 }
 
-TEST_CASE("image: a full disk is said to be full, and leaves what was there", "[root][IMAGE-4]") {
+TEST_CASE("image: a full disk is reported, and leaves earlier checkpoints", "[root][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
   struct Seen {
@@ -384,7 +385,7 @@ TEST_CASE("image: a full disk is said to be full, and leaves what was there", "[
     std::string why, ship_why, unpack_why;
     std::vector<std::string> left, left_there, left_targets;
   } seen;
-  // A thread has a mount namespace of its own here, which ends with it.
+  // The thread has its own mount namespace, which ends with it.
   std::thread([&] {
     std::mt19937_64 random(Catch::rngSeed());
     if (::unshare(CLONE_NEWNS) != 0 ||

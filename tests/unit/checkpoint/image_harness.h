@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trees with everything that a file can have, and checkpoints made of them.
+// Trees with everything that a file can have, and checkpoints made from them.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -55,12 +55,12 @@ using checkpoint::Tier;
 using checkpoint::to_text;
 namespace fs = std::filesystem;
 
-// The sentence of an error; empty: it is none.
+// The sentence of an error; empty on success.
 template <typename T>
 std::string reason(const Result<T>& result) {
   return result.ok() ? "" : result.error().message();
 }
-// It is the error `code`, and its sentence has `text`.
+// Whether it is the error `code` with `text` in its sentence.
 template <typename T>
 bool fails(const Result<T>& result, Code code, const std::string& text) {
   return !result && result.error().code == code && reason(result).find(text) != std::string::npos;
@@ -93,7 +93,7 @@ inline std::string random_bytes(std::mt19937_64& random, std::size_t size) {
   return bytes;
 }
 
-// The extents of a file that hold data, as the file system tells, and what is in them.
+// The extents of a file with data, from the file system, and their content.
 inline std::string content_of(const std::string& path) {
   std::string found, bytes;
   const Descriptor fd(::open(path.c_str(), O_RDONLY));
@@ -111,7 +111,7 @@ inline std::string content_of(const std::string& path) {
   return found;
 }
 
-// All that is to be kept of a file, as text.
+// Everything that must be preserved of a file, as text.
 inline std::string describe(const std::string& path) {
   struct stat s {};
   REQUIRE(::lstat(path.c_str(), &s) == 0);
@@ -141,7 +141,8 @@ inline std::string describe(const std::string& path) {
   return out.str();
 }
 
-// Every file below `root`: relative name -> description; which names are one inode is in it.
+// Every file below `root`: relative name -> description, which includes the names of the same
+// inode.
 inline std::map<std::string, std::string> snapshot(const std::string& root) {
   std::map<std::string, std::string> all;
   std::map<ino_t, std::string> first;
@@ -175,7 +176,7 @@ inline void set_attribute(const std::string& path, const char* name, const std::
   REQUIRE(::lsetxattr(path.c_str(), name, value.data(), value.size(), 0) == 0);
 }
 
-// A POSIX ACL as the kernel keeps it: rw- for the owner, r-- for user 1000, the rest as said.
+// A POSIX ACL in the kernel's format: rw- for the owner, r-- for user 1000, the rest as given.
 inline std::string acl() {
   const std::uint16_t entries[][2] = {{0x01, 6}, {0x02, 4}, {0x04, 5}, {0x10, 5}, {0x20, 4}};
   std::string text("\2\0\0\0", 4);
@@ -188,7 +189,7 @@ inline std::string acl() {
   return text;
 }
 
-// A file of `size` bytes of which `pieces` pages here and there are data.
+// A file of `size` bytes with `pieces` scattered pages of data.
 inline void make_sparse(const std::string& path, std::uint64_t size, int pieces,
                         std::mt19937_64& random) {
   const Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT, 0600));
@@ -204,7 +205,7 @@ inline void make_device(const std::string& path, mode_t mode, dev_t device) {
   REQUIRE(::mknod(path.c_str(), mode, device) == 0);
 }
 
-// An overlay's upper directory at its worst.
+// An overlay's upper directory with all special cases.
 inline void make_hostile_tree(const std::string& root, std::mt19937_64& random) {
   fs::create_directories(root + "/var/lib/deep/er");
   fs::create_directories(root + "/var/opaque");
@@ -273,7 +274,7 @@ inline Manifest manifest_at(std::uint64_t counter, std::uint64_t index) {
 
 inline const Expected kOurs{"web", digest_of_log("web", 4711), 9, "/usr/sbin/apache2"};
 
-// Small parts, quickly made; `salt` makes them differ.
+// Makes small parts quickly; `salt` makes them differ.
 inline void fill(const Staging& staging, std::mt19937_64& random) {
   spill(staging.images() + "/core-1.img", random_bytes(random, 3000));
   spill(staging.images() + "/dump.log", std::string(5000, 'l'));
@@ -289,7 +290,7 @@ inline Checkpoints checkpoints_in(const std::string& scratch) {
   return Checkpoints({scratch + "/checkpoints", 1, {}});
 }
 
-// One published checkpoint; its name.
+// Publishes one checkpoint; returns its name.
 inline std::string publish_one(Checkpoints& all, std::uint64_t counter, std::uint64_t index,
                                std::mt19937_64& random) {
   auto staging = all.begin(Index{index});
@@ -302,7 +303,7 @@ inline std::string publish_one(Checkpoints& all, std::uint64_t counter, std::uin
   return name.value();
 }
 
-// What is in a directory, by name.
+// The names in a directory.
 inline std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
   if (!fs::exists(path)) return names;

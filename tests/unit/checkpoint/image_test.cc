@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A published checkpoint is found, verified, unpacked as it was, and nothing else is.
+// GOAL    Only a published checkpoint is found, verified and unpacked, with unchanged content.
 // METHOD  Small parts of a checkpoint; damage of each kind to each file in turn.
-// CHECKS  IMAGE-2 (all or nothing, ours or refused), IMAGE-3 (the newest verified one stays),
-//         messages that name the file and what to do.
+// CHECKS  IMAGE-2 (all or nothing, foreign ones refused), IMAGE-3 (the newest verified one stays),
+//         messages with the file and the remedy.
 // REPLAY  --rng-seed repeats contents and damage.
 #include "checkpoint/image.h"
 
@@ -11,7 +11,7 @@
 using namespace crane;
 using namespace crane::test;
 
-TEST_CASE("manifest: what was written is read, and every damage is seen", "[IMAGE-2]") {
+TEST_CASE("manifest: a written one is read back, and every damage is detected", "[IMAGE-2]") {
   Manifest m = manifest_at(3, 1234);
   m.files = {{"upper.pack", 77, 0xdeadbeef, 1ULL << 40}, {"segment.pack", 1, 0, 2}};
   m.library_digest = "0123456789abcdef";
@@ -40,14 +40,14 @@ TEST_CASE("manifest: what was written is read, and every damage is seen", "[IMAG
   }
 }
 
-TEST_CASE("manifest: the log's id is not in it") {
+TEST_CASE("manifest: it does not contain the log's id") {
   CHECK(digest_of_log("web", 4711).find("1267") == std::string::npos);  // 4711 in hexadecimal
   CHECK(digest_of_log("web", 4711) != digest_of_log("web", 4712));
   CHECK(digest_of_log("web", 4711) != digest_of_log("mail", 4711));
   CHECK(digest_of_log("web", 4711).size() == 32);
 }
 
-TEST_CASE("image: what was staged is published, listed, verified and unpacked", "[root][IMAGE-1]") {
+TEST_CASE("image: staged parts are published, listed, verified and unpacked", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -101,7 +101,7 @@ TEST_CASE("image: what was staged is published, listed, verified and unpacked", 
   CHECK(names_in(scratch.path()) == std::vector<std::string>{"checkpoints", "restored"});
 }
 
-TEST_CASE("image: what its tier needs must be there, and a viewstamp is published once", "[root]") {
+TEST_CASE("image: the parts of its tier must exist, and a viewstamp is published once", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
@@ -172,12 +172,12 @@ TEST_CASE("image: each kind of damage to each file is refused by name", "[root][
     spill(path + "/" + file, good);
     CHECK(all.verify(name).ok());
   }
-  // A whole and healthy pack, but another one's.
+  // A whole and valid pack of another checkpoint.
   const std::string other = publish_one(all, 3, 8, random);
   fs::copy_file(scratch.path() + "/checkpoints/" + other + "/upper.pack", path + "/upper.pack",
                 fs::copy_options::overwrite_existing);
   CHECK(all.verify(name).error().code == Code::kDamaged);
-  // A checkpoint under another's name.
+  // A checkpoint under another one's name.
   fs::rename(scratch.path() + "/checkpoints/" + other,
              scratch.path() + "/checkpoints/" + name_of(Viewstamp{make_view(4, {}), Index{9}}));
   CHECK(!all.list().value()[0].damage.empty());
@@ -201,7 +201,7 @@ TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", 
   refused(Code::kBadArgument, "log", [](Expected& e) { e.log_digest = digest_of_log("web", 1); });
   refused(Code::kBadArgument, "program", [](Expected& e) { e.program = "/bin/redis"; });
   refused(Code::kWrongVersion, "layout", [](Expected& e) { e.layout_version = 10; });
-  // Another format: a manifest whose checksum is right.
+  // Another format: a manifest with a valid checksum.
   const std::string path = scratch.path() + "/checkpoints/" + name + "/manifest.json";
   std::string text = slurp(path);
   text.replace(text.find("\"crane_checkpoint\": 2"), 21, "\"crane_checkpoint\": 3");
@@ -213,7 +213,7 @@ TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", 
   CHECK(all.unpack("../x", scratch.path() + "/out", kOurs).error().code == Code::kNotFound);
 }
 
-TEST_CASE("image: one behind which replicas differ at the same place is distrusted",
+TEST_CASE("image: a checkpoint after which replicas differ at the same place is distrusted",
           "[root][IMAGE-3]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
@@ -225,7 +225,7 @@ TEST_CASE("image: one behind which replicas differ at the same place is distrust
   };
   REQUIRE(all.note_difference(newer, Index{95}).ok());
   CHECK_FALSE(distrusted(newer));
-  REQUIRE(all.note_difference(newer, Index{97}).ok());  // a race of the server's, say
+  REQUIRE(all.note_difference(newer, Index{97}).ok());  // a data race of the server, for example
   CHECK_FALSE(distrusted(newer));
   REQUIRE(all.note_difference(newer, Index{97}).ok());
   CHECK(distrusted(newer));
@@ -233,7 +233,7 @@ TEST_CASE("image: one behind which replicas differ at the same place is distrust
   CHECK(all.note_difference("9.9", Index{97}).error().code == Code::kNotFound);
   REQUIRE(all.verify(newer).ok());
   CHECK(distrusted(newer));
-  // It is no reason to remove another, and goes when there is a better one.
+  // It does not cause the removal of another one, and is removed when there is a better one.
   CHECK(all.keep(1).value() == 0);
   REQUIRE(all.verify(older).ok());
   CHECK(all.keep(1).value() == 1);
@@ -242,12 +242,12 @@ TEST_CASE("image: one behind which replicas differ at the same place is distrust
   CHECK_FALSE(distrusted(older));
 }
 
-TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][IMAGE-3]") {
+TEST_CASE("image: retention keeps the newest, and the newest verified one", "[root][IMAGE-3]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
   std::vector<std::string> names;
-  // A later view with a lower index is the later one.
+  // A later view counts more than a higher index.
   const std::pair<std::uint64_t, std::uint64_t> stamps[] = {
       {1, 50}, {1, 900}, {2, 30}, {2, 31}, {12, 5}};
   for (const auto& [counter, index] : stamps) {
@@ -262,11 +262,11 @@ TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][
   REQUIRE(left() == std::vector<std::string>(names.rbegin(), names.rend()));
   REQUIRE(all.verify(names[0]).ok());
   REQUIRE(all.verify(names[1]).ok());
-  // IMAGE-5: what stores rely on stays, however old it is.
+  // IMAGE-5: the checkpoint on which stores rely stays, however old it is.
   const Index oldest = all.find(names[0]).value().manifest.at.index;
   CHECK(all.keep(4, oldest).value() == 0);
   CHECK(left() == std::vector<std::string>(names.rbegin(), names.rend()));
-  // Nobody removes what is being read.
+  // A checkpoint that is being read is not removed.
   const Descriptor reading(
       ::open((scratch.path() + "/checkpoints/" + names[2]).c_str(), O_RDONLY | O_DIRECTORY));
   REQUIRE(::flock(reading.get(), LOCK_SH) == 0);
@@ -279,7 +279,7 @@ TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][
   CHECK(all.keep(0).value() == 2);
   CHECK(left() == std::vector<std::string>{names[1]});
   CHECK(all.keep(0).value() == 0);
-  // Damaged ones do not count, and go when a verified one stays.
+  // Damaged ones do not count, and are removed when a verified one stays.
   names.push_back(publish_one(all, 13, 1, random));
   spill(scratch.path() + "/checkpoints/" + names[5] + "/manifest.json", "{");
   CHECK(all.keep(1).value() == 1);

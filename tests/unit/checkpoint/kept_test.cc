@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    checkpoint/kept.h
-// GOAL    What is told as the newest checkpoint is one that a replica begins at.
-// CHECKS  another group's log, damage and distrust, also one that comes and goes between two looks.
+// GOAL    A replica can begin at the checkpoint that is reported as the newest.
+// CHECKS  another group's log, damage and distrust; also distrust that comes and goes between two
+//         calls.
 #include "checkpoint/kept.h"
 
 #include "tests/unit/checkpoint/image_harness.h"
@@ -22,7 +23,7 @@ struct World {
     Checkpoints place = checkpoints_in(home(replica));
     return publish_one(place, 1, index, random);
   }
-  // A replica that began there differed at that entry.
+  // Records that a replica that began there differed at that entry.
   void differs(int replica, const std::string& name, std::uint64_t at) {
     REQUIRE(checkpoints_in(home(replica)).note_difference(name, Index{at}).ok());
   }
@@ -34,7 +35,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "kept: the newest is that of any replica, of this log", "[kept]") {
+TEST_CASE_METHOD(World, "kept: the newest of this log is found at any replica", "[kept]") {
   CHECK(look() == 0);
   add(0, 50);
   add(2, 90);
@@ -45,19 +46,19 @@ TEST_CASE_METHOD(World, "kept: the newest is that of any replica, of this log", 
   CHECK(look() == 90);
 }
 
-TEST_CASE_METHOD(World, "kept: a distrusted one is passed over, unless there is no other",
+TEST_CASE_METHOD(World, "kept: a distrusted one is skipped, unless there is no other",
                  "[kept][START-3]") {
   const std::string newer = add(2, 90);
   CHECK(look() == 90);
   differs(2, newer, 97);
   differs(2, newer, 97);
-  CHECK(look() == 90);  // there is no other
+  CHECK(look() == 90);  // the only one
   const std::string older = add(0, 50);
-  CHECK(look() == 50);  // although the newer one was known before it was distrusted
+  CHECK(look() == 50);  // even though the newer one was read before it was distrusted
   differs(0, older, 60);
   differs(0, older, 60);
   CHECK(look() == 90);
-  differs(2, newer, 99);  // not at the same entry: it was the server's doing
+  differs(2, newer, 99);  // at another entry: the server's nondeterminism caused it
   CHECK(look() == 90);
   CHECK_FALSE(newest.look(scratch.path(), digest_of_log("web", 4711))->distrusted);
 }

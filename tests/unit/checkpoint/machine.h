@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A machine whose files groups hold, in a directory of its own.
+// A machine in a directory, whose files groups use.
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ inline void write(const fs::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-// As dpkg does it.
+// Replaces a file like dpkg.
 inline void replace(const fs::path& path, const std::string& text) {
   write(path.native() + ".dpkg-new", text);
   fs::rename(path.native() + ".dpkg-new", path);

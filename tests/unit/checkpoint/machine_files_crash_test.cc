@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A process that is killed while it makes a state of the machine's files leaves nothing
 //         that a group would read, nothing that stays, and no group without its state.
-// METHOD  A child is killed at each fault point, at each of its passings; or while another process
-//         waits for its lock.  This process adopts the processes that remove what is not used.
-// CHECKS  The next start has all files as the machine has them; the store holds that state alone;
-//         a state that a record names is there after the next one was made (FILES-3, FILES-4).
+// METHOD  A child is killed at each fault point, at each passing; or while another process waits
+//         for its lock.  This process adopts the processes that remove unused states.
+// CHECKS  After the next start the files match the machine's, and the store contains only that
+//         state; a recorded state still exists after the next one was made (FILES-3, FILES-4).
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ using test::replace;
 
 constexpr int kPassesMax = 20, kWaitMs = 20000;
 
-// Adopts the processes that remove what is not used, for as long as a test lasts.
+// Adopts the processes that remove unused states, during a test.
 class Adopting {
  public:
   Adopting() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -46,7 +46,7 @@ pid_t fork_to(const std::function<bool()>& work) {
   return child;
 }
 
-// Whether one of this process' children, and of those that it adopted, was killed.
+// Whether one of this process's children, including adopted ones, was killed.
 bool one_was_killed() {
   bool killed = false;
   int status = 0;
@@ -61,7 +61,7 @@ bool holds(const Machine& m, const std::string& group) {
   return hold_files(m.record(group), 0, m.root).ok();
 }
 
-// A group's files are the machine's of now.
+// Whether a group's files match the machine's current ones.
 GroupFiles check_whole(const Machine& m, const std::string& group) {
   const GroupFiles files = m.hold(group);
   REQUIRE(files.layers.size() == 2);
@@ -87,7 +87,7 @@ void check_stored(const Machine& m, const std::vector<GroupFiles>& states) {
   CHECK(m.stored() == wanted);
 }
 
-// A machine with a state of a group that is gone, and of newer files since.
+// A machine with the state of a group that is gone, and with newer files.
 void change(const Machine& m) {
   (void)m.hold("gone");
   std::filesystem::remove(m.record("gone"));
@@ -132,7 +132,7 @@ bool waits_for_lock(pid_t process) {
 
 }  // namespace
 
-TEST_CASE("files: who is killed at any place while a state is made leaves none that is used",
+TEST_CASE("files: a kill at any point of making a state leaves no state that is used",
           "[root][FILES-4]") {
   const Adopting adopting;
   for (const std::string point : kStateFaultPoints) {
@@ -151,11 +151,11 @@ TEST_CASE("files: who is killed at any place while a state is made leaves none t
       check_stored(m, {last});
     }
     INFO(point);
-    CHECK(pass > 2);  // it was passed
+    CHECK(pass > 2);  // the point was reached
   }
 }
 
-TEST_CASE("files: a record that a killed process wrote has its state after the next one was made",
+TEST_CASE("files: a killed process's record has its state after the next one was made",
           "[root][FILES-3]") {
   const Adopting adopting;
   for (const std::string point : {"state.used", "state.noted", "state.renamed"}) {
@@ -177,7 +177,7 @@ TEST_CASE("files: a record that a killed process wrote has its state after the n
   }
 }
 
-TEST_CASE("files: who is killed while it makes a state again leaves none that seems to be current",
+TEST_CASE("files: a kill while a state is made again leaves none that seems current",
           "[root][FILES-4]") {
   const Adopting adopting;
   const Machine m;
@@ -189,7 +189,7 @@ TEST_CASE("files: who is killed while it makes a state again leaves none that se
     return holds(m, "a");
   });
   REQUIRE(one_was_killed());
-  // The list of the first try tells these times.
+  // The list of the first try contains these times.
   const timespec times[2] = {before.st_mtim, before.st_mtim};
   REQUIRE(utimensat(AT_FDCWD, (m.root + "/usr/bin").c_str(), times, 0) == 0);
   const GroupFiles last = check_whole(m, "a");
@@ -197,7 +197,7 @@ TEST_CASE("files: who is killed while it makes a state again leaves none that se
   check_stored(m, {last});
 }
 
-TEST_CASE("files: who waits for one that makes a state, which is killed, makes it", "[root]") {
+TEST_CASE("files: a process that waited for a killed maker of a state makes it", "[root]") {
   const Adopting adopting;
   const Machine m;
   change(m);

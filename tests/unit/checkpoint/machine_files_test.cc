@@ -22,7 +22,7 @@ using test::write;
 
 }  // namespace
 
-TEST_CASE("files: a group reads what it began with, whatever is installed", "[root][FILES-2]") {
+TEST_CASE("files: a group reads its initial files, whatever is installed", "[root][FILES-2]") {
   const Machine m;
   const GroupFiles files = m.hold("a");
   REQUIRE(files.layers.size() == 2);
@@ -42,7 +42,7 @@ TEST_CASE("files: a group reads what it began with, whatever is installed", "[ro
   CHECK(!fs::exists(located(again, "/usr/lib/a/new.so")));
   CHECK(written_in_place(again, 10).empty());
 
-  SECTION("until it takes the next generation, and goes back") {
+  SECTION("until it takes the next generation, and returns") {
     const auto found = next_files(m.record("a"), 0, m.root);
     REQUIRE(found.ok());
     REQUIRE(found.value().generation == 1);
@@ -53,7 +53,7 @@ TEST_CASE("files: a group reads what it began with, whatever is installed", "[ro
     CHECK(changed.added == std::vector<std::string>{"/usr/lib/a/new.so"});
     CHECK(changed.removed == std::vector<std::string>{"/usr/lib/a/library.so"});
     CHECK(changed.all == 4);
-    CHECK(next_files(m.record("a"), 1, m.root).value().generation == 1);  // there is no newer one
+    CHECK(next_files(m.record("a"), 1, m.root).value().generation == 1);  // there is no newer state
     CHECK(m.seen(next, "/usr/bin/server") == "two");
     CHECK(m.seen(next, "/usr/lib/a/new.so") == "new");
     CHECK(is_current(next, m.root));
@@ -62,7 +62,7 @@ TEST_CASE("files: a group reads what it began with, whatever is installed", "[ro
   }
 }
 
-TEST_CASE("files: groups share a state, and it goes with the last", "[root][FILES-3]") {
+TEST_CASE("files: groups share a state, which is removed with the last group", "[root][FILES-3]") {
   const Machine m;
   const GroupFiles one = m.hold("a"), two = m.hold("b");
   CHECK(one.state == two.state);
@@ -79,7 +79,7 @@ TEST_CASE("files: groups share a state, and it goes with the last", "[root][FILE
   CHECK(fs::exists(three.layers[1]));
 }
 
-TEST_CASE("files: settings that change leave the programs' tree", "[root]") {
+TEST_CASE("files: changed settings do not change the programs' tree", "[root]") {
   const Machine m;
   const GroupFiles one = m.hold("a");
   write(m.root + "/etc/server.conf", "more");
@@ -90,7 +90,7 @@ TEST_CASE("files: settings that change leave the programs' tree", "[root]") {
   CHECK(m.seen(two, "/etc/server.conf") == "more");
 }
 
-TEST_CASE("files: what is written in place is named", "[root]") {
+TEST_CASE("files: files written in place are named", "[root]") {
   const Machine m;
   const GroupFiles files = m.hold("a");
   struct stat before {};
@@ -111,7 +111,7 @@ TEST_CASE("files: links are followed as the server follows them", "[root]") {
   CHECK(located(files, "/var/lib/x") == "/var/lib/x");
 }
 
-TEST_CASE("files: a state that somebody removed is said, and the newest taken", "[root]") {
+TEST_CASE("files: a removed state is reported, and the newest is used", "[root]") {
   const Machine m;
   const GroupFiles files = m.hold("a");
   fs::remove_all(files.layers[1]);
@@ -121,7 +121,8 @@ TEST_CASE("files: a state that somebody removed is said, and the newest taken", 
   CHECK(!m.hold("a").lost);
 }
 
-TEST_CASE("files: where no state can be kept they are read as they are, and it is said", "[root]") {
+TEST_CASE("files: if no state can be kept, they are read from the machine, with a reason",
+          "[root]") {
   const Machine m;
   write(m.root + "/var/lib/crane", "no directory");
   const GroupFiles files = m.hold("a");
@@ -129,11 +130,11 @@ TEST_CASE("files: where no state can be kept they are read as they are, and it i
   CHECK(files.layers.empty());
   CHECK(files.why_live.find("/var/lib/crane") != std::string::npos);
   fs::remove(m.root + "/var/lib/crane");
-  CHECK(m.hold("a").state == kLiveFiles);  // FILES-2: also for who comes later
+  CHECK(m.hold("a").state == kLiveFiles);  // FILES-2: also for later replicas
   CHECK(located(files, "/usr/bin/server") == "/usr/bin/server");
 }
 
-TEST_CASE("files: owners, modes, times and kinds of what is linked", "[root]") {
+TEST_CASE("files: owners, modes, times and kinds of linked files", "[root]") {
   const Machine m;
   const std::string place = m.root + "/usr/lib/b";
   fs::create_directories(place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For criu_test.cc: a parent that waits to be killed, in a process group of its own, and a child
-// that sleeps; with an argument only once its parent is gone. Says "child <its pid>".
+// For criu_test.cc: a parent in a new process group, which waits to be killed, and a child that
+// sleeps; with an argument, the child sleeps only after its parent's end. Prints "child" and its
+// pid.
 #include <stdio.h>
 #include <unistd.h>
 

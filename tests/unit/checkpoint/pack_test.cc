@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A tree that was copied, or packed and unpacked, is the tree: every attribute of every
-// file. METHOD  A tree with whatever a file can have; a description of each file, made with other
-// code. CHECKS  Equal descriptions; holes stay holes; equal trees make equal packs; damage is
-// found. REPLAY  --rng-seed repeats the contents.
+// GOAL    A copied tree, or a packed and unpacked one, equals the original in every attribute of
+//         every file.
+// METHOD  A tree with everything that a file can have; a description of each file, made with other
+//         code.
+// CHECKS  Equal descriptions; holes stay holes; equal trees make equal packs; damage is found.
+// REPLAY  --rng-seed repeats the contents.
 #include "checkpoint/pack.h"
 
 #include "tests/unit/checkpoint/image_harness.h"
@@ -25,7 +27,7 @@ void compare_trees(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-TEST_CASE("pack: a copied tree is the tree", "[root]") {
+TEST_CASE("pack: a copied tree equals the original", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -38,7 +40,7 @@ TEST_CASE("pack: a copied tree is the tree", "[root]") {
         Code::kExists);
 }
 
-TEST_CASE("pack: an unpacked tree is the tree", "[root]") {
+TEST_CASE("pack: an unpacked tree equals the original", "[root]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -54,7 +56,7 @@ TEST_CASE("pack: an unpacked tree is the tree", "[root]") {
   INFO(reason(unpacked));
   REQUIRE(unpacked.ok());
   compare_trees(scratch.path() + "/upper", scratch.path() + "/out/upper");
-  // Packed again, from the copy, it is the same bytes.
+  // A pack of the copy has the same bytes.
   fs::create_directory(scratch.path() + "/again");
   REQUIRE(pack(scratch.path() + "/out/upper", scratch.path() + "/again/upper.pack", 1).ok());
   CHECK(slurp(file) == slurp(scratch.path() + "/again/upper.pack"));
@@ -79,7 +81,7 @@ TEST_CASE("pack: the holes of a large segment cost nothing and stay holes") {
   CHECK(describe(segment) == describe(scratch.path() + "/copy"));
 }
 
-TEST_CASE("a copy leaves out what it is told to, and nothing else") {
+TEST_CASE("a copy omits the given ranges, and nothing else") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -127,7 +129,7 @@ TEST_CASE("pack: every flipped bit and every truncation is found") {
     REQUIRE(fails(read, Code::kDamaged, file));
     spill(file, good.substr(0, i));
     CHECK(!read_pack(file, packed.value(), nowhere).ok());
-    // Also when the manifest was made of it.
+    // Also if the manifest describes the damaged file.
     PackedFile shorter = packed.value();
     shorter.bytes = i;
     shorter.crc = 0;
@@ -142,7 +144,7 @@ TEST_CASE("pack: every flipped bit and every truncation is found") {
   PackedFile other = packed.value();
   other.name = "other.pack";
   CHECK(!read_pack(file, other, nowhere).ok());
-  // Another one of the same size, healthy in itself.
+  // Another valid pack of the same size.
   fs::create_directory(scratch.path() + "/other");
   spill(scratch.path() + "/part/b", random_bytes(random, 100));
   REQUIRE(pack(scratch.path() + "/part", scratch.path() + "/other/part.pack", 1).ok());
@@ -155,7 +157,7 @@ TEST_CASE("pack: every flipped bit and every truncation is found") {
 
 namespace {
 
-// Records as pack.h describes them, made by hand.
+// Hand-made records in the format of pack.h.
 struct Bytes {
   std::string text = "CRNPACK1";
   template <typename Integer>
@@ -177,7 +179,7 @@ struct Bytes {
     text += bytes;
     return *this;
   }
-  // All directories and files that are open end, then the pack.
+  // Ends all open directories and files, then the pack.
   std::string end(int open, std::uint64_t records) {
     for (int i = 0; i < open; ++i) put('u');
     return put('z').put(records).text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server to dump and to bring back (patient.h): several threads and processes, two users, shared
-// mappings, pipes, placeholder sockets, files open without a name.
+// A server to dump and restore (patient.h): several threads and processes, two users, shared
+// mappings, pipes, placeholder sockets, open files without a name.
 #include "patient.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void* count(void* counter) {
   return NULL;
 }
 
-// Adds what it was told to a number that exists in its memory alone.
+// Adds the argument to a number that exists only in its memory.
 static void run_child(void) {
   unsigned sum = 0, word;
   MUST(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
@@ -172,7 +172,7 @@ static void open_files(void) {
   }
   doorbell = open("/run/crane/doorbell", O_RDWR);
   MUST(doorbell >= 0);
-  // Where libcrane.so has its own: at the end of what is allowed.
+  // At the end of the allowed range, like libcrane.so's descriptors.
   struct rlimit limit;
   MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
   last = dup2(doorbell, (int)limit.rlim_cur - 4);
@@ -182,7 +182,7 @@ static void open_files(void) {
   put("/var/patient.unlinked", "unlinked", 0);
   unlinked = open("/var/patient.unlinked", O_RDWR);
   MUST(unlink("/var/patient.unlinked") == 0);
-  // A name is left, but not the one it was opened by.
+  // One name remains, but not the one it was opened by.
   put("/var/patient.renamed", "renamed", 0);
   renamed = open("/var/patient.renamed", O_RDWR);
   MUST(link("/var/patient.renamed", "/var/patient.other") == 0);

@@ -8,7 +8,7 @@
 #define PATIENT_SEGMENT_BYTES 65536
 
 enum patient_word {
-  kPatientCheck = 1,  // answers which of its parts are as they should be (patient_part)
+  kPatientCheck = 1,  // answers which of its parts are correct (patient_part)
   kPatientChange,     // changes, deletes and creates files; prints a line
   kPatientExit,       // exits with `argument`
   kPatientUring,      // opens an io_uring
@@ -16,7 +16,7 @@ enum patient_word {
 };
 
 enum patient_part {
-  kPatientMemory = 1,       // the secret in its memory, and every thread counts on
+  kPatientMemory = 1,       // the secret in its memory; every thread continues to count
   kPatientChild = 2,        // its child of another user answers over a pipe, with its own secret
   kPatientDescriptors = 4,  // placeholder sockets, the doorbell, a file in /dev/shm
   kPatientFiles = 8,        // the files of kPatientChange
@@ -26,12 +26,12 @@ enum patient_part {
 };
 
 struct patient_segment {
-  unsigned asked;     // numbers of words, ever
+  unsigned asked;     // number of words so far
   unsigned answered;  // follows `asked`
   unsigned word;
   unsigned argument;
   unsigned answer;
-  unsigned changes;  // kPatientChange, ever: kept in the server's memory too
+  unsigned changes;  // number of kPatientChange so far; the server's memory has it, too
   int child;         // its pid as the server sees it
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A checkpoint that another replica has arrives whole, or not at all, whatever happens to
-//         the connection or to either side, and only where it can be used (IMAGE-6).
-// METHOD  The sending half in a process of its own behind a unix socket, the receiving half here,
-//         with a connection between them that cuts, flips and counts; senders and receivers that
-//         break the rules; both killed at each named fault point in turn, then tried again.
-// CHECKS  Equal files, one name, a mark; what came before the interruption is not sent again; the
-//         sentences of refusals.
+// GOAL    Another replica's checkpoint arrives whole or not at all, whatever happens to the
+//         connection or to either side, and only where it can be used (IMAGE-6).
+// METHOD  The sending half in a separate process behind a unix socket, the receiving half in this
+//         one.  The connection between them cuts, flips and counts.  Senders and receivers that
+//         break the protocol; both killed at each named fault point in turn, then tried again.
+// CHECKS  Equal files, one name, a mark; bytes that came before an interruption are not sent again;
+//         the sentences of refusals.
 // REPLAY  --rng-seed repeats the contents and the places.
 #include <poll.h>
 #include <sys/prctl.h>
@@ -40,7 +40,7 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 struct Weather {
   std::uint64_t came = 0;
   std::uint64_t cut_at = kNever;       // the connection ends there
-  std::vector<std::uint64_t> flip_at;  // one bit is wrong
+  std::vector<std::uint64_t> flip_at;  // one bit is flipped there
 };
 
 class Socket final : public Wire {
@@ -59,7 +59,7 @@ class Socket final : public Wire {
       room = std::min<std::uint64_t>(room, weather_->cut_at - weather_->came);
     if (room == 0) return std::size_t{0};
     const ssize_t n = ::recv(fd_.get(), to.data(), room, 0);
-    if (n < 0) return std::size_t{0};  // reset: it was killed
+    if (n < 0) return std::size_t{0};  // reset: the sender was killed
     if (weather_ == nullptr) return static_cast<std::size_t>(n);
     for (const std::uint64_t at : weather_->flip_at) {
       const std::uint64_t from = weather_->came;
@@ -74,7 +74,7 @@ class Socket final : public Wire {
   Weather* weather_;
 };
 
-// A process that does `visit` with everybody who comes, one after the other.
+// A process that calls `visit` for every connection, one after another.
 class Sender {
  public:
   Sender(const std::string& path, const std::function<void(Wire&)>& visit, const char* dies = "") {
@@ -89,7 +89,7 @@ class Sender {
     REQUIRE(pid_ >= 0);
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::signal(SIGTERM, SIG_DFL);  // not the test framework's
+    ::signal(SIGTERM, SIG_DFL);  // replaces the test framework's handler
     if (dies[0] != '\0' && !die_at(dies)) ::_exit(3);
     for (;;) {
       const int fd = ::accept(listener.get(), nullptr, nullptr);
@@ -99,11 +99,11 @@ class Sender {
     }
   }
   ~Sender() { (void)end(); }
-  // True: it had been killed by its fault point.
+  // True: its fault point had killed it.
   bool end() {
     if (pid_ < 0) return false;
     int status = 0;
-    ::kill(pid_, SIGTERM);  // a fault point kills by SIGKILL; its peer may be here first
+    ::kill(pid_, SIGTERM);  // a fault point uses SIGKILL; this call may come first
     ::waitpid(pid_, &status, 0);
     pid_ = -1;
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -123,7 +123,7 @@ class Sender {
   pid_t pid_ = -1;
 };
 
-// One replica that has a checkpoint of some megabytes, and one that has none.
+// A replica with a checkpoint of some megabytes, and one without.
 struct World {
   Scratch scratch;
   std::mt19937_64 random{Catch::rngSeed()};
@@ -173,7 +173,7 @@ struct World {
     why = reason(got);
     return got;
   }
-  // All of it arrived, and nothing else is there.
+  // All of it arrived, and nothing else exists.
   void check_arrived(const std::string& what) {
     CHECK(names_in(there) == std::vector<std::string>{".lock", what});
     for (const std::string& file : names_in(from + "/" + what)) {
@@ -191,7 +191,7 @@ struct World {
     CHECK(unpacked.ok());
     fs::remove_all(scratch.path() + "/restored");
   }
-  // How much a former attempt has left.
+  // The number of bytes from earlier attempts.
   std::uint64_t partial() const {
     std::uint64_t all = 0;
     std::error_code none;
@@ -203,7 +203,7 @@ struct World {
   }
 };
 
-// A sender of any words.
+// A sender of arbitrary messages.
 std::function<void(Wire&)> saying(std::vector<std::pair<transfer::Kind, std::string>> words) {
   return [words](Wire& wire) {
     for (const auto& [kind, text] : words) {
@@ -217,12 +217,12 @@ std::function<void(Wire&)> saying(std::vector<std::pair<transfer::Kind, std::str
 
 }  // namespace
 
-TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][IMAGE-6]") {
+TEST_CASE("transfer: the newest usable checkpoint arrives", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   w.make(w.from, 2, 7);
   const std::string newer = w.make(w.scratch.path() + "/other/checkpoints", 3, 8);
-  // The newest of all was not read back.
+  // The newest one is not verified.
   REQUIRE(::unlink((w.from + "/" + w.name + "/verified").c_str()) == 0);
   const Sender first = w.sender();
   const Sender second(w.door(1), w.honest(w.scratch.path() + "/other/checkpoints"));
@@ -238,18 +238,18 @@ TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][IM
   CHECK(w.said[0].find("the checkpoint at entry 8 from replica 1") != std::string::npos);
   w.from = w.scratch.path() + "/other/checkpoints";
   w.check_arrived(newer);
-  // It is here; nobody has a later one.
+  // It has arrived; no replica has a later one.
   CHECK(w.fetch({&first, &second}).error().code == Code::kExists);
   CHECK(w.fetch({&first, &second}, Index{8}).error().code == Code::kNotFound);
   CHECK(w.why.find("replica 0: checkpoint") != std::string::npos);
-  CHECK(w.why.find("was not read back") != std::string::npos);
-  CHECK(w.why.find("its newest, at entry 8, is not behind entry 8") != std::string::npos);
-  // Unless they know who asks.
+  CHECK(w.why.find("is not verified yet") != std::string::npos);
+  CHECK(w.why.find("its newest, at entry 8, is not after entry 8") != std::string::npos);
+  // Unless they know this replica.
   const Sender third(w.door(2), World::honest(w.from, true));
   CHECK(w.fetch({&first, &third}, Index{8}).error().code == Code::kGone);
 }
 
-TEST_CASE("transfer: what was cut off anywhere goes on where it stopped",
+TEST_CASE("transfer: a transfer cut at any place resumes where it stopped",
           "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
@@ -258,7 +258,7 @@ TEST_CASE("transfer: what was cut off anywhere goes on where it stopped",
   for (int round = 0; round < 12; ++round) {
     fs::remove_all(w.there);
     std::uint64_t sent = 0;
-    // As often as it takes: at each attempt somewhat more than the questions comes through.
+    // Repeat until done: each attempt transfers somewhat more than the requests.
     for (int attempt = 0;; ++attempt) {
       REQUIRE(attempt < 200);
       w.weather = {};
@@ -282,7 +282,7 @@ TEST_CASE("transfer: what was cut off anywhere goes on where it stopped",
   CHECK(resumed > 0);
 }
 
-TEST_CASE("transfer: damage on the way is found, and fetched once more",
+TEST_CASE("transfer: damage on the way is detected, and the bytes are fetched again",
           "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
@@ -296,7 +296,7 @@ TEST_CASE("transfer: damage on the way is found, and fetched once more",
   REQUIRE(w.said.size() == 2);
   CHECK(w.said[1].find("is damaged") != std::string::npos);
   w.check_arrived(w.name);
-  // Damage at the source, behind its mark, is not taken, however often it comes.
+  // Damage at a source with a mark is never accepted.
   fs::remove_all(w.there);
   const std::string pack = w.from + "/" + w.name + "/images.pack";
   std::string bad = slurp(pack);
@@ -308,7 +308,7 @@ TEST_CASE("transfer: damage on the way is found, and fetched once more",
   CHECK(Checkpoints({w.there, 1, {}}).list().value().empty());
 }
 
-TEST_CASE("transfer: a sender whose files end early says so, and another's is taken",
+TEST_CASE("transfer: a sender whose files end early reports it, and another's is used",
           "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
@@ -331,7 +331,8 @@ TEST_CASE("transfer: a sender whose files end early says so, and another's is ta
   w.check_arrived(w.name);
 }
 
-TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][processes][IMAGE-6]") {
+TEST_CASE("transfer: a foreign checkpoint is neither sent nor accepted",
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const Sender sender = w.sender();
@@ -348,9 +349,9 @@ TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][proces
     INFO(w.why);
     CHECK(w.why.find(sentence) != std::string::npos);
   }
-  // Who asks for anything whatever is no replica of this version.
+  // A replica that would accept any checkpoint is not of this version.
   CHECK(!w.fetch({&sender}, Expected{}).ok());
-  // A sender that gives it all the same.
+  // A sender that sends it nevertheless.
   const transfer::Have have{w.name, Index{9}, w.bytes, false, false, ""};
   const std::string manifest = slurp(w.from + "/" + w.name + "/manifest.json");
   const Sender liar(w.door(2), [&](Wire& wire) {
@@ -368,7 +369,7 @@ TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][proces
   w.check_arrived(w.name);
 }
 
-TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes][IMAGE-6]") {
+TEST_CASE("transfer: each side withstands a faulty peer", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const std::string manifest = slurp(w.from + "/" + w.name + "/manifest.json");
@@ -394,7 +395,7 @@ TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes]
     CHECK(!w.why.empty());
     CHECK(Checkpoints({w.there, 1, {}}).list().value().empty());
   }
-  // More of a part than it has.
+  // More bytes of a part than it has.
   const Sender generous(w.door(2), [&](Wire& wire) {
     saying({{Kind::kHave, to_text(have)},
             {Kind::kManifest, manifest},
@@ -437,7 +438,7 @@ TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes]
   w.check_arrived(w.name);
 }
 
-TEST_CASE("transfer: either side is killed at each point, and it goes on",
+TEST_CASE("transfer: either side is killed at each point, and the transfer resumes",
           "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   std::vector<std::string> points(kTransferFaultPoints.begin(), kTransferFaultPoints.end());
@@ -467,7 +468,7 @@ TEST_CASE("transfer: either side is killed at each point, and it goes on",
         died = sends ? sender.end() : WIFSIGNALED(status);
       }
       if (!died) {
-        CHECK(pass > 1);  // each is passed
+        CHECK(pass > 1);  // each point was reached
         break;
       }
       ++deaths;

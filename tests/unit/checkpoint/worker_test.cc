@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A job beside the node says what it does, answers once, and dies with the node.
-// METHOD  Jobs that answer, fail, are killed or wait; the worker's descriptor is polled.
-// CHECKS  Result, sentence and progress arrive; no process or descriptor is left.
+// GOAL    A job beside the node reports its progress, answers once, and dies with the node.
+// METHOD  Jobs that answer, fail, are killed or wait; the test polls the worker's descriptor.
+// CHECKS  Result, sentence and progress arrive; no process or descriptor remains.
 #include "checkpoint/worker.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   REQUIRE(worker.result().ok());
   CHECK(worker.result().value() == "00000001.000000000002");
   ::close(secret);
-  // And again, with an error.
+  // Again, with an error.
   REQUIRE(worker
               .start([](const Worker::Say&) -> Result<std::string> {
                 return failure(Code::kFull, "write", "cannot write it: no room; make some");
@@ -62,7 +62,7 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   CHECK(worker.result().error().text == "cannot write it: no room; make some");
 }
 
-TEST_CASE("worker: a job that is killed is an error, and a stopped one is gone", "[processes]") {
+TEST_CASE("worker: a killed job is an error, and a stopped one is gone", "[processes]") {
   Worker worker;
   REQUIRE(worker
               .start([](const Worker::Say& progress) -> Result<std::string> {
@@ -114,6 +114,6 @@ TEST_CASE("worker: a job does not outlive the node", "[processes]") {
   pid_t job = 0;
   REQUIRE(::read(alive[0], &job, sizeof job) == sizeof job);
   ::close(alive[0]);
-  // It cannot remove its control group itself.
+  // The job cannot remove its control group.
   CHECK(eventually([&] { return Background::remove_left(), group_of(job).empty(); }, 20'000));
 }
