@@ -80,7 +80,7 @@ std::string fstab_field(const std::string& path) {
 }
 
 // libcrane.so keeps its descriptors at the end of the server's range
-// (runtime/preload/core/init.cc).  CRIU needs numbers beyond those of the process that it restores,
+// (runtime/preload/attach/init.cc).  CRIU needs numbers beyond those of the process that it restores,
 // and cannot always raise the limit.  So the server starts with a lower limit.
 void leave_numbers_to_criu() noexcept {
   constexpr rlim_t kForCriu = 1024;
