@@ -135,7 +135,7 @@ def lasts(scenario):
             end.push(group.__exit__)
             is_whole(scenario, group, "a group that was stopped goes on with its files", before)
             said = group.log.read_text(errors="replace")
-            scenario.check("goes on with this machine's programs and /etc as they were" in said,
+            scenario.check("continues with this machine's programs and /etc as they were" in said,
                            "and crane-run says so", said)
 
 
