@@ -122,7 +122,7 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
         files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
   } else if (!files.newest && !crane::checkpoint::is_current(files)) {
     say("the group continues with this machine's programs and /etc as they were (" + files.state +
-        "); crane-ctl upgrade takes the present ones");
+        "); crane-ctl upgrade switches to the present ones");
   }
   return Done{};
 }
