@@ -102,7 +102,7 @@ def here(scenario, place):
 def words(scenario, place):
     """What is typed wrongly, and programs that are called doctor."""
     run = str(scenario.out / "crane-run")
-    for line, status, part in (("doctor --port 0", USAGE, "is no port"),
+    for line, status, part in (("doctor --port 0", USAGE, "is not a port"),
                                ("doctor --prot 80", USAGE, "did you mean --port?"),
                                ("doctor apache2", USAGE, "apache2"),
                                ("-- doctor", NO_PROGRAM, "doctor: there is no such program")):
