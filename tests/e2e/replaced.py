@@ -170,7 +170,7 @@ def wrong_uses(scenario, group, name):
         (["replica", "resume", str(spare), g], 5, "is not a member"),
         (["replica", "replace", "9", g], 5, "is not a member"),
         (["restore", str(spare), g], 5, "is not a member"),
-        (["restore", str(member), g, "nonsense"], 100, "names no checkpoint"),
+        (["restore", str(member), g, "nonsense"], 100, "not a checkpoint's name"),
         (["restore", str(member), g, "1.999999"], 3, "no such checkpoint"),
         (["restore", "0", "no-such-group"], 3, "no such group"),
         (["member", "replace", "0", "0", g], 100, "replica replace 0"),
