@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // crane-ctl's side of a node's control socket, <dir>/<group>/r<i>/control.sock (SOCK_SEQPACKET):
-// one JSON request, one JSON answer.  The answer to {"do":"status"} is the status; other answers
-// are
-// {"ok":true,...} or {"ok":false,"error":WORD,"message":TEXT}.
+// one JSON request, one JSON answer.  The answer to {"do":"status"} is the status; every other
+// answer is {"ok":true,...} or {"ok":false,"error":WORD,"message":TEXT}.
 //
 // Threads: plain functions.
 
@@ -13,8 +12,7 @@
 
 namespace crane::launcher {
 
-// kDrained: absent, because an operator drained the replica; kStarts: the node runs, but has never
-// answered yet.
+// kDrained: absent, because an operator drained the replica; kStarts: it runs, but never answered.
 enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained, kStarts };
 
 // Sends `request` and waits at most `timeout_ms` for the answer.

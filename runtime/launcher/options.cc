@@ -245,7 +245,7 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
   return Done{};
 }
 
-// If the user requested checkpoints, they must be possible.  Otherwise Crane takes them where they
+// If the user requested checkpoints, they must be possible.  Otherwise Crane takes them if they
 // help.
 Outcome choose_checkpoints(const CommandLine& line, Options& o) {
   for (const auto& [option, value] : {std::pair{"--checkpoint-every", &o.checkpoint_every_s},

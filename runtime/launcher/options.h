@@ -28,7 +28,7 @@ struct HostsOptions {
   std::vector<setup::HostWord> hosts;  // empty: all replicas on this machine
   std::string fabric = "tcp";
   std::string on_follower = "forward";
-  std::string virtual_ip, interface;  // ADDRESS/BITS that moves with the lead; empty: none
+  std::string virtual_ip, interface;  // ADDRESS/BITS that moves with the lead, its device; or empty
   // ssh without prompts; it notices within 40 s that a host no longer answers.
   std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10";
   std::string remote_path;  // path of crane-run on the hosts; empty: as on this machine

@@ -268,8 +268,7 @@ void HostAgent::on_command(const Json& command) {
   }
 }
 
-// SIGINT: the whole group ends.  SIGTERM: this host's replica ends, and another host takes over its
-// clients.
+// SIGINT: the whole group ends.  SIGTERM: this host's replica ends, and another takes its clients.
 void HostAgent::stop(int signal) {
   supervisor_ ? step(supervise::Stop{nullptr, signal}) : carry_out(supervise::GiveUp{});
 }

@@ -198,8 +198,7 @@ int begin_source(const Request& request, Source& source, Data needed, Json& summ
   return check_source(request, source, summary, needed);
 }
 
-// Whether this machine's libcrane.so can restore processes that were saved with the one of this
-// digest.
+// Whether this machine's libcrane.so can restore processes saved with the one of this digest.
 bool restores_with(const std::string& theirs) {
   setup::ProgramPaths parts;
   if (theirs.empty() || !setup::find_programs(parts)) return true;

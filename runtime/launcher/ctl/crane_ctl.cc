@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl: the operator's tool.  Shows the groups of this machine and sends requests to their
-// nodes (ctl.h).
+// crane-ctl: the operator's tool.  Shows this machine's groups and sends requests to their nodes.
 #include <csignal>
 #include <cstring>
 #include <functional>

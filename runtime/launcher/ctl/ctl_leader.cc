@@ -14,8 +14,7 @@ using control::list_in, control::number_in, control::replica_in, control::text_i
 namespace {
 
 constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds, more under load
-// Whether the summary names the replica as leader and, if it is on this machine, its own status
-// agrees.
+// Whether the summary names the replica as leader and its own status, if it is here, agrees.
 
 bool leads(const Json& summary, int replica) {
   if (!summary["leader"].is_number() || summary["leader"] != replica) return false;

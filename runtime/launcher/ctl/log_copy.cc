@@ -85,8 +85,7 @@ int LogCopy::make_file(const std::string& home, int replica) {
   return say_error(checkpoint::file_error("lock", path));
 }
 
-// Waits until the replica has copied the log.  Returns 0, or an exit status with the reason in
-// `why`.
+// Waits until the replica has copied the log.  Returns 0, or an exit status and the reason, `why`.
 int LogCopy::ask(const Request& request, const Source& source, int replica, std::uint64_t through,
                  std::string& why, bool& gone) {
   const checkpoint::Manifest& m = source.listed.manifest;

@@ -421,8 +421,7 @@ std::string election_text(const Json& summary) {
   return text;
 }
 
-// The leader's connections, the replicas that could continue them, and the result of the last
-// leader change.
+// The leader's connections, replicas that could continue them, and the last leader change.
 std::string connections_text(const Json& summary) {
   const Json* leader = nullptr;
   std::vector<std::string> followers;

@@ -19,7 +19,7 @@ struct Finding {
   Verdict verdict = Verdict::kOk;
   std::string seen;
   std::string costs, mend;  // empty if the verdict is kOk
-  // The numbers in `seen`.  A name ends with its unit: _us, _mb, ...; one without a unit is a
+  // The numbers in `seen`.  A name ends with its unit: _us, _mb, ...; without a unit, it is a
   // count.
   nlohmann::json measures = nlohmann::json::object();
 };

@@ -28,8 +28,7 @@ struct Plan {
 std::string plan_text(const Plan& plan);
 // The plan of a group on several hosts.
 std::string plan_text_of_hosts(const Options& options);
-// Checks what could prevent a start: privileges, LXC, ports, room.  Fails with crane-run's
-// statuses.
+// Checks privileges, LXC, ports and room for a start.  Fails with crane-run's statuses.
 Outcome check_plan(const Plan& plan);
 
 }  // namespace crane::launcher

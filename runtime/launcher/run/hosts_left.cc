@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of a group of several hosts are left: those that were lost, and those that an
-// operator drained.
+// Lost and drained replicas of a group of several hosts.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
