@@ -2,40 +2,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: `N passed, N failed`.
 
-Kinds. What has real processes and limits of time runs one by one: unit tests, the virtual machine,
-interposition, end to end. What only computes fills the processors meanwhile, behind everything
-else: lints, the tests of eval, the model, the simulator's test, the sanitizer build, its tests, the
-fuzz targets.
+Kinds. Tests with real processes and time limits run one by one: unit tests, the virtual machine,
+interposition, end to end. Tests that only compute fill the processors meanwhile, at the lowest
+priority: lints, the tests of eval, the model, the simulator's test, the sanitizer build, its tests,
+the fuzz targets.
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
   eval       tests/eval/*_test.py, the pure parts of measuring programs: each case counts one
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
-  sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
+  sanitized  unit tests of a sanitizer build (--sanitized, --areas), few seeds
   vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
-             each TEST_CASE counts one; tests/e2e/rdma.py in another; bench-strategies, in small,
-             in a third: all commit rules commit over RDMA
-  fuzz       tests/fuzz/<format>_fuzz.cc: seeds and a few thousand mutations, of the sanitizer build
-             if there is one (`make fuzz` runs them with libFuzzer)
-  interpose  tests/interpose/<name>.c, a stranger under Crane; tests/interpose/{traps,posix}/*.c,
-             small ones of one behaviour each, a line per area, each counts one
+             each TEST_CASE counts one; tests/e2e/rdma.py in another; a small bench-strategies in a
+             third: all commit rules commit over RDMA
+  fuzz       tests/fuzz/<format>_fuzz.cc: seeds and a few thousand mutations, with the sanitizer
+             build if there is one (`make fuzz` runs them with libFuzzer)
+  interpose  tests/interpose/<name>.c, a foreign program under Crane;
+             tests/interpose/{traps,posix}/*.c, small programs with one behaviour each, a line per
+             area, each counts one
   e2e        tests/e2e/<scenario>.py --out OUT: exit 0 passed, 77 skipped; a scenario that checks
-             several things may end with its own line `N passed, N failed`; accept_*.py is for
-             `make accept` alone
+             several things may end with its own line `N passed, N failed`; accept_*.py only runs
+             in `make accept`
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
 Every failure is printed with the command that replays it.
 
-Interposition programs: lines of the comment that begins the program steer the run (steering.py):
+Interposition programs: lines of the program's first comment steer the run (steering.py):
   // solo: <options of crane-solo>   default: none; one replica without consensus
   // run: <options of crane-run>     instead of crane-solo
   // args: <arguments>
   // exit: <status>                  default: 0
-  // native: no                      it only makes sense under Crane
-  // says: <regular expression>      small ones: lines of the log, one at least and not many
-It runs twice under Crane: status and standard output must be equal both times, equal to
-<name>.expect if there is one, else (when `// native:` does not say no) to the native run's.
-The small ones run natively, then four times under Crane: serial and parallel mode (the latter not
-with `// parallel: no`), each undisturbed and perturbed.  Status and output are the native run's,
-and the schedule hashes of one mode are equal.
+  // native: no                      the program only makes sense under Crane
+  // says: <regular expression>      small programs: matches between 1 and 20 lines of the log
+A program runs twice under Crane. Status and standard output must be equal both times, and equal to
+<name>.expect if there is one, else (without `// native: no`) to those of the native run.
+Small programs run natively, then four times under Crane: in serial and parallel mode (the latter
+not with `// parallel: no`), each undisturbed and perturbed.  Status and output must equal the
+native run's, and the schedule hashes of one mode must be equal.
 """
 import argparse
 import concurrent.futures
@@ -61,31 +62,31 @@ SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
 TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
 BUILD_SECONDS = 1800
-E2E_SECONDS = 900   # of one scenario; most take 5 to 60, linear builds a program
-SAID_MOST = 20  # lines of the log about one thing
+E2E_SECONDS = 900   # limit for one scenario; most take 5 to 60, linear builds a program
+SAID_MOST = 20  # most lines of the log that `says` may match
 NATIVE_ATTEMPTS = 3
-BESIDE = 2          # programs of no timing that run at the same time
-FILLERS_WAIT = 4    # how much longer a filler may take, as it may wait for a processor
+BESIDE = 2          # programs without time limits that run at the same time
+FILLERS_WAIT = 4    # factor for a filler's time limit, as it may wait for a processor
 LANE = threading.local()
 COMPUTES, ALONE = {"sim"}, {"fabric"}  # areas of unit tests
 REPORT_MARK = "=== report of Catch2"
-# But for the idle group's: an emulated machine says nothing of processor time.
+# Without the idle group's: processor time means nothing on an emulated machine.
 VM_SCENARIOS = ["rdma"]
 VM_CASES = [",".join(f"[{tag}]~[idle]" for tag in ("fence", "fabric", "driver", "strategies"))]
 
 
 class Tally:
-    """What was counted so far; prints failures as they happen."""
+    """Counts results, and prints failures as they happen."""
 
     def __init__(self):
         self.passed, self.failures, self.skips = 0, [], []
-        self.lock = threading.RLock()  # held while the outcome of one program is told
+        self.lock = threading.RLock()  # held while the result of one program is reported
 
     def fail(self, name, replay, text=""):
         self.failures.append((name, replay))
         print(f"FAILED {name}\n  replay: {replay}", flush=True)
         lines = text.splitlines()
-        # What failed and what the nodes called an error come first, wherever they were said.
+        # Failures and errors of nodes come first, wherever they are in the text.
         for line in [line for line in lines if TELLING.search(line)][:TELLING_LINES]:
             print(f"  ! {line}")
         for line in lines[-TAIL_LINES:]:
@@ -101,11 +102,11 @@ class Tally:
 
 
 def be_filler():
-    """This process, and all that it starts, gets a processor only when none else wants it."""
+    """Gives this process and its children a processor only when no other process wants it."""
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:
-        group.write("19")  # or its session would share the processors as one
+        group.write("19")  # otherwise its session gets a normal share of the processors
 
 
 def fills():
@@ -117,7 +118,7 @@ def set_lane(filler):
 
 
 def run(command, limit, env=None):
-    """(status or None on time-out, output). The whole process group is gone afterwards."""
+    """(status or None on time-out, output). Kills the whole process group at the end."""
     limit *= FILLERS_WAIT if fills() else 1
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT,
@@ -128,7 +129,7 @@ def run(command, limit, env=None):
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-            process.terminate()  # Catch2 names the test it was in
+            process.terminate()  # Catch2 names the running test
             try:
                 process.wait(5)
             except subprocess.TimeoutExpired:
@@ -159,15 +160,15 @@ class Runner:
         self.beside(self.lints())
 
     def beside(self, programs):
-        """Runs programs, each the arguments of simple(), a few at a time."""
+        """Runs programs, given as arguments of simple(), a few at a time."""
         with concurrent.futures.ThreadPoolExecutor(BESIDE, initializer=set_lane,
                                                    initargs=(fills(),)) as pool:
             for done in [pool.submit(self.simple, *program) for program in programs]:
                 done.result()
 
     def everything(self):
-        """What has real processes and limits of time runs one by one. What only computes fills the
-        processors meanwhile: it takes as long in all, and the whole less than both."""
+        """Tests with real processes and time limits run one by one. Tests that only compute fill
+        the processors meanwhile, which shortens the whole run."""
         with concurrent.futures.ThreadPoolExecutor(1, initializer=set_lane,
                                                    initargs=(True,)) as pool:
             fillers = pool.submit(self.fillers)
@@ -175,7 +176,7 @@ class Runner:
             self.interpose()
             self.e2e()
             fillers.result()
-        self.vm()  # fillers make an emulated machine's time uneven
+        self.vm()  # not beside fillers, which make an emulated machine's time uneven
 
     def fillers(self):
         self.beside([*self.lints(), *self.eval_tests(), self.MODEL])
@@ -204,7 +205,7 @@ class Runner:
         return programs
 
     def simple(self, name, command, limit, env=None):
-        """One program that passes or fails as a whole, or says its own totals last."""
+        """Runs one program that passes or fails as a whole, or prints its own totals last."""
         if not self.wanted(name):
             return
         begin = time.monotonic()
@@ -250,8 +251,7 @@ class Runner:
 
     def unit(self):
         areas = self.areas()
-        # What only computes runs beside the others; what has real processes and limits of time
-        # has the machine for itself.
+        # Tests that only compute run beside the others; those in ALONE run without any other.
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             computes = [pool.submit(self.catch2, area) for area in sorted(areas & COMPUTES)]
             for area in sorted(areas - COMPUTES - ALONE):
@@ -266,7 +266,7 @@ class Runner:
             self.catch2(area)
 
     def sanitized(self):
-        """The unit tests that a sanitizer build has, with few seeds: it is slow."""
+        """The unit tests of a sanitizer build, with few seeds because it is slow."""
         if not self.options.sanitized:
             return
         out = pathlib.Path(self.options.sanitized)
@@ -293,7 +293,7 @@ class Runner:
             self.cases(name, steered + command, status, text, xml, begin)
 
     def cases(self, name, command, status, text, xml, begin):
-        """Counts the cases of a report of Catch2."""
+        """Counts the cases of a Catch2 report."""
         results, current = [], None
         for m in CASE.finditer(xml):
             if m[1] is not None:
@@ -322,11 +322,11 @@ class Runner:
 
     # --- virtual machine -----------------------------------------------------------------------
     def vm(self):
-        """What needs RDMA devices: test-verbs in one guest, each scenario in one of its own, and
-        the benchmark of the commit rules, in small."""
+        """Tests that need RDMA devices: test-verbs in one guest, each scenario in another, and a
+        small benchmark of the commit rules."""
         self.vm_cases()
         for scenario in VM_SCENARIOS:
-            # Where files of the scenario lie; the root file system is read-only there.
+            # The scenario's files need tmpfs, because the guest's root file system is read-only.
             script = f"mount -t tmpfs none /var/tmp && mount -t tmpfs none /dev/shm && " \
                      f"python3 tests/e2e/{scenario}.py --out {shlex.quote(str(self.out.resolve()))}"
             self.simple(f"vm/{scenario}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
@@ -356,7 +356,7 @@ class Runner:
         if status == 77:
             self.simple(name, ["bash", "-c", f"echo {shlex.quote(text.strip())}; exit 77"], 10)
             return
-        for line in text.splitlines():  # figures that belong to the result
+        for line in text.splitlines():  # measurements that belong to the result
             if line.startswith("  "):
                 print(f"  {line}")
         self.cases(name, command, status, text, xml, begin)
@@ -377,7 +377,7 @@ class Runner:
             programs.append((name, [str(out / name), "--runs", "5000"], 120))
         return programs
 
-    # --- strangers -----------------------------------------------------------------------------
+    # --- interposition programs ----------------------------------------------------------------
     def interpose(self):
         for source in sorted((ROOT / "tests/interpose").glob("*.c*")):
             if source.suffix in (".c", ".cc") and not source.name.startswith("crane_"):
@@ -402,7 +402,7 @@ class Runner:
         self.tally.done(area, len(sources) - len(failed), len(failed), time.monotonic() - begin)
 
     def small_one(self, folder, source):
-        """None, or (name, command, what is wrong)."""
+        """None, or (name, command, problem)."""
         name, program = f"interpose/{folder}/{source.stem}", self.out / "interpose" / folder
         program, solo = program / source.stem, self.out / "crane-solo"
         say = steering.words_of(source)
@@ -410,8 +410,8 @@ class Runner:
             return name, ["make", f"OUT={self.out}", "all"], "not built\n"
         wanted, text = int(say.get("exit", "0")), None
         if say.get("native") != "no":
-            # Natively it is at the mercy of the machine: a signal that comes before the call that
-            # it shall interrupt.  What is asked here is whether the result is allowed natively.
+            # A native run depends on the machine: a signal may come before the call that it should
+            # interrupt.  It is enough that the native result is possible.
             for _ in range(NATIVE_ATTEMPTS):
                 status, text, errors = self.standard_output([str(program)])
                 status = 128 - status if status is not None and status < 0 else status
@@ -428,7 +428,7 @@ class Runner:
                 hashes += re.findall(r"^schedule .*$", errors, re.M)
                 said = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
                 if "says" in say and not 1 <= said <= SAID_MOST:
-                    return f"{name}: the log says it {said} times", command, errors
+                    return f"{name}: {said} lines of the log match `says`", command, errors
                 if status != wanted or got != text:
                     return (f"{name} ({describe(status)}, wanted {wanted})", command,
                             f"--- standard output\n{got}--- wanted\n{text}"
@@ -525,7 +525,7 @@ def failure_text(xml, case):
 
 
 def main():
-    # In the background of a shell, or under nohup, they would be ignored by all programs.
+    # In the background of a shell or under nohup, all programs would ignore these signals.
     for ignored in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -541,7 +541,7 @@ def main():
     parser.add_argument("--areas", default="", help="its unit tests to run")
     parser.add_argument("--unit-timeout", type=int, default=600)
     parser.add_argument("--vm-timeout", type=int, default=540)
-    parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
+    parser.add_argument("names", nargs="*", help="only tests with one of these in their name")
     options = parser.parse_args()
     runner = Runner(options)
     kinds = ["lint", "eval", "unit"] if options.quick else ["everything"]

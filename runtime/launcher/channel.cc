@@ -18,7 +18,7 @@ Result<std::pair<int, int>> make_channel() {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return system_error("socketpair");
   }
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a stopped node must not stop us
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a stopped node must not block crane-run
   return std::pair{ends[0], ends[1]};
 }
 

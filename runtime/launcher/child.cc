@@ -15,13 +15,13 @@ namespace crane::launcher {
 namespace {
 
 constexpr std::size_t kLineMax = 1 << 20;  // longer ones are cut
-constexpr int kPipeBytes = 1 << 18;        // a message with the largest secret fits in
+constexpr int kPipeBytes = 1 << 18;        // room for a message with the largest secret
 
 struct Ends {
   int ours = -1, theirs = -1;
 };
 
-// `to_child`: we write.
+// `to_child`: this process writes.
 bool make_pipe(bool to_child, Ends& ends) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return false;
@@ -94,7 +94,7 @@ bool Lines::read_from(int fd, const std::function<void(const std::string&)>& tak
   while ((got = read(fd, buffer, sizeof buffer)) > 0) {
     for (ssize_t i = 0; i < got; ++i) {
       if (buffer[i] == '\n') {
-        if (!rest_.empty() && rest_.back() == '\r') rest_.pop_back();  // ssh's own end so
+        if (!rest_.empty() && rest_.back() == '\r') rest_.pop_back();  // from ssh's own messages
         take(rest_);
         rest_.clear();
       } else if (rest_.size() < kLineMax) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A child process at the end of pipes, and the lines it says.
+// A child process connected by pipes, and the lines that it prints.
 //
 // Threads: one.
 
@@ -13,25 +13,25 @@
 
 namespace crane::launcher {
 
-// Pipes to its standard input and from its output and error, ours not blocking; -1: none.
+// Pipes to the child's standard input and from its output and error; non-blocking; -1: none.
 struct Child {
   pid_t pid = -1;
   int in = -1, out = -1, err = -1;
 };
 
 enum class ParentDeathPolicy {
-  kPipes,  // goes on when we die, and sees its pipes closed
-  kParent  // gets SIGTERM when we die; no input; output and error come through `out`
+  kPipes,  // the child continues when this process dies, and finds its pipes closed
+  kParent  // the child gets SIGTERM then; it has no input, and `out` carries output and error
 };
 
-// Runs argv[0] (looked up in PATH) in a session of its own.  False with errno.
+// Runs argv[0] (looked up in PATH) in a new session.  Returns false with errno on failure.
 bool spawn_child(const std::vector<std::string>& argv, ParentDeathPolicy parent_death,
                  Child& child);
 
-// The lines that come through a descriptor that does not block.
+// Splits the input of a non-blocking descriptor into lines.
 class Lines {
  public:
-  // Calls `take` for each line that is there; false once nothing more can come.
+  // Calls `take` for each available line.  Returns false at the end of the input.
   bool read_from(int fd, const std::function<void(const std::string&)>& take);
 
  private:

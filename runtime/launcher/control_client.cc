@@ -28,7 +28,7 @@ Reply ask_node(const std::string& path, const std::string& request, int timeout_
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return Reply::kAbsent;
-  // A stopped node's backlog may be full: connect waits for room there.
+  // A stopped node's backlog may be full, in which case connect waits.
   const timeval limit{timeout_ms / 1000, (timeout_ms % 1000) * 1000};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);

@@ -22,17 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::Position;
 
-// As long as a container supervisor without a node may take (checkpoint/container.cc).
+// The time that a container supervisor without a node may take to end (checkpoint/container.cc).
 constexpr int kAwaitMs = 30'000;
-// Each container has these of its own, in memory.
+// Each container has its own of these, in memory.
 constexpr const char* kFleeting[] = {"/run", "/dev", "/proc", "/sys"};
 
 bool is_within(const std::string& path, const std::string& directory) {
   return path == directory || path.rfind(directory + "/", 0) == 0;
 }
 
-// Of a server that has ended; of one that ended to be started again on its files (tier restart),
-// which the next one's are copied from; of one that was killed with its supervisor.
+// The directories with a server's files, in this order: of a server that has ended; of one that
+// ended for a restart on its files (tier restart), from which the next server's are copied; of one
+// that was killed with its supervisor.
 std::vector<std::string> places_of_files(const std::string& home) {
   std::vector<std::string> places;
   std::error_code ignored;
@@ -68,10 +69,10 @@ Outcome resolve_data(std::vector<std::string>& directories, bool container) {
     std::error_code failed;
     const std::string path = fs::weakly_canonical(fs::absolute(word, failed), failed).string();
     if (failed || path.empty()) return wrong(failed.message(), "name a directory");
-    if (path == "/") return wrong("it is the whole machine", "name the server's directory of data");
+    if (path == "/") return wrong("it is the whole machine", "name the server's data directory");
     for (const char* fleeting : kFleeting) {
       if (!is_within(path, fleeting)) continue;
-      return wrong(path + " is in memory, and new at each start",
+      return wrong(path + " is in memory, and empty at each start",
                    "let the server keep its data elsewhere");
     }
     word = path;
@@ -81,13 +82,13 @@ Outcome resolve_data(std::vector<std::string>& directories, bool container) {
   for (const auto& inner : directories) {
     for (const auto& outer : directories) {
       if (&inner == &outer || !is_within(inner, outer)) continue;
-      return failure(Status::kUsage, "--data", inner, "it lies within " + outer, "leave it out");
+      return failure(Status::kUsage, "--data", inner, "it is inside " + outer, "leave it out");
     }
   }
   return Done{};
 }
 
-// --- what was there before ----------------------------------------------------------------------
+// --- data of earlier starts ---------------------------------------------------------------------
 
 Outcome Lasting::read() {
   std::ifstream file(path(kKnownGroupName));
@@ -97,9 +98,9 @@ Outcome Lasting::read() {
     known_ = std::move(known).value();
     return Done{};
   }
-  return failure(Status::kDirectory, "cannot use what the group has kept", path(kKnownGroupName),
+  return failure(Status::kDirectory, "cannot use the data of the group", path(kKnownGroupName),
                  known.error().text,
-                 "bring it back from a backup, or remove " + directories_.dir() +
+                 "restore it from a backup, or remove " + directories_.dir() +
                      " to start over with the machine's files");
 }
 
@@ -111,43 +112,42 @@ bool Lasting::has_any(const std::string& name) const {
   return false;
 }
 
-// Whether this start can go on with what the one before has left.
+// Checks that this start can continue with the data of the previous one.
 Outcome Lasting::check_known() const {
   const auto wrong = [this](const std::string& cause, const std::string& todo) {
-    return failure(Status::kUsage, "cannot go on with the group", directories_.dir(), cause,
+    return failure(Status::kUsage, "cannot continue the group", directories_.dir(), cause,
                    todo +
                        "; or name another group (--name), or remove that directory to start over "
                        "with the machine's files");
   };
   if (known_->durability != "disk") return Done{};
   if (!options_.on_disk()) {
-    return wrong("its log is on disk, and this start asks for durability memory",
+    return wrong("its log is on disk, but this start has durability memory",
                  "add --durability disk");
   }
   if (known_->replicas != options_.replicas || known_->places != options_.places()) {
     return wrong("it has " + std::to_string(known_->replicas) + " replicas and " +
                      std::to_string(known_->places - known_->replicas) +
-                     " places for others, this start asks for " +
-                     std::to_string(options_.replicas) + " and " +
-                     std::to_string(options_.places() - options_.replicas),
+                     " places for others, but this start has " + std::to_string(options_.replicas) +
+                     " and " + std::to_string(options_.places() - options_.replicas),
                  "start it with as many as before");
   }
   if (known_->data != options_.data) {
     return wrong("its log began with --data " +
-                     (known_->data.empty() ? "for no directory" : joined(known_->data)),
+                     (known_->data.empty() ? "(no directory)" : joined(known_->data)),
                  "name the same directories");
   }
   if (known_->program != options_.program) {
     return wrong("its log was written by another command: " + command_of(known_->program),
-                 "start that, for the log is run again by it");
+                 "start that command, because it replays the log");
   }
   std::error_code ignored;
-  // Without either its first start did not come as far as a log.
+  // If both are missing, the first start did not get as far as a log.
   const bool logs_are_gone = !has_any("store/r") && has_any("member-");
   if (logs_are_gone || (!known_->data.empty() && !fs::exists(base(), ignored))) {
     return wrong(logs_are_gone ? "the logs of all replicas are gone (" + path("store") + ")"
-                               : "what its data began with is gone (" + base() + ")",
-                 "bring them back from a backup");
+                               : "the initial content of its data is gone (" + base() + ")",
+                 "restore them from a backup");
   }
   return Done{};
 }
@@ -156,16 +156,17 @@ Outcome Lasting::check_directories() const {
   for (const auto& one : options_.data) {
     if (is_within(directories_.dir(), one)) {
       return failure(Status::kUsage, "--data", one,
-                     "the group's own directory " + directories_.dir() + " lies within it",
+                     "the group's own directory " + directories_.dir() + " is inside it",
                      "name another with --dir");
     }
     const bool kept =
         known_ && std::find(known_->data.begin(), known_->data.end(), one) != known_->data.end();
     std::error_code ignored;
     if (kept || fs::is_directory(one, ignored)) continue;
-    return failure(Status::kDirectory, "--data", one,
-                   fs::exists(one, ignored) ? "it is no directory" : "there is no such directory",
-                   "name the directory that the server keeps its data in, or make it");
+    return failure(
+        Status::kDirectory, "--data", one,
+        fs::exists(one, ignored) ? "it is not a directory" : "there is no such directory",
+        "name the directory that the server keeps its data in, or create it");
   }
   return Done{};
 }
@@ -191,7 +192,8 @@ std::vector<Lasting::Left> Lasting::find_left() const {
   return all;
 }
 
-// The furthest; of those that ended at one place the one whose files most of them have.
+// Chooses the replica that was furthest ahead.  If several ended at that position, chooses the
+// files that most of them have.
 std::optional<Lasting::Left> Lasting::choose(std::vector<Left> all) const {
   if (all.empty()) return {};
   const auto furthest = std::max_element(all.begin(), all.end(), [](const Left& a, const Left& b) {
@@ -215,8 +217,8 @@ std::optional<Lasting::Left> Lasting::choose(std::vector<Left> all) const {
   if (chosen.position.end != Position::kEnded) return chosen;
   for (const Left& left : all) {
     if (left.digest == chosen.digest || left.position.end != Position::kEnded) continue;
-    say("data: replica " + std::to_string(left.replica) + " has left other files than replica " +
-        std::to_string(chosen.replica) + " at the same " + place_of(best) + ": they are given up");
+    say("data: replica " + std::to_string(left.replica) + " has other files than replica " +
+        std::to_string(chosen.replica) + " at the same " + place_of(best) + ": they are discarded");
   }
   return chosen;
 }
@@ -237,10 +239,10 @@ void Lasting::say_whose(const Left& best, const std::vector<Left>& all) const {
       "data: as replica " + std::to_string(best.replica) + " left it at " + place_of(best.position);
   if (best.position.end == Position::kNone) {
     say(whose + ", the furthest" + others +
-        "; the group did not end in order: what its server had not written to its files is gone "
-        "(--durability disk keeps all that was answered)");
+        "; the group did not end in order: data that its server had not written to its files are "
+        "gone (--durability disk keeps everything that was answered)");
   } else if (best.position.end == Position::kStopped) {
-    say(whose + others + "; the server had not ended by itself and was killed");
+    say(whose + others + "; the server did not end in time and was killed");
   } else {
     say(whose + (others.empty() ? ", equal on all replicas" : others));
   }
@@ -256,7 +258,8 @@ void Lasting::remove_left() const {
   }
 }
 
-// What a directory begins with: what was left of it, else the base of before, else the machine's.
+// Makes the base.  Each directory begins with the files that a server left, else with the previous
+// base, else with the machine's content.
 Outcome Lasting::begin_with(const std::optional<Left>& best) {
   std::vector<checkpoint::LastingDirectory> directories;
   bool as_before = !best;
@@ -276,8 +279,8 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
     directories.push_back({one, one});
     machines_.push_back(checkpoint::digest_of_tree(one, checkpoint::Times::kCounted));
     say("data: " + one +
-        " begins with what it holds on this machine; from now on the group has its "
-        "own, in " +
+        " begins with its content on this machine; from now on the group has its "
+        "own copy, in " +
         directories_.dir());
   }
   if (as_before && known_ && known_->data == options_.data) return Done{};
@@ -285,14 +288,14 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
       !made) {
     const bool full = made.error().code == Code::kFull;
     return failure(full ? Status::kDiskFull : Status::kDirectory,
-                   "cannot take the content of --data", joined(options_.data),
+                   "cannot copy the content of --data", joined(options_.data),
                    made.error().message(),
-                   full ? "free space there, or use another place (--dir)" : "see what is there");
+                   full ? "free space there, or use another place (--dir)" : "check the directory");
   }
   return Done{};
 }
 
-// The machine's directory is not looked into any more: who changes it should know.
+// Warns that the group does not read later changes of the machine's directories.
 void Lasting::say_what_changed() const {
   if (!known_) return;
   for (std::size_t i = 0; i < known_->data.size(); ++i) {
@@ -302,14 +305,13 @@ void Lasting::say_what_changed() const {
     const auto now = checkpoint::digest_of_tree(one, checkpoint::Times::kCounted);
     if (now == known_->machines[i]) continue;
     say("data: " + one +
-        " of this machine has changed since the group took its content; the group "
-        "goes on with its own, and nothing is mixed (to begin with the machine's again, stop the "
-        "group and move " +
+        " of this machine has changed since the group copied it; the group continues with its own "
+        "copy (to begin with the machine's content again, stop the group and move " +
         directories_.dir() + " away)");
   }
 }
 
-// Of a crane-run that was killed nodes and servers may be about to end.
+// After a crane-run was killed, nodes and servers may be about to end: waits for them.
 Outcome Lasting::await_servers() const {
   for (int i = 0; i < known_->places; ++i) {
     if (checkpoint::await_container_end(checkpoint::container_name(options_.name, i), kAwaitMs)) {
@@ -340,7 +342,7 @@ Outcome Lasting::take_over() {
     const auto all = find_left();
     if (best = choose(all); best) say_whose(*best, all);
   }
-  // Of a group whose log ended with it; those of another log are of no use to anybody.
+  // The old log ended with the group, so its checkpoints, marks and stores are useless.
   for (int i = 0; i < options_.places(); ++i) {
     std::error_code ignored;
     const std::string number = std::to_string(i);
@@ -356,8 +358,8 @@ Outcome Lasting::take_over() {
   return Done{};
 }
 
-// Of the start that the log began with: they are part of what replicas, and a log that is run
-// again, must have in common, and another shell has another environment.
+// Restores the environment and directory of the start that the log began with.  Replicas and a
+// replayed log must share them, and another shell has another environment.
 void Lasting::take_surroundings() const {
   clearenv();
   for (const auto& variable : known_->environment) {

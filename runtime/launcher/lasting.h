@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What outlives the processes of a group that crane-run runs on this machine: the identity of its
-// log on disk (--durability disk), and the content of its server's directories (--data).
+// The data of a group on this machine that outlive its processes: the identity of its log on disk
+// (--durability disk), and the content of its server's directories (--data).
 //
-//   <dir>/<name>/group.json      identity, and what the group was started with
+//   <dir>/<name>/group.json      identity, and the parameters of the group's start
 //               /base/           the content that a new server begins with (checkpoint/base.h)
 //               /store/, /member-<i>    logs on disk (consensus/store)
-//               /restored       the group was made of a backup (consensus/member_mark.h)
-//               /r<i>/upper      what replica i's server writes while it runs,
-//               /r<i>/left       and the same when it has ended
-//               /r<i>/position   how far it had come with that (checkpoint/position.h)
+//               /restored       the group was restored from a backup (consensus/member_mark.h)
+//               /r<i>/upper      files that replica i's server writes while it runs
+//               /r<i>/left       the same files after the server has ended
+//               /r<i>/position   the log position of these files (checkpoint/position.h)
 //               /r<i>/checkpoints
 //
-// With durability disk the log, and the checkpoints, say what became of the base: it stays as it is
-// (LAST-1), and what a server left is of no value.  With durability memory the log ends with the
-// group: at the next start what the replica that had come furthest has left becomes the base.
+// With durability disk, the log and the checkpoints contain all changes since the base.  The base
+// never changes (LAST-1), and files that a server left are not needed.  With durability memory, the
+// log ends with the group: at the next start, the files of the replica that was furthest ahead
+// become the base.
 //
 // Threads: one.
 // INVARIANT LAST-1  The base of a group whose log is on disk is never replaced.
-// INVARIANT LAST-2  What a server left is removed only when the base that was made of it is whole.
+// INVARIANT LAST-2  Files that a server left are removed only when the base made from them is
+//                   complete.
 
 #include <cstdint>
 #include <optional>
@@ -37,20 +39,20 @@ class Lasting {
   Lasting(const Options& options, const setup::GroupDirectories& directories)
       : options_(options), directories_(directories) {}
 
-  // After the group's directories were made and locked, before the first node starts.  Statuses:
-  // kUsage, kDirectory, kDiskFull.
+  // Prepares the lasting data for a start.  Fails with kUsage, kDirectory, kDiskFull, kGroupExists.
+  // REQUIRES: the group's directories exist and are locked; no node runs.
   Outcome open();
 
   const std::string& log_id() const { return log_id_; }
   const std::string& secret() const { return secret_; }
-  // Whether the server's files are what the next start begins with.
+  // Whether the next start begins with the server's files.
   bool keeps_files() const { return !options_.data.empty() && !options_.on_disk(); }
 
  private:
-  // What a replica's server left.
+  // The files that a replica's server left.
   struct Left {
     int replica;
-    std::string root;  // of its files
+    std::string root;  // directory of the files
     checkpoint::Position position;
     std::uint64_t digest = 0;
   };
@@ -80,7 +82,8 @@ class Lasting {
   std::string log_id_, secret_;
 };
 
-// Of --data: absolute and without links; refused where a server cannot have lasting files.
+// Makes the directories of --data absolute and resolves links.  Fails with kUsage where a server
+// cannot have lasting files.
 Outcome resolve_data(std::vector<std::string>& directories, bool container);
 
 }  // namespace crane::launcher

@@ -34,7 +34,7 @@ std::uint64_t random_word() {
 
 std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
 
-// The caller's environment, with the profile's words over it; nothing of Crane or the loader.
+// The caller's environment without Crane's and the loader's variables, overridden by the profile's.
 std::vector<std::string> environment(const Profile& profile) {
   std::vector<std::string> all;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -48,7 +48,7 @@ std::vector<std::string> environment(const Profile& profile) {
   return all;
 }
 
-// A well-mixed word of a small number: what a perturbed run draws is the same for the same seed.
+// A hash of a small number, so that a perturbed run draws the same values for the same seed.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x + 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9;
   return (x ^ (x >> 29)) * 0x94D049BB133111EB >> 16;
@@ -67,7 +67,7 @@ int processor_of(const Options& options, int replica) {
     if (CPU_ISSET(static_cast<std::size_t>(i), &set)) cpus.push_back(i);
   }
   if (cpus.empty()) return -1;
-  if (options.perturb != 0) {  // anywhere, also nowhere in particular: nothing may depend on it
+  if (options.perturb != 0) {  // any processor, or none: results must not depend on it
     const auto draw = mixed(options.perturb + static_cast<unsigned>(replica)) % (cpus.size() + 1);
     return draw == cpus.size() ? -1 : cpus[draw];
   }
@@ -76,8 +76,8 @@ int processor_of(const Options& options, int replica) {
   return cpus[1 + (static_cast<std::size_t>(replica) - 1) % others];
 }
 
-// Where the server starts: here, unless its container would not see this directory (another file
-// system than the root's).
+// The server's working directory: the present one, unless its container cannot see it because it is
+// on another file system than the root.
 std::string working_directory(const Options& options) {
   std::error_code unreadable;
   const std::string here = std::filesystem::current_path(unreadable).string();
@@ -95,7 +95,7 @@ std::vector<setup::Bind> binds_of(const Options& options) {
   return binds;
 }
 
-// By replica, where it answers HTTP; empty: none does.
+// The HTTP address of each replica; empty: no replica answers HTTP.
 std::vector<std::string> http_pages_of(const Options& options) {
   std::vector<std::string> all;
   for (int replica = 0; !options.http.empty() && replica < options.places(); ++replica) {
@@ -129,7 +129,7 @@ void fill_server(const NodeSetup& s, setup::NodeFields& f) {
   f.base = s.options.data.empty() ? "" : s.dir + "/base";
   f.keeps_files = s.keeps_files;
   f.leaves_files = s.options.container && !s.options.on_disk();
-  CRANE_ASSERT(setup::mode_of(s.options.mode, f.mode));  // the command line took no other word
+  CRANE_ASSERT(setup::mode_of(s.options.mode, f.mode));  // the command line allows no other word
   f.detach = s.profile.detach;
   f.detach.insert(f.detach.end(), s.options.detach.begin(), s.options.detach.end());
   f.soft_barriers = setup::chosen_soft_barriers(s.options.soft_barriers, s.profile,
@@ -172,7 +172,7 @@ std::string node_configuration(const NodeSetup& s) {
   f.analysis = analyses ? o.analysis : "";
   f.analysis_dir = o.analysis_dir;
   f.analysis_spool_mb = o.analysis_spool_mb;
-  // Each replica is perturbed in its own way: that is the point.
+  // Each replica must be perturbed differently.
   if (o.perturb != 0) f.perturb = o.perturb * 100 + static_cast<unsigned>(s.replica);
   f.trace = o.trace;
   f.test_only_flip = o.test_only_flip == s.replica && !f.restore;
@@ -212,7 +212,7 @@ pid_t spawn_node(const std::string& program, const std::string& config, int chan
   const std::string fd_number = std::to_string(kControlFd);
   const pid_t child = fork();
   if (child != 0) return child;
-  setsid();  // Ctrl-C is for crane-run, and the end of its terminal
+  setsid();  // Ctrl-C and the end of the terminal are for crane-run only
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node needs to start: its configuration (JSON; proxy/host/config.h reads it), the group's
-// secrets, and the process itself.
+// Prepares and starts nodes: their configuration (JSON; proxy/host/config.h reads it), the group's
+// secrets, and the process.
 //
 // Threads: plain functions.
 
@@ -31,7 +31,7 @@ struct NodeSetup {
   const std::string& log_id;  // decimal
   const std::string& secret;  // 64 hexadecimal digits
   const supervise::Plan& plan;
-  bool keeps_files = false;  // of its server, for the next start
+  bool keeps_files = false;  // keep the server's files for the next start
 };
 
 std::string node_configuration(const NodeSetup& setup);
@@ -39,11 +39,11 @@ std::string node_configuration(const NodeSetup& setup);
 std::string random_log_id();
 std::string random_secret();
 
-// Replaces the file at once or not at all; readable by its owner only.
+// Replaces the file atomically; only its owner can read it.
 Outcome write_file(const std::string& path, const std::string& text);
 
-// crane-node --control-fd 3 --config FILE, in a session of its own; its standard output and error
-// go to `log`, or to ours when that is empty. -1 with errno.
+// Runs crane-node --control-fd 3 --config FILE in a new session.  Its standard output and error go
+// to `log`, or to this process's if `log` is empty.  Returns -1 with errno on failure.
 pid_t spawn_node(const std::string& program, const std::string& config, int channel,
                  const std::string& log);
 

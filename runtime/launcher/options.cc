@@ -35,9 +35,9 @@ constexpr const char* kFooter =
     "  crane-run --data /var/lib/redis --durability disk -- redis-server redis.conf\n"
     "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
-    "  crane-run --name apache2 --stop          also where its crane-run was killed\n"
-    "  crane-run doctor                         can this machine run groups; what is missing\n"
-    "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
+    "  crane-run --name apache2 --stop          also if its crane-run was killed\n"
+    "  crane-run doctor                         checks whether this machine can run groups\n"
+    "Exit status: the server's own; 100 and above are crane-run's (README: Exit status).";
 
 using setup::Word;
 
@@ -51,7 +51,7 @@ std::vector<Word> host_words(HostsOptions& o, std::string& hosts) {
   return {
       {"--hosts", &hosts,
        "h1,h2,h3: one replica on each, started through the remote shell; NAME=ADDRESS or "
-       "NAME=ADDRESS:PORT where the other replicas reach it otherwise"},
+       "NAME=ADDRESS:PORT if the other replicas use another address"},
       {"--fabric",
        &o.fabric,
        "between the hosts: tcp (default) or verbs (RDMA)",
@@ -67,7 +67,7 @@ std::vector<Word> host_words(HostsOptions& o, std::string& hosts) {
        {.needs = {"--hosts", "--interface"}}},
       {"--interface",
        &o.interface,
-       "where it is on every host, as in eth0",
+       "its network interface on every host, such as eth0",
        {.needs = {"--hosts", "--virtual-ip"}}},
       {"--rsh",
        &o.rsh,
@@ -75,7 +75,7 @@ std::vector<Word> host_words(HostsOptions& o, std::string& hosts) {
        {.needs = hosted}},
       {"--remote-path",
        &o.remote_path,
-       "crane-run on the hosts (default: where it lies here)",
+       "path of crane-run on the hosts (default: as on this machine)",
        {.needs = hosted}},
       {"--secret-file",
        &o.secret_file,
@@ -86,20 +86,20 @@ std::vector<Word> host_words(HostsOptions& o, std::string& hosts) {
 
 std::string profiles() { return joined(setup::profile_names()); }
 
-// Where files of the group and of the server are.
+// Options for the directories of the group and of the server.
 std::vector<Word> place_words(Options& o) {
   return {
       {"--dir", &o.dir,
-       "where the group's files live (default: " + setup::default_directory() +
+       "directory of the group's files (default: " + setup::default_directory() +
            "; with --data or --durability disk " + setup::lasting_directory() + ")"},
       {"--bind", &o.binds,
-       "DIR or SOURCE:TARGET, a directory of this machine in the containers; with :ro behind it "
+       "DIR or SOURCE:TARGET, a directory of this machine that containers see; append :ro for "
        "read-only, which several replicas need"},
       {"--bind-shared", &o.shared_binds,
        "the same, and all replicas may write to it: they overwrite each other's files"},
       {"--data", &o.data,
-       "a directory that the server keeps its data in: each replica has its own, which begins with "
-       "what the machine's holds and is there again at the next start"},
+       "a directory with the server's data: each replica has its own copy, which begins with the "
+       "machine's content and is kept for the next start"},
   };
 }
 
@@ -113,26 +113,26 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
       {"--analysis",
        &o.analysis,
        "helgrind or memcheck: one more replica, which never serves, runs the server in this tool "
-       "of valgrind and tells what it finds",
+       "of valgrind and reports its findings",
        {.choices = {"helgrind", "memcheck"}}},
       {"--analysis-dir",
        &o.analysis_dir,
-       "where its report lies, and what it has not run yet (default: "
+       "directory of its report, and of inputs that it has not run yet (default: "
        "/var/tmp/crane-analysis.NAME)",
        {.needs = {"--analysis"}}},
       {"--analysis-spool-mb",
        &o.analysis_spool_mb,
-       "how much of that it keeps at most (default {})",
+       "limit for the size of these inputs (default {})",
        {.bounds = {{1, 1 << 20}}, .needs = {"--analysis"}}},
       {"--name", &o.name, "name of the group (default: the program's)"},
       {"--profile", &o.profile, "the program's defaults: " + profiles()},
       {"--publish", &publish,
-       "OURS:SERVERS, the port clients use for the server's port; with it, only those named"},
+       "OURS:SERVERS, the port that clients use for the server's port; with it, clients reach no "
+       "other ports"},
       {"--http", &o.http,
        "PORT or ADDRESS:PORT: metrics (/metrics), health (/health, /leader, ...) and a page (/) of "
-       "replica 0, on 127.0.0.1 unless an address is given; replica i answers at PORT + i, hosts "
-       "at "
-       "the same"},
+       "replica 0, on 127.0.0.1 unless an address is given; replica i uses PORT + i, several hosts "
+       "use the same PORT"},
       {"--mode", &o.mode, "serial (default) or parallel", {.choices = {"serial", "parallel"}}},
   };
 }
@@ -141,8 +141,8 @@ std::vector<Word> server_words(Options& o) {
   return {
       {"--detach",
        &o.detach,
-       "the others do not wait for these. computation: of a process with one thread and no shared "
-       "memory, after 1 ms; any-computation: of all",
+       "other threads do not wait for this. computation: after 1 ms, in a process with one thread "
+       "and no shared memory; any-computation: in all threads",
        {.choices = setup::detach_names()}},
       {"--soft-barrier", &o.soft_barriers,
        "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other"},
@@ -153,16 +153,16 @@ std::vector<Word> server_words(Options& o) {
       {"--test-only-return-ms", &o.test_only_return_ms, ""},
       {"--test-only-flip", &o.test_only_flip, ""},
       {"--trace", Word::Flag{&o.trace},
-       "record every turn, too: crane-diff --schedule names the first"},
+       "record every turn, too, so that crane-diff --schedule names the first that differs"},
       {"--stop", Word::Flag{&o.stop},
        "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
        "supervises it or not"},
       {"--dry-run",
        Word::Flag{&o.dry_run},
-       "say what would be done, after all checks; start and write nothing",
+       "make all checks and print what would be done; start and write nothing",
        {.excludes = {"--stop"}}},
       {"--force-new-group", Word::Flag{&o.force_new_group},
-       "start over where a group of this name left something behind, which is given up"},
+       "start over, and give up what an earlier group of this name left"},
   };
 }
 
@@ -173,7 +173,7 @@ std::vector<Word> words_of(Options& o, std::vector<std::string>& publish, std::s
   add(words, place_words(o));
   add(words, {{"--no-pin", Word::Flag{&o.pin, false}, "do not pin replicas to processors"},
               {"--perturb", &o.perturb, "random delays at turns, from this seed (for tests)"},
-              {"-v,--verbose", Word::Flag{&o.verbose}, "say what happens inside"},
+              {"-v,--verbose", Word::Flag{&o.verbose}, "print internal details"},
               {"program", &o.program, "the server and its arguments, after --"}});
   add(words, host_words(o.remote, hosts));
   return words;
@@ -181,12 +181,12 @@ std::vector<Word> words_of(Options& o, std::vector<std::string>& publish, std::s
 
 setup::Command doctor_command(DoctorOptions& o, std::vector<std::string>& ports) {
   return {"doctor",
-          "tries and measures whether this machine can run groups; 0: yes, 1: with limits, 2: no",
-          {{"--dir", &o.dir, "where the group's files would live (default: as above)"},
+          "checks whether this machine can run groups; 0: yes, 1: with limits, 2: no",
+          {{"--dir", &o.dir, "directory of the group's files (default: as above)"},
            {"--port", &ports, "a port that clients would use; may be repeated"},
            {"-n,--replicas",
             &o.replicas,
-            "of the group, on this machine (default {})",
+            "replicas of the group on this machine (default {})",
             {.bounds = {{1, kReplicasMost}}}},
            {"--ring-mb",
             &o.ring_mb,
@@ -199,14 +199,14 @@ Outcome read_ports(const std::vector<std::string>& texts, std::vector<std::uint1
   for (const auto& text : texts) {
     std::uint16_t port = 0;
     if (!setup::parse_port(text, port)) {
-      return failure(Status::kUsage, "--port", text, "is no port", "use 1 to 65535");
+      return failure(Status::kUsage, "--port", text, "is not a port", "use 1 to 65535");
     }
     ports.push_back(port);
   }
   return Done{};
 }
 
-// What makes no sense, or not yet, for a group of several hosts.
+// Refuses options that make no sense, or are not supported, for a group of several hosts.
 Outcome check_hosts(const CommandLine& line, Options& o, const std::string& hosts) {
   if (auto p = setup::parse_hosts(hosts, o.remote.hosts); !p) return p;
   const int count = static_cast<int>(o.remote.hosts.size());
@@ -225,34 +225,36 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
   const std::string& address = o.remote.virtual_ip;
   if (!address.empty() && !parse_ipv4_prefix(address)) {
     return failure(Status::kUsage, "--virtual-ip", address,
-                   "is no IPv4 address with a prefix length", "write it as 192.0.2.9/24");
+                   "is not an IPv4 address with a prefix length", "write it as 192.0.2.9/24");
   }
   if (o.durability == "disk" && !o.remote.stop && (o.dir.empty() || o.remote.secret_file.empty())) {
     return failure(Status::kUsage, "--durability", "disk",
-                   "what is to last needs a directory on a disk and the same secret at each start",
+                   "lasting data need a directory on a disk and the same secret at each start",
                    "add --dir DIR (on the hosts) and --secret-file FILE (crane-ctl secret new)");
   }
   if (!o.data.empty() && o.durability != "disk" && !o.remote.stop) {
     return failure(Status::kUsage, "--data", o.data[0],
-                   "with several hosts it needs a log on disk, which brings it back on all of them",
+                   "with several hosts it needs a log on disk, which restores it on all of them",
                    "add --durability disk");
   }
   for (const auto& [option, path] : {std::pair{"--dir", o.dir}, std::pair{"--record", o.record}}) {
     if (path.empty() || path[0] == '/') continue;
-    return failure(Status::kUsage, option, path, "other hosts are not where this one is",
+    return failure(Status::kUsage, option, path, "a relative path has no meaning on other hosts",
                    "begin it with /");
   }
   return Done{};
 }
 
-// Who asks for checkpoints must be able to have them; who does not ask has them where they help.
+// If the user requested checkpoints, they must be possible.  Otherwise Crane takes them if they
+// help.
 Outcome choose_checkpoints(const CommandLine& line, Options& o) {
   for (const auto& [option, value] : {std::pair{"--checkpoint-every", &o.checkpoint_every_s},
                                       std::pair{"--checkpoint-log", &o.checkpoint_log_mb}}) {
     const bool asked = line.typed(option);
     if (asked && *value != 0 && !o.container) {
       return failure(Status::kUsage, "command line", option,
-                     "only a server in a container can be kept", "leave out --no-container");
+                     "only a server in a container can have checkpoints",
+                     "leave out --no-container");
     }
     const bool alone =
         !line.typed("--hosts") && setup::alone_in_memory(static_cast<std::size_t>(o.replicas), o);
@@ -260,17 +262,16 @@ Outcome choose_checkpoints(const CommandLine& line, Options& o) {
   }
   if (o.restart_checkpoints && !o.container) {
     return failure(Status::kUsage, "command line", "--restart-checkpoints",
-                   "only the files of a server in a container can be kept",
-                   "leave out --no-container");
+                   "only a server in a container can have checkpoints", "leave out --no-container");
   }
-  // Only one of the two was asked for: the other one does not come along.
+  // If only --checkpoint-every was given, the default of --checkpoint-log does not apply.
   if (line.typed("--checkpoint-every") && !line.typed("--checkpoint-log")) {
     o.checkpoint_log_mb = 0;
   }
   return Done{};
 }
 
-// Before anything is started: what is missing is said now, not by a replica that is gone at once.
+// Checks before the start what an analysis replica needs; otherwise the replica would end at once.
 Outcome check_analysis(Options& o) {
   if (o.branch_counter) {
     return failure(Status::kNoBranchCounter, "--analysis", o.analysis,
@@ -289,7 +290,7 @@ Outcome check_analysis(Options& o) {
 Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (o.replicas < 1 || o.replicas % 2 == 0 || o.replicas > kReplicasMost) {
     return failure(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
-                   "a group needs an odd number, so that a majority is one",
+                   "a group needs an odd number of replicas",
                    "use 1, 3, 5, 7 or " + std::to_string(kReplicasMost));
   }
   if (o.places() > kReplicasMost) {
@@ -310,7 +311,7 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   const int here = o.remote.hosts.empty() ? o.places() : 1;
   if (auto p = setup::check_http(o.http, here); !p) return p;
   if (o.trace && o.record.empty()) {
-    return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
+    return failure(Status::kUsage, "command line", "--trace", "the turns need a directory",
                    "add --record DIR");
   }
   if (o.name.empty()) o.name = std::filesystem::path(o.program[0]).filename().string();
@@ -329,14 +330,14 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (!o.analysis.empty() && o.on_disk()) {
     return failure(
         Status::kUsage, "--analysis", o.analysis,
-        "an analysis replica begins at the group's first entry, and a log on disk is cut",
+        "an analysis replica begins at the group's first entry, but a log on disk is cut",
         "leave one of the two out");
   }
   if (!o.analysis.empty()) return check_analysis(o);
   return Done{};
 }
 
-// Our words into the options that `line` names.  kRun: go on.
+// Reads crane-run's own words into the options that `line` names.  kRun: continue.
 Parsed read_words(CommandLine& line, int argc, const char* const* argv, Outcome& problem_out) {
   switch (line.parse(argc, argv)) {
     case CommandLine::Parsed::kRun:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When a replica that is away is started again, for crane-ctl: returning.json in its directory.
+// The next start of an absent replica, for crane-ctl: returning.json in its directory.
 //   {"why", "attempts", "next_unix_ms", "command"}
 //
 // Threads: plain functions.
@@ -14,7 +14,7 @@ namespace crane::launcher {
 
 void write_notice(const std::string& replica_home, const supervise::WriteNotice& notice);
 void remove_notice(const std::string& replica_home);
-// With "next_in_ms"; null: there is none.
+// The notice with "next_in_ms"; null: none.
 nlohmann::json read_notice(const std::string& replica_home);
 
 }  // namespace crane::launcher

@@ -33,12 +33,12 @@ constexpr int kStopMs = 45'000;  // for a crane-run to end its group
 
 std::string file_of(const std::string& directory) { return directory + "/running.json"; }
 
-// Of builds that can go on with each other's group: the nodes that live are asked as well.
+// Builds with the same versions can continue each other's group, including its living nodes.
 std::string versions() {
   return setup::agreed_versions_text() + ", control " + std::to_string(control::kVersion);
 }
 
-// Words that change nothing of the group.
+// Words that do not change the group.
 bool is_about_this_run(const std::string& word) {
   return word == "-v" || word == "--verbose" || word == "--force-new-group";
 }
@@ -53,7 +53,7 @@ std::vector<std::string> of_the_group(const std::vector<std::string>& words) {
   return kept;
 }
 
-// The first word that is not the same.
+// Describes the first word that differs.
 std::string first_difference(const std::vector<std::string>& before,
                              const std::vector<std::string>& now) {
   const auto [a, b] = std::mismatch(before.begin(), before.end(), now.begin(), now.end());
@@ -201,13 +201,13 @@ Outcome compare(const GroupRecord& record, const Options& options, int living) {
   const std::string what = living > 0 ? std::to_string(living) +
                                             " of its nodes run, and no "
                                             "crane-run supervises them"
-                                      : "nothing of it runs, but what it held is there";
-  return failure(
-      Status::kGroupExists, "cannot go on with the group", options.name, what + "; " + differs,
-      living > 0 ? "type that command" + with + " to take it over, or end it with " + stop
-                 : "type that command" + with +
-                       " to go on with it, or add --force-new-group, which gives up "
-                       "what it held");
+                                      : "none of its nodes runs, but its data are kept";
+  return failure(Status::kGroupExists, "cannot continue the group", options.name,
+                 what + "; " + differs,
+                 living > 0 ? "run that command" + with + " to take it over, or end it with " + stop
+                            : "run that command" + with +
+                                  " to continue with them, or add --force-new-group, which gives "
+                                  "them up");
 }
 
 void take_surroundings(const GroupRecord& record) {

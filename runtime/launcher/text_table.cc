@@ -31,7 +31,7 @@ std::string table(std::span<const Column> columns, const Json& lines) {
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], row[i].size());
-      if (&row != &rows[0] && row[i] != "-") shown[i] = true;  // columns nobody fills are left out
+      if (&row != &rows[0] && row[i] != "-") shown[i] = true;
     }
   }
   std::string text;

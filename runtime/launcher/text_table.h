@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// JSON objects as lines of a table, for crane-ctl.
+// Prints JSON objects as lines of a table, for crane-ctl.
 //
 // Threads: pure functions.
 
@@ -16,9 +16,9 @@ struct Column {
   bool right;
 };
 
-// What stands under `key`; "-" for nothing, null and negative numbers.
+// The value of `key`; "-" if it is missing, null or a negative number.
 std::string cell(const nlohmann::json& row, const char* key);
-// A line of titles, then one for each of `lines`; columns that no line fills are left out.
+// A line of titles, then one line for each of `lines`.  Columns that no line fills are left out.
 std::string table(std::span<const Column> columns, const nlohmann::json& lines);
 
 }  // namespace crane::launcher

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every scenario in its full size (`make accept`, the better part of an hour)."""
+"""Runs every scenario in its full size (`make accept`, almost an hour)."""
 import argparse
 import pathlib
 import re
@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default=str(HERE.parent.parent / "out/release"))
-    parser.add_argument("names", nargs="*", help="only scenarios whose name holds one of these")
+    parser.add_argument("names", nargs="*", help="only scenarios with one of these in their name")
     options = parser.parse_args()
     passed = failed = 0
     for scenario in sorted(HERE.glob("[a-z]*.py")):

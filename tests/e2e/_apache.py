@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apache2 as the scenarios of the matrix run it: Debian's configuration, another process model."""
+"""apache2 for the scenarios of the matrix: Debian's configuration with a chosen process model."""
 import re
 import subprocess
 
@@ -9,7 +9,7 @@ import _web
 
 
 def variables():
-    """What apache2ctl puts into the environment."""
+    """The variables that apache2ctl sets."""
     text = subprocess.run(["sh", "-c", f". {_installed.APACHE}/envvars; env"],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     return dict(line.split("=", 1) for line in text.splitlines() if line.startswith("APACHE_"))
@@ -20,9 +20,9 @@ class Apache(_web.Web):
     version_of = "apache2"
     programs = ("apache2", "ab")
     modules = ()
-    listens = 1   # two make the children agree by a lock who accepts
+    listens = 1   # with two, the children take a lock to accept
     more = ""
-    # As Debian's init script makes them; envvars says so.
+    # Debian's init script makes these directories; envvars names them.
     native_directories = (("/run/apache2", None), ("/var/lock/apache2", "www-data"),
                           ("/var/log/apache2", None))
     native_users = ("www-data",)
@@ -56,7 +56,7 @@ class Apache(_web.Web):
     def state(self):
         said = _web.listing(self.port, "/list/")
 
-        def strong():   # apache2 calls one weak (W/"...") whose file is younger than a second
+        def strong():   # the tag is weak (W/"...") while the file is younger than a second
             tag = _web.get(self.port, "/1k.html")[1].get("etag", "")
             return tag if re.fullmatch(r'"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"', tag) else None
         tag = h.wait_until(strong, 10, "an ETag of inode, size and time")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of Crane with one rule taken out, to show that a scenario notices."""
+"""Builds Crane without one rule, to show that a scenario notices."""
 import os
 import shutil
 import subprocess
 
 import _harness as h
 
-# What is replaced, exactly once, in a copy of the sources: (file, text, instead).
+# Replacements, each exactly once, in a copy of the sources: (file, text, instead).
 RULES = {
     "serve-before-commit": [(
         "consensus/driver/open.cc",
@@ -30,20 +30,20 @@ def replace(source, rule, write=True):
         file = source / name
         before = file.read_text()
         if before.count(text) != 1:
-            raise h.Failure(f"cannot break the build: {name} holds {before.count(text)} times "
+            raise h.Failure(f"cannot break the build: {name} contains {before.count(text)} times "
                             f"{text.strip()!r}; _broken.py must follow the source")
         if write:
             file.write_text(before.replace(text, instead))
 
 
 def check_rules():
-    """A Failure when a rule is not where it was."""
+    """Raises a Failure if the source of a rule has changed."""
     for rule in RULES:
         replace(h.ROOT, rule, write=False)
 
 
 def build(scenario, rule):
-    """A directory with crane-node without that rule, and the other programs as they are."""
+    """Returns a directory with a crane-node without that rule, and the other programs unchanged."""
     source, out = scenario.work / "source", scenario.work / "broken"
     source.mkdir()
     out.mkdir()
@@ -51,7 +51,7 @@ def build(scenario, rule):
         if entry.name in NOT_SOURCES or entry.name.startswith("."):
             continue
         (shutil.copytree if entry.is_dir() else shutil.copy2)(entry, source / entry.name)
-    # What was built already is newer than the sources, but for the changed ones.
+    # Existing objects are newer than all sources but the changed ones.
     for part in ("obj", "lib"):
         if (scenario.out / part).is_dir():
             shutil.copytree(scenario.out / part, out / part,
@@ -59,15 +59,15 @@ def build(scenario, rule):
     if (scenario.out / "flags").exists():
         shutil.copy2(scenario.out / "flags", out / "flags")
     replace(source, rule)
-    # Not what the make that runs this scenario was told; the variant is in the environment.
+    # Without the flags of the make that runs this scenario; the variant is in the environment.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
-    # It is built to fail, not to be fast or looked at: this saves a third of the time.
+    # The build needs neither speed nor debug information: this saves a third of the time.
     done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"OUT={out}", "opt_release=-O1 -g0",
                            str(out / "crane-node")], cwd=source, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=1200,
                           env=environment)
     if done.returncode != 0:
-        raise h.Failure(f"the broken build does not build:\n{done.stdout[-3000:]}")
+        raise h.Failure(f"the broken version does not build:\n{done.stdout[-3000:]}")
     for program in PROGRAMS:
         os.symlink(scenario.out / program, out / program)
     shutil.rmtree(source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of the programs that are another build: other bytes, the same versions or others."""
+"""Copies of the programs that look like another build: other bytes, equal or other versions."""
 import os
 import re
 import shutil
@@ -15,10 +15,10 @@ def commit_of(program):
 
 
 def exchange(path, old, new):
-    """Replaces the file as an installer does: at once, and what runs keeps the old one."""
+    """Replaces the file atomically, as an installer does; running programs keep the old file."""
     assert len(old) == len(new)
     data = path.read_bytes()
-    assert old in data, f"{path} does not hold {old}"
+    assert old in data, f"{path} does not contain {old}"
     fresh = path.with_name(path.name + ".fresh")
     fresh.write_bytes(data.replace(old, new))
     fresh.chmod(path.stat().st_mode)
@@ -26,7 +26,7 @@ def exchange(path, old, new):
 
 
 def installed(scenario, name):
-    """The programs in a directory of their own, as they were built."""
+    """Copies the programs, as they were built, to a new directory."""
     place = scenario.work / name
     place.mkdir()
     place.chmod(0o755)
@@ -39,7 +39,7 @@ def installed(scenario, name):
 
 
 def upgrade(place):
-    """Another commit, and a libcrane.so of other bytes, take the place of what lies there."""
+    """Replaces the programs there with another commit and a libcrane.so with other bytes."""
     for part in ("crane-run", "crane-node", "crane-ctl"):
         commit = commit_of(place / part).encode()
         exchange(place / part, commit, b"f" * len(commit))
@@ -48,5 +48,5 @@ def upgrade(place):
 
 
 def with_other_versions(place):
-    """crane-run says that its wire version has another name: a number cannot be told apart."""
+    """Renames the wire version of crane-run; its number cannot be found in the binary."""
     exchange(place / "crane-run", b"\0wire\0", b"\0wirf\0")

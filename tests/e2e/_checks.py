@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions with deadlines: how everything here waits."""
+"""Conditions with deadlines, which all scenarios use to wait."""
 import time
 
 
 class Failure(Exception):
-    """Something a scenario needs did not happen."""
+    """Something that a scenario needs did not happen."""
 
 
 class CannotRun(Exception):
-    """This machine lacks something; the scenario is skipped by name."""
+    """This machine lacks something; the runner reports the scenario as skipped."""
 
 
 def wait_until(condition, seconds, what):
-    """The first true value of condition(); a Failure that says `what` after `seconds`."""
+    """Returns the first true value of condition(); raises a Failure with `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers' configurations and the clients that load them, for scenarios, demo and benchmark."""
+"""Configurations of servers, and load clients, for scenarios, demo and benchmark."""
 import contextlib
 import re
 import socket
@@ -29,11 +29,11 @@ def apache_configuration(work, port, extra="", name="apache.conf", files=_instal
 
 
 def ab(url, requests, clients, keep_alive=False, seconds=300, one_length=True):
-    """ApacheBench: {'failed', 'complete', 'rate', 'p50', 'p99', 'text'}; times in ms. Answers of
-    different lengths are failures, unless told.
+    """ApacheBench: {'failed', 'complete', 'rate', 'p50', 'p99', 'text'}; times in ms. With
+    `one_length`, answers of different lengths are failures.
 
-    A server may end a kept connection between two requests (apache2 ends all of them when its
-    workers are busy), and a request that was on its way then is a failed one for ab: it asks again.
+    A server may close a kept connection between two requests (apache2 closes all when its workers
+    are busy). ab counts a request under way as failed, so it runs again.
     """
     for _ in range(KEEP_ALIVE_TRIES if keep_alive else 1):
         result = ab_once(url, requests, clients, keep_alive, seconds, one_length)
@@ -71,7 +71,7 @@ def ab_good(result, requests):
 
 
 def http(port, request, seconds=10):
-    """Sends raw bytes; the whole answer until the server closes."""
+    """Sends raw bytes and returns the whole answer, until the server closes."""
     with socket.create_connection(("127.0.0.1", port), seconds) as s:
         s.settimeout(seconds)
         s.sendall(request)
@@ -159,9 +159,9 @@ def redis_answers(port):
 class Counter(threading.Thread):
     """A client that counts with INCR on its own key, reconnects, and checks every answer.
 
-    An answer must be larger than the last one by one, and by at most one more for every request
-    that broke off and has not been seen executed yet: else an acknowledged write was lost, or one
-    was done twice. With `one_shot` every request has a connection of its own.
+    An answer must be one larger than the last, plus at most one for every interrupted request
+    whose execution was not seen yet. Otherwise an acknowledged write was lost or done twice. With
+    `one_shot` every request opens a new connection.
     """
 
     def __init__(self, port, name, timeout, one_shot=False):
@@ -171,7 +171,7 @@ class Counter(threading.Thread):
         self.acknowledged = self.broken_off = self.answers = self.reconnects = 0
         self.problems = []
         self.stopping = threading.Event()
-        # The first answer after `since`: to a request sent then, or on a connection opened then.
+        # The first answer to a request sent after `since`, or on a connection opened after it.
         self.first_after = self.since = None
         self.fresh = True
 
@@ -198,7 +198,7 @@ class Counter(threading.Thread):
 
     def count(self, client, opened):
         while not self.stopping.is_set():
-            self.broken_off += 1   # until it is answered
+            self.broken_off += 1   # until the answer arrives
             sent = time.monotonic()
             value = client("INCR", self.key)
             now = time.monotonic()
@@ -221,7 +221,7 @@ class Counter(threading.Thread):
         self.fresh, self.first_after, self.since = fresh, None, since
 
     def verify(self, client):
-        """After stop: what the server holds is what was acknowledged, and at most what was sent."""
+        """After stop: the server holds all acknowledged writes, and nothing that was not sent."""
         held = int(client("GET", self.key) or 0)
         if self.acknowledged <= held <= self.acknowledged + self.broken_off:
             return self.problems
@@ -234,7 +234,7 @@ def problems_of(counters, client):
 
 
 class Load:
-    """Several Counters that keep their connections, and one that opens a new one each time."""
+    """Several Counters that keep their connections, and one that opens a new one per request."""
 
     def __init__(self, port, clients=8, timeout=0.4, fresh_timeout=0.05):
         self.port = port
@@ -258,10 +258,10 @@ class Load:
         return min(c.first_after for c in self.clients if c.first_after) - since
 
     def progress(self, each=20, seconds=30):
-        """Until every client got `each` more answers."""
+        """Waits until every client has `each` more answers."""
         before = [c.answers for c in self.clients]
         wait_until(lambda: all(c.answers >= b + each or c.problems for c, b in
-                               zip(self.clients, before)), seconds, "every client goes on")
+                               zip(self.clients, before)), seconds, "every client continues")
 
     def stop(self):
         for c in self.clients:

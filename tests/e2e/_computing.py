@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that compute for one client while others ask: programs of their own, and how each is
-asked to compute for long, to stop, and for something light."""
+"""Servers that compute for one client while others send requests: small programs and servers of the
+matrix, with the requests that start a long computation, stop it, or ask for little."""
 import shutil
 import socket
 import subprocess
@@ -70,7 +70,7 @@ SECONDS = 100
 
 
 def line(port, text):
-    """The answer of a server of lines."""
+    """Sends one line and returns the answer."""
     with socket.create_connection(("127.0.0.1", port), SECONDS) as s:
         s.sendall(text.encode() + b"\n")
         answer = s.makefile().readline()
@@ -82,8 +82,8 @@ def line(port, text):
 class Lines:
     """One of the programs above, or computing_server."""
     programs, options, environment = (), (), {}
-    short, long = 0, 0      # rounds: to learn by, and of what is stopped
-    stops = ("alarm",)      # what the server stops by itself, for a long computation
+    short, long = 0, 0      # rounds of a computation that ends, and of one that is stopped
+    stops = ("alarm",)      # the ways to stop a long computation
 
     def __init__(self, work, out):
         self.work, self.out, self.port = work, out, h.free_port()
@@ -97,7 +97,7 @@ class Lines:
         return True
 
     def compute(self):
-        """Some seconds of it."""
+        """Computes for some seconds."""
         return line(self.port, f"compute {self.short}")
 
     def light(self):
@@ -109,7 +109,7 @@ class Lines:
 
 
 class C(Lines):
-    """Loops of C: one calls nothing, one calls functions of the program."""
+    """Loops in C: one calls nothing, one calls functions of the program."""
     short, long = 500_000_000, 20_000_000_000
     stops = ("real 300", "prof 300", "limit")
 
@@ -124,7 +124,7 @@ class C(Lines):
 
 
 class Crowd(C):
-    """Two of the loops at once, and clients that ask for little beside them again and again."""
+    """Two of the loops at once, and clients that repeatedly ask for little meanwhile."""
     short, stops, clients = 400_000_000, (), 8
 
     def compute(self):
@@ -164,7 +164,7 @@ class Python(Lines):
 
 
 class Php(Lines):
-    """PHP's own web server, with workers; the limit of a page."""
+    """PHP's own web server with workers, and the time limit of a page."""
     programs, short, long = ("php",), 50_000_000, 20_000_000_000
     stops = ("limit",)
 
@@ -187,7 +187,7 @@ class Php(Lines):
 
 
 class Redis(Lines):
-    """A script that another client ends, once redis looks for one."""
+    """A script that another client kills, once redis reads other clients."""
     programs, short, long = ("redis-server",), 20_000_000, 20_000_000_000
     stops = ("SCRIPT KILL",)
 
@@ -229,7 +229,7 @@ class Redis(Lines):
             try:
                 return "OK" in str(client(*how.split()))
             except h.Failure:
-                return False    # redis does not know yet that it is busy
+                return False    # redis does not consider itself busy yet
             finally:
                 client.close()
         h.wait_until(killed, SECONDS, "the script is killed")
@@ -238,7 +238,7 @@ class Redis(Lines):
 
 
 class Database:
-    """A server of the matrix, asked by its own client."""
+    """A server of the matrix, with its own client."""
     options, environment = (), {}
 
     def __init__(self, work, out):
@@ -255,14 +255,14 @@ class Database:
         return self.server.ask("select 1") == "1"
 
     def refused(self, *queries):
-        """What the server says about a query that fails."""
+        """Returns the answer, or the message of a query that fails."""
         try:
             return self.server.ask(*queries)
         except h.Failure as failure:
             return str(failure)
 
     def while_it_runs(self, act):
-        """What the long query came to when `act` was done beside it."""
+        """Returns the result of the long query while `act` is done in another session."""
         said = []
         thread = threading.Thread(target=lambda: said.append(self.refused(self.query(self.long))))
         thread.start()
@@ -316,11 +316,11 @@ class Mariadb(Database):
 
 
 KINDS = (C, Perl, Python, Php, Redis, Postgres, Mariadb)
-CROWDED = (Crowd,)   # loads, whose computations nothing stops
+CROWDED = (Crowd,)   # loads with computations that nothing stops
 
 
 def check_histories(scenario, group, name):
-    """The group has stopped: what its replicas recorded is equal, and runs again."""
+    """After the group has stopped: its replicas' recordings are equal and can be replayed."""
     scenario.check_equal(group, what=f"{name}: outputs of all replicas are equal")
     scenario.check_schedule(group, what=f"{name}: schedules of all replicas are equal")
     again = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
@@ -331,12 +331,12 @@ def check_histories(scenario, group, name):
 
 
 def stops(server, how):
-    """Whether `how` ends a long computation; the first of its kind may run in one piece."""
+    """Whether `how` ends a long computation; the first computation may run without slices."""
     return any(server.stopped(how) for _ in range(3))
 
 
 def run_beside(work, light):
-    """(what work() returned, how often light() was answered meanwhile)"""
+    """(the result of work(), the number of light() answers meanwhile)"""
     said, answers = [], 0
     thread = threading.Thread(target=lambda: said.append(work()))
     thread.start()
@@ -350,7 +350,7 @@ def run_beside(work, light):
 
 
 def sliced(kind):
-    """A server of these, as one of the matrix: its load is what it computes."""
+    """A server of the matrix whose load is a computation of this kind."""
     class Sliced(m.Server):
         name, programs = f"slices, {kind.__name__}", kind.programs
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that keep their data in a directory that lasts (--data), with clients that remember what
-was acknowledged.
+"""Servers with a lasting data directory (--data), and clients that remember acknowledged writes.
 
-A kind says where its data lie (`data`), how a client adds an id that nobody else adds (`client`),
-and how all ids are read back (`held`).  LastingGroup starts, stops and kills a group of one.
+A kind defines its data directory (`data`), how a client adds a unique id (`client`), and how all
+ids are read back (`held`).  LastingGroup starts, stops and kills a group with one such server.
 """
 import collections
 import contextlib
@@ -26,7 +25,7 @@ KEY = "ids"
 
 
 class Redis(m.Server):
-    """Append-only file, as an operator sets it up; each answer follows its write."""
+    """Append-only file, configured as by an operator; each answer follows its write."""
     name = "redis, AOF"
     programs = ("redis-server",)
 
@@ -86,7 +85,7 @@ class Slapd(server_slapd.Slapd):
 
 
 class Lines:
-    """A command-line client that answers each line we write."""
+    """A command-line client that answers each line of input."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, text=True,
@@ -106,7 +105,7 @@ class Lines:
 
     def close(self):
         self.process.kill()
-        with contextlib.suppress(BrokenPipeError):  # what it did not read is gone with it
+        with contextlib.suppress(BrokenPipeError):  # it may not have read everything
             self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
@@ -146,7 +145,7 @@ class Mariadb(server_mariadb.Mariadb):
 
 
 class Pusher(threading.Thread):
-    """Adds ids that nobody else adds, each once, and remembers which were acknowledged."""
+    """Adds unique ids, each once, and remembers the acknowledged ones."""
 
     def __init__(self, server, name):
         super().__init__(daemon=True)
@@ -174,7 +173,7 @@ class Pusher(threading.Thread):
 
 
 class Pushers:
-    """Some of them; their names tell the round."""
+    """Several pushers; their names contain the round."""
 
     def __init__(self, server, count, round_):
         self.all = [Pusher(server, f"r{round_}c{i}") for i in range(count)]
@@ -201,7 +200,7 @@ class Pushers:
 
 
 class LastingGroup:
-    """A group that is started, stopped and killed again and again over the same directory."""
+    """A group that is repeatedly started, stopped and killed over the same directory."""
 
     def __init__(self, scenario, server, *, disk, options=()):
         self.scenario, self.server, self.disk = scenario, server, disk
@@ -218,7 +217,7 @@ class LastingGroup:
 
     def start(self):
         self.group.start()
-        # The nodes of one that was killed go on serving meanwhile.
+        # If the last crane-run was killed, its nodes still serve.
         h.wait_until(lambda: (self.group.state() or {}).get("pid") == self.group.process.pid, 90,
                      "the new crane-run supervises the group")
         h.wait_until(self.server.ready, 90, f"{self.server.name} answers")
@@ -238,10 +237,10 @@ class LastingGroup:
             raise h.Failure(f"left behind: {self.group.leftovers()}") from None
 
     def kill_everything(self):
-        """crane-run, nodes, supervisors, servers, as a loss of power would: none ends in order."""
+        """Kills crane-run, nodes, supervisors and servers, as a loss of power would."""
         self.group.remember(self.group.state())
         pids = [self.group.process.pid, *self.group.processes()]
-        for _ in range(2):   # whoever was born meanwhile
+        for _ in range(2):   # the second round finds processes that started meanwhile
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -253,7 +252,7 @@ class LastingGroup:
                      "all processes of the group are gone")
 
     def check(self, what, lost_after=None):
-        """Everything acknowledged is there once."""
+        """Checks that every acknowledged id is there exactly once."""
         counted = collections.Counter(self.server.held())
         lost = [name for name in self.acknowledged if counted[name] == 0]
         twice = [name for name, times in counted.items() if times > 1]
@@ -265,7 +264,7 @@ class LastingGroup:
         return not lost and not twice
 
     def check_same_answers(self, what):
-        """Each replica, leading, says the same; the live check compared outputs as they came."""
+        """Checks that the replicas are equal; the live check has compared their outputs."""
         said = self.group.settle(60)
         if not self.scenario.check(len(said) == self.group.replicas
                                    and not any(s["verified"]["alarm"] for s in said.values()),
@@ -274,7 +273,7 @@ class LastingGroup:
 
 
 def digest_of(directory):
-    """Names, kinds, owners, modes and bytes of all that is in it."""
+    """A digest of the names, kinds, owners, modes and bytes in the directory."""
     found = hashlib.sha256()
     for path in sorted(pathlib.Path(directory).rglob("*")):
         info = path.lstat()
@@ -291,6 +290,6 @@ def left_by(dir_, replica, data):
 
 
 def forget(dir_, replica):
-    """As by an operator, or a broken disk: all that the replica kept."""
+    """Removes everything that the replica kept, as an operator or a broken disk would."""
     for path in (f"r{replica}", f"store/r{replica}"):
         shutil.rmtree(pathlib.Path(dir_) / path, ignore_errors=True)

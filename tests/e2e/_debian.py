@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bare Debian 12 of its own, with systemd as process 1, in a container of LXC.
+"""A bare Debian 12 with systemd as process 1, in an LXC container.
 
-Its network is empty. Packages come from Debian's archive through a proxy of this process, which
-listens inside of the container's network and keeps every package below out/, for the next run.
-debootstrap makes the root once; each machine begins with a copy of it.
+Its network is empty. Packages come from Debian's archive through a proxy in this process, which
+listens inside the container's network and keeps every package below out/ for the next run.
+debootstrap makes the root directory once; each machine begins with a copy of it.
 """
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ import urllib.request
 import _harness as h
 
 SUITE = "bookworm"
-# procps: pgrep shows whether something is left.
+# procps: pgrep shows whether processes are left.
 SMALL = ["--variant=minbase", "--include=systemd-sysv,dbus,procps"]
 PROXY_PORT = 3142
 CLONE_NEWNET = 0x40000000
@@ -29,7 +29,7 @@ BOOT_SECONDS = 60
 
 
 def sources():
-    """{suite: address} of Debian's main archive, as this machine's apt has it, by http."""
+    """{suite: address} of Debian's main archive by http, from this machine's apt."""
     done = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
                            "Created-By: Packages", "Component: main"], stdout=subprocess.PIPE,
                           text=True, timeout=60, check=False)
@@ -43,7 +43,7 @@ def hosts():
 
 
 class Packages(http.server.BaseHTTPRequestHandler):
-    """Hands on what the archive has; packages, which never change, are kept."""
+    """Forwards requests to the archive, and keeps packages, which never change."""
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):   # pylint: disable=invalid-name
@@ -77,7 +77,7 @@ class Packages(http.server.BaseHTTPRequestHandler):
 
 
 def listening_in(network):
-    """A socket inside of another network namespace: a thread goes there, and stays behind."""
+    """A listening socket in another network namespace, made by a thread that enters it."""
     made = []
 
     def enter():
@@ -114,7 +114,7 @@ def proxy(kept, listener):
 
 
 def need_archive():
-    """Skips the scenario where packages cannot be had."""
+    """Skips the scenario if packages are not available."""
     if os.geteuid() != 0:
         raise h.CannotRun("a machine with systemd needs root")
     h.need("debootstrap", "lxc-start")
@@ -131,7 +131,7 @@ def need_archive():
 
 
 def bare_root(scenario, cache):
-    """A directory with what debootstrap makes; another scenario may be making it, too."""
+    """The root directory from debootstrap; another scenario may be making it at the same time."""
     root = cache / f"{SUITE}-{'whole' if scenario.full else 'small'}"
     if root.exists():
         return root
@@ -152,7 +152,7 @@ def bare_root(scenario, cache):
 
 
 class Machine:
-    """As a context manager: booted, and gone at the end."""
+    """A context manager that boots the machine and removes it at the end."""
 
     def __init__(self, scenario):
         self.scenario, self.cache = scenario, scenario.out / "debian"
@@ -168,7 +168,7 @@ class Machine:
                               **{"timeout": 60, **more})
 
     def configuration(self):
-        """The machine's own kernel settings are read-only to it; it loads no modules."""
+        """Kernel settings are read-only in the machine, and it cannot load modules."""
         return f"""lxc.uts.name = bare
 lxc.rootfs.path = dir:{self.root}
 lxc.init.cmd = /lib/systemd/systemd
@@ -214,7 +214,7 @@ lxc.signal.halt = SIGRTMIN+4
                      in ("running", "degraded"), BOOT_SECONDS, "the machine has booted")
 
     def run(self, script, seconds=60):
-        """What a shell of root there says."""
+        """Runs the script in a root shell of the machine."""
         return self.lxc("attach", "--clear-env", "--", "/bin/bash", "-c",
                         "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "
                         "HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8; cd /root; "

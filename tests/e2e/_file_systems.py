@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups whose replicas lie on unlike file systems: what one of them tells must not be seen."""
+"""Groups with replicas on different file systems: servers must not see the differences."""
 import contextlib
 import os
 import shutil
@@ -26,7 +26,7 @@ def told(command):
 
 
 def mount(kind, place, image):
-    """'' or why this machine cannot mount one."""
+    """'', or the reason why this machine cannot mount this kind."""
     if kind == "tmpfs":
         return told(["mount", "-t", "tmpfs", "-o", f"size={IMAGE_BYTES}", "tmpfs", place])
     if not shutil.which(MAKERS[kind][0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
@@ -37,7 +37,7 @@ def mount(kind, place, image):
 
 
 def mountable(work):
-    """({kinds that this machine has}, [(kind, why not)])."""
+    """([kinds that this machine can mount], [(kind, why not)])."""
     place, good, bad = work / "tried", [], []
     place.mkdir()
     for kind in KINDS:
@@ -54,7 +54,7 @@ def mountable(work):
 
 
 class SpreadGroup(h.Group):
-    """Replica i lies on a file system of its own, of kind kinds[i]."""
+    """Replica i has its own file system of kind kinds[i]."""
 
     def __init__(self, *arguments, kinds, **more):
         super().__init__(*arguments, replicas=len(kinds), **more)
@@ -95,7 +95,7 @@ class SpreadGroup(h.Group):
 
 
 def three(scenario):
-    """The file systems of three replicas; those that this machine lacks are said by name."""
+    """The file systems of three replicas; reports the kinds that this machine lacks."""
     if not h.can_contain():
         raise h.CannotRun("mounting file systems needs root, and containers")
     good, bad = mountable(scenario.work)
@@ -104,5 +104,5 @@ def three(scenario):
     if "ext4-1k" not in good or len(good) < 3:
         raise h.CannotRun("this machine mounts too few file systems: "
                           + "; ".join(f"{kind}: {why}" for kind, why in bad))
-    # The small blocks and the usual ones, and the most unlike of the rest.
+    # Small blocks, usual blocks, and the most different of the others.
     return ["ext4-1k", "ext4", next(k for k in ("xfs", "btrfs", "tmpfs") if k in good)]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every scenario needs: groups of replicas, servers, clients, conditions with deadlines.
+"""The base of every scenario: groups of replicas, servers, clients, conditions with deadlines.
 
-A scenario is a program: it says what it does, prints PASS or FAIL lines and ends with
-`N passed, N failed`; exit status 0, 1, or 77 when it cannot run here. Nothing waits by sleeping:
-wait_until() polls a condition, with a deadline. All processes and files of a scenario are gone when
-it ends; with --keep the directory stays.
+A scenario is a program. It prints its steps, PASS or FAIL lines, and `N passed, N failed` at the
+end. Its exit status is 0, 1, or 77 if it cannot run on this machine. Scenarios do not sleep:
+wait_until() polls a condition with a deadline. At the end of a scenario all of its processes and
+files are removed; with --keep the directory stays.
 """
 import argparse
 import contextlib
@@ -31,9 +31,9 @@ __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenari
            "need", "process_stat", "redis_answers", "redis_program", "stopped", "tail", "tell",
            "wait_until"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-START_SECONDS = 180   # the first on a machine keeps the state of its files
+START_SECONDS = 180   # the first start on a machine saves the state of its files
 STOP_SECONDS = 30
-# As a daemon does that starts.
+# What a daemon does at its start.
 BACKGROUND = """
 import os, time
 if os.fork():
@@ -57,7 +57,7 @@ def tail(path, lines=25):
 
 
 def free_port(first=20000, end=32000):
-    """A port nobody uses; by default below those that outgoing connections take theirs from."""
+    """A free port; by default below the range of outgoing connections."""
     while True:
         port = random.randrange(first, end)
         with socket.socket() as probe:
@@ -89,7 +89,7 @@ def process_stat(pid):
 
 
 def descendants(roots):
-    """The processes `roots` and all below them."""
+    """The processes `roots` and all their descendants."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -106,7 +106,7 @@ def descendants(roots):
 
 
 def children(pid):
-    """Those of all its threads, no grandchildren."""
+    """The children of all threads of the process, without grandchildren."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -115,7 +115,7 @@ def children(pid):
 
 
 def name_of(pid):
-    """As a process calls itself; None: it is gone."""
+    """The name of a process; None: it is gone."""
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
 
@@ -127,7 +127,7 @@ def alive(pid):
 
 @contextlib.contextmanager
 def stopped(pid):
-    """A process that does nothing meanwhile."""
+    """Stops a process inside the context."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -138,8 +138,8 @@ def stopped(pid):
 # --- a group ------------------------------------------------------------------------------------
 
 def at_rest(group, seconds=30, count=3):
-    """Statuses of `count` replicas at one entry: timers of an idle server go on, so that replicas
-    that are asked one after the other differ."""
+    """Statuses of `count` replicas at the same entry. Timers of an idle server still run, so
+    statuses that are read one after the other may differ."""
     def at_one_entry():
         said = group.statuses()
         still = len(said) == count and all(s and s["settled"] for s in said.values())
@@ -149,14 +149,14 @@ def at_rest(group, seconds=30, count=3):
 
 
 def is_whole(statuses):
-    """All replicas run and vote. One that came back without its memory votes when it has caught up:
-    until then the group may not bear the loss of another one."""
+    """All replicas run and vote. A replica that came back without its memory votes when it has
+    caught up; until then the group may not survive the loss of another one."""
     return all(s and s["server_pid"] and all(m["member"] == "voter" for m in s["members"])
                for s in statuses.values())
 
 
 def is_near(statuses, entries):
-    """They are whole, and no two are further apart than so many entries."""
+    """All replicas are whole, and any two are less than `entries` entries apart."""
     if not is_whole(statuses):
         return False
     applied = [s["applied"] for s in statuses.values()]
@@ -164,7 +164,7 @@ def is_near(statuses, entries):
 
 
 class Group:
-    """crane-run and what it starts. As a context manager: stopped at the end, nothing left."""
+    """crane-run and its group. As a context manager, stops it and checks that nothing is left."""
 
     def __init__(self, scenario, program, *, replicas=3, port=None, options=(), record=False,
                  container=None, name=None):
@@ -206,7 +206,7 @@ class Group:
         self.launch()
         try:
             wait_until(self.is_ready, START_SECONDS, f"group {self.name} serves")
-        except BaseException:   # also when the scenario is told to end: no group outlives it
+        except BaseException:   # also SystemExit: no group outlives its scenario
             self.explain()
             self.kill_all()
             raise
@@ -220,7 +220,7 @@ class Group:
         if not state or not state.get("ready") or state.get("leader") is None:
             return False
         if state["pid"] != self.process.pid:
-            return False   # told by the crane-run before this one, which was killed
+            return False   # the state is from the previous crane-run, which was killed
         self.remember(state)
         return self.listens(state)
 
@@ -251,7 +251,7 @@ class Group:
                 and r["node_pid"] and alive(r["node_pid"])]
 
     def leader(self):
-        """The number of the leader, once there is one that lives."""
+        """Waits for a living leader and returns its number."""
         def found():
             state = self.state()
             if not state or state["leader"] is None:
@@ -262,12 +262,12 @@ class Group:
 
     @property
     def addresses(self):
-        """Where each replica's clients are served."""
+        """The addresses that serve each replica's clients."""
         return ["127.0.0.1"] * self.replicas
 
     def asked(self, questions, seconds=60):
-        """What questions(client) returns of the leader's server, which must be the same however
-        often it is asked: it is asked again where the lead changed meanwhile."""
+        """The result of questions(client) with the leader's server. It runs again if the lead
+        changed meanwhile, so it must not change the server."""
         def answer():
             try:
                 client = Redis(self.port, 30, self.addresses[self.leader()])
@@ -282,11 +282,11 @@ class Group:
         return wait_until(answer, seconds, f"{self.name} answers whole questions")[0]
 
     def problems_of(self, counters):
-        """Of Counters that have stopped, by what the leader's server holds."""
+        """The problems of stopped Counters, compared with the leader's server."""
         return self.asked(lambda client: problems_of(counters, client))
 
     def status(self, number):
-        """What a node says about itself, or None."""
+        """The status of a node, or None."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)
             try:
@@ -300,7 +300,7 @@ class Group:
         return {n: self.status(n) for n in (self.live() if numbers is None else numbers)}
 
     def alarm(self):
-        """Live checking found a difference: a live replica says so, or one has left."""
+        """Live checking found a difference: a live replica reports it, or one has left."""
         return (len(self.live()) < self.replicas
                 or any(s and s["verified"]["alarm"] for s in self.statuses().values()))
 
@@ -310,7 +310,7 @@ class Group:
         return all(s and s["verified"]["index"] > index for s in said.values())
 
     def settle(self, seconds=30, numbers=None):
-        """Until the live replicas have done all that the log held when this was called."""
+        """Waits until the live replicas have applied all entries that the log had at the call."""
         end = max((s["last"] for s in self.statuses(numbers).values() if s), default=0)
         same = {"digests": None, "times": 0}
 
@@ -340,7 +340,7 @@ class Group:
         return status, json.loads(text)
 
     def may_lose_one(self):
-        """By the word of crane-ctl status: all is well, and a loss now is survived at once."""
+        """crane-ctl status reports that all is well and that a loss now is survived at once."""
         status, said = self.verdict()
         return status == 0 and said["health"] == "well" and (said["may_lose"] or 0) >= 1
 
@@ -355,16 +355,16 @@ class Group:
                 if "crane-run: replica" in line and " leads" in line]
 
     def elections(self):
-        """Why each replica last saw an election, and how well it hears the leader."""
+        """Each replica's last election and its failure detection."""
         return str({n: s and (s.get("last_election"), s.get("detection"))
                     for n, s in self.statuses().items()})
 
     def check_calm(self):
-        """No replica was hurt, so no leader may have been taken for dead.
+        """Checks that the lead never changed, in a scenario that harms no replica.
 
         Changes before the group served do not count: replicas that are still opening their memory
-        may suspect each other, and no client is connected yet.  Nor does a leader that handed the
-        lead over itself, since on a crowded machine its server lagged: no connection is cut.
+        may suspect each other, and no client is connected yet.  Voluntary hand-overs do not count
+        either: on a busy machine the leader's server may lag, and no connection is cut.
         """
         reigns = self.reigns()
         handed = sum(log.read_text(errors="replace").count(": the lead goes there")
@@ -373,7 +373,7 @@ class Group:
         self.scenario.check(not said, "the lead never changed", "; ".join([*reigns, said]))
 
     def processes(self):
-        """All processes of the group, crane-run and the containers' monitors included."""
+        """All processes of the group, including crane-run and the containers' monitors."""
         state = self.state() or {"replicas": []}
         roots = [self.process.pid]
         for r in state["replicas"]:
@@ -384,7 +384,7 @@ class Group:
         return descendants(roots)
 
     def running_pid(self, number, of="node_pid"):
-        """A replica's node or server; of one that has ended the next, once crane-run starts it."""
+        """The pid of a replica's node or server; waits for the next one if it has ended."""
         def running():
             pid = self.replica(number)[of]
             return pid if pid and alive(pid) else None
@@ -397,7 +397,7 @@ class Group:
         os.kill(self.running_pid(number, "server_pid"), signo)
 
     def stop(self):
-        """Stops the group as an operator does; returns crane-run's status."""
+        """Stops the group as an operator does and returns crane-run's status."""
         if self.process.poll() is None:
             state = self.state()
             if state:
@@ -411,7 +411,7 @@ class Group:
                 from None
 
     def leftovers(self):
-        """What should be gone after stop(): processes, mounts, shared memory, control groups."""
+        """Remains that stop() should remove: processes, mounts, shared memory, control groups."""
         left = [f"process {pid}" for pid in self.known if alive(pid)]
         mounts = pathlib.Path("/proc/mounts").read_text()
         left += [f"mount {m}" for m in re.findall(r"^\S+ (\S+)", mounts, re.M)
@@ -424,7 +424,7 @@ class Group:
         return left
 
     def kill_all(self):
-        """The hard way, for a scenario that failed."""
+        """Kills the group of a failed scenario."""
         state = self.state()
         if state:
             self.remember(state)
@@ -485,7 +485,7 @@ def ctl(scenario, *words):
 # --- a scenario ---------------------------------------------------------------------------------
 
 class Scenario:
-    """Counts checks, owns the working directory."""
+    """Counts checks and owns the working directory."""
 
     def __init__(self, name, options):
         self.name, self.options = name, options
@@ -517,7 +517,7 @@ class Scenario:
                           f"crane-diff: exit {status}\n{text}") and text
 
     def check_schedule(self, group, *options, recordings=None, what=None):
-        """At every log index that all replicas admitted, clock and schedule hash are equal."""
+        """Checks that clock and schedule hash are equal at every index that all admitted."""
         status, text = group.diff("--schedule", *options, recordings=recordings)
         return self.check(status == 0 and "schedule equal: " in text,
                           what or f"{group.name}: schedules of all replicas are equal",
@@ -525,15 +525,15 @@ class Scenario:
 
 
 def end_at_sigterm():
-    """Who is told to end takes its groups with it."""
+    """A scenario that gets SIGTERM ends its groups, too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def tell(name, body, **more):
-    """Runs a scenario's body(scenario); prints totals; ends the process."""
+    """Runs a scenario's body(scenario), prints totals and ends the process."""
     parser = argparse.ArgumentParser(description=body.__doc__ or name)
-    parser.add_argument("--out", default=str(ROOT / "out/release"), help="where crane-run lies")
-    parser.add_argument("--full", action="store_true", help="the whole size, not the quick one")
+    parser.add_argument("--out", default=str(ROOT / "out/release"), help="directory of crane-run")
+    parser.add_argument("--full", action="store_true", help="the full size, not the quick one")
     parser.add_argument("--keep", action="store_true", help="leave the working directory")
     for option, settings in more.items():
         parser.add_argument(f"--{option}", **settings)
@@ -547,7 +547,7 @@ def tell(name, body, **more):
         body(scenario)
     except CannotRun as cause:
         skipped = str(cause)
-    except Exception as failure:  # Whatever it is, the last lines name it.
+    except Exception as failure:  # the last lines name any failure
         scenario.check(False, f"{name}: {type(failure).__name__}", str(failure))
         if not isinstance(failure, Failure):
             traceback.print_exc()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads beside a group, each a context manager of the group's name. They begin before the group
-does, so that its start has them, too, and the containers of replicas that come back."""
+"""Loads that run beside a group, each a context manager with the group's name. They begin before
+the group, so that they affect its start and the containers of replicas that come back."""
 import contextlib
 import itertools
 import os
@@ -15,12 +15,12 @@ CHANGED = [pathlib.Path(f"{place}/crane-perturbed-{os.getpid()}") for place in
            ("/etc", "/var/lib", "/var/tmp")]
 ROOT = pathlib.Path("/sys/fs/cgroup")
 EVERY = 0.02         # s between two looks at the control groups
-ROOM = 8 << 20       # bytes that a container may take before it has to give some back
-SHARE_US = 10000     # of each 100 ms
+ROOM = 8 << 20       # bytes that a container may take before its memory is reclaimed
+SHARE_US = 10000     # microseconds of each 100 ms
 
 
 class Limits(threading.Thread):
-    """Calls squeeze(place, files of the control group) of each container's, again and again."""
+    """Calls squeeze(control group) for each container again and again."""
 
     def __init__(self, group, controller, squeeze, release):
         super().__init__(daemon=True)
@@ -29,7 +29,7 @@ class Limits(threading.Thread):
         self.ending = threading.Event()
 
     def places(self):
-        """Of a machine with a hierarchy for each controller, or of one with one for all."""
+        """The containers' control groups, with one hierarchy per controller or one for all."""
         return [*(ROOT / self.controller).glob(self.pattern), *ROOT.glob(self.pattern)]
 
     def run(self):
@@ -49,7 +49,7 @@ class Limits(threading.Thread):
 
 
 def put(place, name, text):
-    """A container may be gone meanwhile, and a kernel has one of two names."""
+    """Writes a setting if it exists: the container may be gone, or the kernel use another name."""
     with contextlib.suppress(OSError):
         if (place / name).exists():
             (place / name).write_text(f"{text}\n")
@@ -63,7 +63,7 @@ def number_in(place, name):
 
 @contextlib.contextmanager
 def beside(script):
-    """A shell's loop, which ends with us."""
+    """Runs a shell's loop inside the context."""
     done = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -80,14 +80,14 @@ def quiet(_group):
 
 @contextlib.contextmanager
 def busy(_group):
-    """As many processes that never rest as there are processors."""
+    """One busy process per processor."""
     with beside("for i in $(seq $(nproc)); do (while :; do :; done) & done; wait"):
         yield
 
 
 @contextlib.contextmanager
 def quota(group):
-    """The servers run a tenth of the time, and not at all in between."""
+    """The servers run for a tenth of the time, and are stopped in between."""
     def squeeze(place):
         put(place, "cpu.cfs_quota_us", SHARE_US)
         put(place, "cpu.max", f"{SHARE_US} 100000")
@@ -101,8 +101,8 @@ def quota(group):
 
 @contextlib.contextmanager
 def memory(group):
-    """Pages of files are taken from the containers as soon as they are read, as on a machine whose
-    memory is all in use. None is refused memory: the kernel would kill a process for it."""
+    """Takes file pages from the containers as soon as they are read, as on a machine with full
+    memory. No container is refused memory, because the kernel would kill a process."""
     def squeeze(place):
         put(place, "memory.force_empty", 0)
         holds = number_in(place, "memory.current")
@@ -117,7 +117,7 @@ def memory(group):
 
 @contextlib.contextmanager
 def moved(group):
-    """Each container's threads are moved to other processors, each on its own, all the time."""
+    """Moves each container's threads to other processors all the time, independently."""
     draw = random.Random(group)
     all_of_them = sorted(os.sched_getaffinity(0))
 
@@ -132,8 +132,8 @@ def moved(group):
 
 @contextlib.contextmanager
 def files(_group):
-    """Files that the servers do not own come, change and go. None below /usr: a start would link
-    all of that again, which takes its time and is looked at elsewhere (files_hold.py)."""
+    """Creates, changes and removes files that the servers do not own. None is below /usr: a start
+    would link all of it again, which is slow and is tested elsewhere (files_hold.py)."""
     for place in CHANGED:
         place.mkdir(exist_ok=True)
     loop = "; ".join(f"cd {place}; date > a; mv a b; cp b c; rm c" for place in CHANGED)
@@ -146,7 +146,7 @@ def files(_group):
 
 
 class Upgrades(threading.Thread):
-    """One step of apt after the other; the last one is finished."""
+    """Runs one step of apt after the other, and finishes the last one."""
     AGAIN = ("libc6", "libssl3", "zlib1g", "libpcre2-8-0", "libslf4j-java")
     ANOTHER = "libjs-jquery-cookie"
 
@@ -167,8 +167,8 @@ class Upgrades(threading.Thread):
 
 @contextlib.contextmanager
 def packages(_group):
-    """Libraries that the servers are loaded with are installed again, and another package comes and
-    goes: the machine's files change as an unattended upgrade changes them."""
+    """Reinstalls libraries that the servers use, and installs and removes another package: the
+    machine's files change as in an unattended upgrade."""
     upgrades = Upgrades()
     upgrades.start()
     try:
@@ -179,4 +179,4 @@ def packages(_group):
 
 
 ALL = (quiet, busy, quota, memory, files, moved)
-BY_NAME = (packages,)  # it changes the machine: only where it is asked for
+BY_NAME = (packages,)  # changes the machine: only on request

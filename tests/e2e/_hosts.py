@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group whose nodes run by themselves, one per "host", from one group.toml."""
+"""A group of nodes without crane-run, one per "host", from one group.toml."""
 import contextlib
 import json
 import os
@@ -42,7 +42,7 @@ def served(clients, each=20):
 
 @contextlib.contextmanager
 def under_way(clients):
-    """All of them are served; at the end they stop."""
+    """Starts the clients, waits until all are served, and stops them at the end."""
     for c in clients:
         c.start()
     try:
@@ -63,14 +63,14 @@ def first_answers(group, since, addresses):
     for probe, address in zip(probes, addresses):
         text = probe.communicate(timeout=60)[0]
         if probe.returncode != 0:
-            raise h.Failure(f"nobody answered at {address} after the leader was cut off")
+            raise h.Failure(f"no answer at {address} after the leader was cut off")
         gaps.append((int(text.split()[1]) - since) / 1e6)
     return gaps
 
 
 class Hosts:
     """One crane-node per replica, or per number in `started`; the others start later. `prefix(i)`
-    is put before host i's commands."""
+    goes before host i's commands."""
 
     def __init__(self, scenario, program, *, addresses=None, fabric="shm", port=None, group=None,
                  server=None, clients=None, hooks=None, replica=None, prefix=lambda i: [],
@@ -96,14 +96,14 @@ class Hosts:
                          for i, a in enumerate(self.addresses)]
         self.started = list(range(len(self.addresses)) if started is None else started)
         self.nodes = [None] * len(self.addresses)
-        self.begins = [0] * len(self.addresses)  # of the last run in each node's log
+        self.begins = [0] * len(self.addresses)  # where the last run begins in each node's log
         self.config = self.write("group.toml")
         self.own = {i: self.write(f"group{i}.toml", **changes)
-                    for i, changes in (own or {}).items()}  # hosts whose file differs
+                    for i, changes in (own or {}).items()}  # hosts with a different file
 
     def write(self, name, **changes):
-        """A file of the group; `changes` of a section's keys, as section={key: value}; those of
-        `replica` are for all."""
+        """Writes a file of the group. `changes`: section={key: value}; changes of `replica` apply
+        to all replicas."""
         lines = []
         for section, keys in self.sections.items():
             lines.append(f"[{section}]")
@@ -150,7 +150,7 @@ class Hosts:
         return [i for i in range(len(self.nodes)) if self.alive(i)]
 
     def serves(self):
-        """Some node leads and every live one has opened the server's port."""
+        """One node leads, and every live node has opened the server's port."""
         live = self.live()
         if len(live) * 2 <= len(self.started):
             raise h.Failure("a majority of the nodes has ended")
@@ -186,7 +186,7 @@ class Hosts:
         return h.wait_until(found, 30, f"{self.name} has a leader")[0]
 
     def lead(self, number, seconds=30):
-        """Hands it the lead, until it has it: who has not caught up does not take it."""
+        """Transfers the lead until the replica has it: a replica that lags does not take it."""
         def leads():
             if self.leader() == number:
                 return True

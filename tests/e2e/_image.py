@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, made by buildah in a store of its own, and a group in a container of it."""
+"""The container image, built by buildah in a separate store, and a group in a container of it."""
 import pathlib
 import subprocess
 
@@ -9,7 +9,7 @@ import _packages
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "debian:bookworm-slim"
 USER = "7100:7100"
-# crane-run inside of the container; it ends with 0 and leaves the answers.
+# Runs crane-run inside the container; prints the answers and ends with 0.
 GROUP = """crane-run -n 3 --no-container --name image -- redis-server --port {port} --save '' &
 run=$!
 until crane-ctl status image > /tmp/status 2>&1; do kill -0 $run || exit 1; sleep 0.2; done
@@ -29,7 +29,7 @@ class Store:
         self.place = scenario.work / "images"
 
     def buildah(self, *words, seconds=300):
-        """(status, what it said)."""
+        """(status, output)."""
         done = subprocess.run(["buildah", "--root", str(self.place / "root"), "--runroot",
                                str(self.place / "run"), "--storage-driver", "vfs",
                                *map(str, words)], stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ class Store:
         return said
 
     def base(self, work):
-        """Debian's slim image, or, where no registry is reached, what debootstrap makes."""
+        """Debian's slim image, or an image from debootstrap if no registry can be reached."""
         status, _said = self.buildah("pull", "-q", "--retry", "0", BASE, seconds=60)
         if status == 0:
             return BASE

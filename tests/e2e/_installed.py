@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's configuration of a server as its package installs it, whatever was enabled since.
+"""Debian's configuration of a server as its package installs it, without later changes.
 
-What an administrator or another package enables on this machine (modules, sites, snippets) has no
-say in a test: the files below name each module and each file that they load.
+Modules, sites and snippets that an administrator or another package enabled on this machine must
+not affect a test: the configurations below name each module and each file that they load.
 """
 import pathlib
 
 import _checks
 
 APACHE = pathlib.Path("/etc/apache2")
-# What the package enables, but for the process model.
+# The modules that the package enables, except the process model.
 MODULES = ("access_compat", "alias", "auth_basic", "authn_core", "authn_file", "authz_core",
            "authz_host", "authz_user", "autoindex", "deflate", "dir", "env", "filter", "mime",
            "negotiation", "reqtimeout", "setenvif", "status")
@@ -20,7 +20,7 @@ PHP_MODULES = ("/usr/lib/php/20220829", ("mysqlnd", "opcache", "mysqli"))
 
 
 def replaced(text, path, *pairs):
-    """`text` of the file `path` with the second of each pair for the first."""
+    """The `text` of the file `path`, with the first of each pair replaced by the second."""
     for old, new in pairs:
         if old not in text:
             raise _checks.CannotRun(f"{path} has no '{old}'")
@@ -29,7 +29,7 @@ def replaced(text, path, *pairs):
 
 
 def modules(kind, names):
-    """The files of modules that have one of this kind."""
+    """The existing files of this kind of the modules."""
     paths = [APACHE / "mods-available" / f"{name}.{kind}" for name in sorted(names)]
     if kind == "load":
         missing = [str(path) for path in paths if not path.exists()]
@@ -39,7 +39,7 @@ def modules(kind, names):
 
 
 def apache(mpm="event", more=(), files=FILES):
-    """apache2.conf with a process model, with `more` modules than the package enables, and with
+    """apache2.conf with a process model, with `more` modules in addition to the package's, and with
     these files of conf-available; without a port or a site."""
     names = {*MODULES, *more, f"mpm_{mpm}"}
     path = APACHE / "apache2.conf"
@@ -55,7 +55,7 @@ def apache(mpm="event", more=(), files=FILES):
 
 
 def links(folder):
-    """{name: target} of an apache2 whose package was just installed."""
+    """{name: target} of a freshly installed apache2."""
     if folder == "mods-enabled":
         kinds = [p for kind in ("load", "conf") for p in modules(kind, (*MODULES, "mpm_event"))]
         return {p.name: p for p in kinds}
@@ -65,8 +65,8 @@ def links(folder):
 
 
 def stock_apache(work):
-    """The command that serves the page of a fresh installation: `apache2`, where this machine's is
-    as it was installed; else with such a directory of its own."""
+    """The command that serves the page of a fresh installation: `apache2` if this machine's
+    configuration is unchanged, else apache2 with a directory of fresh configuration."""
     folders = {name: links(name) for name in ("mods-enabled", "conf-enabled", "sites-enabled")}
     if all({p.name for p in (APACHE / name).iterdir()} == set(wanted)
            for name, wanted in folders.items()):
@@ -85,14 +85,14 @@ def stock_apache(work):
 
 def nginx(server, *pairs):
     """nginx.conf with this block as its only site, without modules of other packages and without
-    snippets; `pairs`: what else differs."""
+    snippets; `pairs`: further replacements."""
     return replaced(NGINX.read_text(), NGINX, ("include /etc/nginx/modules-enabled/*.conf;", ""),
                     ("include /etc/nginx/conf.d/*.conf;", ""), *pairs,
                     ("include /etc/nginx/sites-enabled/*;", server))
 
 
 def mariadb(work):
-    """The option that makes mariadbd and its tools read this file alone; the first of a command."""
+    """The option that makes mariadbd and its tools read only this file; it must come first."""
     path = work / "mariadb.cnf"
     path.write_text("[mysqld]\nbasedir = /usr\nbind-address = 127.0.0.1\nexpire_logs_days = 10\n"
                     "character-set-server = utf8mb4\ncollation-server = utf8mb4_general_ci\n")
@@ -100,8 +100,8 @@ def mariadb(work):
 
 
 def php(work):
-    """The directory of a PHP's own settings (PHP_INI_SCAN_DIR): the modules of Debian's packages
-    that pages of tests use."""
+    """A directory of PHP settings (PHP_INI_SCAN_DIR) with the modules of Debian's packages that
+    test pages use."""
     folder, (place, names) = work / "php.d", PHP_MODULES
     folder.mkdir(exist_ok=True)
     for number, name in enumerate(names):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small LDAP client (RFC 4511): BER by hand, one connection, every answer read to its end."""
+"""A small LDAP client (RFC 4511): its own BER, one connection, reads every answer completely."""
 import socket
 
 BIND, SEARCH, MODIFY, ADD, DELETE = 0x60, 0x63, 0x66, 0x68, 0x4A

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server matrix: what each server brings along, and the proof that its replicas are one.
+"""The server matrix: the description of each server, and the proof that its replicas are equal.
 
-A file server_<name>.py holds one server program: a class per variant (worker model, TLS, threads),
-listed in KINDS. Each is a scenario by itself, and a row of the table that eval/servers.py makes;
-both use the same configuration and the same load.
+A file server_<name>.py describes one server program: a class per variant (worker model, TLS,
+threads), listed in KINDS. Each variant is a scenario, and a row of the table that eval/servers.py
+makes; both use the same configuration and load.
 """
 import contextlib
 import os
@@ -16,30 +16,30 @@ import _harness as h
 
 CLIENTS = 8   # concurrent, for every load of the matrix
 SEEDS = (1, 2, 3)
-# Servers none of whose system calls bypasses libcrane.so; the others' are printed.
+# Servers without system calls that bypass libcrane.so; for others these calls are printed.
 HOOKED = ("redis", "apache", "memcached", "nginx", "gerbera")
 
 
 class Server:
-    """One variant of a server. A subclass says what differs; `load` checks every answer."""
+    """One variant of a server. A subclass sets the differences; `load` checks every answer."""
+    name = ""            # unique name in the table
+    version_of = ""      # Debian package with the version for the table
+    programs = ()        # programs that must be installed
+    options = ()         # options of crane-run, in addition to the profile
 
-    name = ""            # unique, as in the table
-    version_of = ""      # the Debian package whose version the table shows
-    programs = ()        # what must be installed
-    options = ()         # for crane-run, beyond the profile
     requests = (200, 4000)   # one load in a scenario: quick, --full
-    measured = 0   # the load whose rates are told, a second or more per kind natively; 0: --full
+    measured = 0   # requests of the measured load, a second or more per kind natively; 0: --full
     needs_container = True
-    differs = ""         # what of the outputs may differ, and why; "" = nothing
-    out = None           # where our own programs lie; place_of() sets it
-    # What a native start wants that only an init system makes: ((directory, owner or None), ...)
+    differs = ""         # outputs that may differ, and why; "" = none
+    out = None           # directory of the test programs; place_of() sets it
+    # Directories that a native start needs from an init system: ((directory, owner or None), ...)
     native_directories = ()
-    native_users = ()    # whom a native start runs as; the package makes them
+    native_users = ()    # users of a native start; the package makes them
 
     def __init__(self, work, port):
-        """Writes configuration and data below `work`, which every replica gets a copy of."""
+        """Writes configuration and data below `work`; every replica gets a copy of it."""
         self.work, self.port = work, port
-        self.environment = {}      # of the native server
+        self.environment = {}      # for the native server
         self.prepare()
         self.command = self.program()
         self.native = self.native_program()
@@ -56,28 +56,28 @@ class Server:
         return self.program()
 
     def native_address(self):
-        """Where that one listens."""
+        """The address at which the native server listens."""
         return "127.0.0.1"
 
     def ready(self):
-        """More than an open port: true once the server answers."""
+        """True when the server answers; an open port is not enough."""
         return True
 
     def load(self, requests):
-        """[(what, per second, p50 ms, p99 ms)]; raises h.Failure when an answer is wrong."""
+        """[(what, per second, p50 ms, p99 ms)]; raises h.Failure if an answer is wrong."""
         raise NotImplementedError
 
     def requests_made(self, requests, rows):
-        """How many requests the load(requests) that gave these rows made, of all kinds."""
+        """The number of requests of all kinds in the load(requests) that returned these rows."""
         return requests * len(rows)
 
     def state(self):
-        """Asked through the group at the end: what the server holds, so that it is compared too."""
+        """The server's data, read through the group at the end so that they are compared, too."""
         return ""
 
 
 def natively(command, text="", seconds=120, **more):
-    """Runs one of a server's own tools, before the group is there; what it printed."""
+    """Runs one of a server's own tools before the group starts, and returns its output."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     done = subprocess.run(list(map(str, command)), input=text, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=seconds,
@@ -88,7 +88,7 @@ def natively(command, text="", seconds=120, **more):
 
 
 def unpacked(package, file):
-    """Where a file of a package lies that is not installed."""
+    """The path of a file from a package that is not installed."""
     done = subprocess.run([str(h.ROOT / "tests/fetch_package.sh"), package, file,
                            str(h.ROOT / "out" / package)], timeout=120,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -98,9 +98,9 @@ def unpacked(package, file):
 
 
 def parallel(client, requests, what):
-    """The load row of CLIENTS threads of client(number, share of the requests, timer).
+    """The load row of CLIENTS threads that run client(number, share of the requests, timer).
 
-    `timer()` is a context manager around one request; a client returns what was wrong.
+    `timer()` is a context manager around one request; a client returns a list of problems.
     """
     took, wrong = [], []
 
@@ -123,7 +123,7 @@ def parallel(client, requests, what):
     for thread in threads:
         thread.join()
     if wrong or not took:
-        raise h.Failure("; ".join(wrong[:5]) or f"{what}: nothing was asked")
+        raise h.Failure("; ".join(wrong[:5]) or f"{what}: no request was sent")
     took.sort()
     return [(what, len(took) / (time.monotonic() - began), took[len(took) // 2],
              took[len(took) * 99 // 100])]
@@ -138,7 +138,7 @@ def place_of(scenario, kind):
 
 
 def check_hooked(scenario, kind, what, statuses):
-    """How many system calls the schedule did not see, and which."""
+    """Checks or prints the system calls that bypassed libcrane.so."""
     made = max((s for s in statuses.values() if s), key=lambda s: s["unhooked_calls"] or 0)
     names = ", ".join(f"{u['call']} at {u['object']}+{u['offset']} ({u['outcome']}, {u['count']})"
                       for u in made["unhooked"])
@@ -150,7 +150,7 @@ def check_hooked(scenario, kind, what, statuses):
 
 
 def one_run(scenario, kind, seed, group_of=h.Group):
-    """Three replicas with delays, pinning and start order of their own; all they said is equal."""
+    """Runs three replicas with different delays, pinning and start order; outputs must be equal."""
     server = kind(place_of(scenario, kind), h.free_port())
     what = f"{kind.name}, seed {seed}"
     with group_of(scenario, server.command, port=server.port, record=True,
@@ -175,7 +175,7 @@ def one_run(scenario, kind, seed, group_of=h.Group):
 
 
 def prove(scenario, kinds, seeds=None):
-    """The body of a server's scenario: each variant under one seed, --full: under three."""
+    """The body of a server's scenario: each variant with one seed, with --full three seeds."""
     h.need(*sorted({p for kind in kinds for p in kind.programs}))
     chosen = os.environ.get("CRANE_KIND", "")
     for kind in kinds:

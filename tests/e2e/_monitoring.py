@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What watches groups: requests for pages of nodes, and Debian's Prometheus."""
+"""Tools that watch groups: HTTP requests to nodes, and Debian's Prometheus."""
 import contextlib
 import json
 import socket
@@ -14,7 +14,7 @@ MONITORING = h.ROOT / "runtime/packaging/monitoring"
 
 
 def ask(port, path, address="127.0.0.1", method="GET"):
-    """(status, text, headers); status None: nothing answers there."""
+    """(status, text, headers); status None: no answer."""
     request = urllib.request.Request(f"http://{address}:{port}{path}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
@@ -30,7 +30,7 @@ def said(port, path):
 
 
 def free_ports(count):
-    """The first of so many free ports in a row."""
+    """The first of `count` free ports in a row."""
     while True:
         first = h.free_port()
         with contextlib.ExitStack() as held:
@@ -57,7 +57,7 @@ def promtool(*words, text=""):
 
 
 class Prometheus:
-    """Asks `targets` (addresses with ports) once a second, with the rules that Crane ships."""
+    """Polls `targets` (addresses with ports) once a second, with the rules that Crane ships."""
 
     def __init__(self, scenario, targets):
         self.port, self.home = h.free_port(), scenario.work / "prometheus"
@@ -79,7 +79,7 @@ class Prometheus:
         return self
 
     def query(self, expression):
-        """{labels as a sorted tuple: value} of the expression now."""
+        """{labels as a sorted tuple: value} of the expression's present value."""
         _, text, _ = ask(self.port, "/api/v1/query?" +
                          urllib.parse.urlencode({"query": expression}))
         answer = json.loads(text)
@@ -94,7 +94,7 @@ class Prometheus:
         return values[0] if len(values) == 1 else None
 
     def alerts(self, state="firing|pending"):
-        """Of the group: what else is written to this machine's disk meanwhile is not its doing."""
+        """Alerts about the group; other writes to this machine's disk are not its fault."""
         found = self.query(f'ALERTS{{alertstate=~"{state}"}}')
         return {dict(labels)["alertname"] for labels in found} - {"CraneDiskFilling"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts as network namespaces behind bridges, with links that can be cut and mended."""
+"""Hosts as network namespaces behind bridges, with links that can be cut and restored."""
 import os
 import pathlib
 import subprocess
@@ -19,16 +19,16 @@ def ip(*words, check=True):
 
 
 class Network:
-    """A bridge of ours with one namespace per host; all gone at the end.
+    """A bridge with one namespace per host; the context manager removes all at the end.
 
-    With `apart` there is a second one, for clients: a host that is cut off from the others (its
-    link 0) can still be reached by them (its link 1).
+    With `apart` there is a second bridge for clients: they can still reach a host (its link 1) that
+    is cut off from the others (its link 0).
 
-    With `visitors` there is one more namespace, for clients (`visit`): a port of theirs is free
-    again a second after its connection, so that they can open more than 14,000 in a minute.
+    With `visitors` there is one more namespace for clients (`visit`): their ports are free again a
+    second after a connection, so that they can open more than 14,000 in a minute.
 
-    With `delay`, milliseconds and their plus or minus, a switch of our own that delays is between
-    the hosts instead (link 0, which cannot be cut then).
+    With `delay` (milliseconds, plus or minus milliseconds) the hosts are connected by a switch that
+    delays frames (link 0, which cannot be cut then).
     """
 
     def __init__(self, hosts, apart=False, delay=None, visitors=False):
@@ -103,7 +103,7 @@ class Network:
         return ["ip", "netns", "exec", self.visitors]
 
     def moving_address(self):
-        """What a group's file says of it, under [clients]."""
+        """The virtual address for a group's file, under [clients]."""
         return {"virtual_ip": self.virtual + "/24", "interface": "eth0"}
 
     def holders(self):
@@ -114,7 +114,7 @@ class Network:
         ip("link", "set", self.port(host, plane), state)
 
     def silence(self, host, to, on):
-        """What `host` sends to `to` is lost; the other direction goes on."""
+        """Loses packets from `host` to `to`; the other direction works."""
         ip("-n", self.names[host], "route", "add" if on else "del", "blackhole",
            self.addresses[to] + "/32", check=False)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is outside of a group and knows nothing of Crane: servers that write down what they hear,
-and clients that look at each answer."""
+"""Programs outside a group that know nothing of Crane: servers that record their requests, and
+clients that check each answer."""
 import contextlib
 import http.client
 import http.server
@@ -22,7 +22,7 @@ def body_of(path):
 
 
 def nginx_of(work, name, http, workers=2):
-    """The command of an nginx, and its file with `http` in its block of that name."""
+    """Writes an nginx configuration with `http` in its block of that name; returns the command."""
     path = work / f"{name}.conf"
     path.write_text(f"""user root;
 daemon off;
@@ -39,7 +39,7 @@ http {{
 
 
 def nginx_before(backend, work, name, listen, more="", pool="keepalive 4;"):
-    """An nginx that passes on what it hears at `listen`."""
+    """An nginx that forwards the requests at `listen`."""
     return nginx_of(work, name, f"""{more}
   upstream backend {{ server {backend}; {pool} }}
   server {{
@@ -55,7 +55,7 @@ def nginx_before(backend, work, name, listen, more="", pool="keepalive 4;"):
 
 class HttpBackend:
     """An HTTP server at `address` that answers a path with answer(path), and remembers the bodies
-    that it was asked with."""
+    of its requests."""
 
     def __init__(self, server, address, answer):
         self.lock, self.heard, self.connections = threading.Lock(), {}, 0
@@ -103,11 +103,11 @@ class HttpBackend:
 
 
 class Outside:
-    """A TCP server with a thread for each connection; what it hears is kept until the end."""
+    """A TCP server with a thread for each connection; keeps all requests until the end."""
 
     def __init__(self):
         self.lock, self.connections = threading.Lock(), 0
-        self.heard, self.broken = {}, []   # requests by what they are about; what was cut off
+        self.heard, self.broken = {}, []   # requests by subject; incomplete requests
         outer = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -119,7 +119,7 @@ class Outside:
                 try:
                     outer.serve(self.rfile, self.wfile, self.connection)
                 except OSError:
-                    pass   # a connection ends with its group; what matters is what was heard
+                    pass   # a connection ends with its group; the recorded requests matter
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads, allow_reuse_address, request_queue_size = True, True, 128
@@ -153,7 +153,7 @@ class Outside:
 
 
 class Web(Outside):
-    """Answers each path with its own text, and keeps each request to the byte."""
+    """Answers each path with its own text, and keeps the exact bytes of each request."""
 
     def serve(self, heard, said, connection):
         while True:
@@ -180,9 +180,9 @@ class Web(Outside):
 
 
 class Client:
-    """Asks until it is told to end, or `most` times. A subclass says how it opens what it asks on,
-    and what comes to its n-th question: a key and an answer, which are kept."""
-    pause = 0.02   # after each answer: in it a replica that recovers catches up
+    """Sends requests until it must end, or `most` times. A subclass defines how to open a
+    connection, and how to send the n-th request, which returns a key and an answer."""
+    pause = 0.02   # after each answer, so that a recovering replica can catch up
 
     def __init__(self, number, most=None):
         self.number, self.most = number, most
@@ -212,15 +212,15 @@ class Client:
         self.thread.start()
 
     def end(self):
-        """What was wrong."""
+        """Ends the client and returns its problem, or ''."""
         self.ends.set()
         self.thread.join(2 * SECONDS)
         return f"client {self.number} still waits" if self.thread.is_alive() else self.bad
 
 
 class WebClient(Client):
-    """One connection if the server `keeps` it; answers[path] is what came: status, headers without
-    the time, and body."""
+    """One connection if the server `keeps` it; answers[path] is the status, the headers without the
+    time, and the body."""
 
     def __init__(self, port, number, most=None, *, prefix="", certificate=None, keeps=True):
         super().__init__(number, most)
@@ -230,7 +230,7 @@ class WebClient(Client):
         if not self.certificate:
             return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         trust = ssl.create_default_context(cafile=self.certificate)
-        trust.check_hostname = False   # it is of localhost, and we go to a number
+        trust.check_hostname = False   # the certificate names localhost, not 127.0.0.1
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=SECONDS, context=trust)
 
     def request(self, connection, path):
@@ -253,7 +253,7 @@ class WebClient(Client):
 
 
 class Crowd:
-    """Clients that start and end together; it has gone on when each of them has."""
+    """Clients that start and end together; its count is that of the slowest client."""
 
     def __init__(self, clients):
         self.clients = list(clients)

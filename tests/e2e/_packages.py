@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Crane's Debian packages of the build at hand."""
+"""Crane's Debian packages of this build."""
 import subprocess
 
 import _harness as h
 
 
 def make(scenario):
-    """Makes them, and checks that; the directory that holds them, or None."""
+    """Makes the packages and checks the result. Returns their directory, or None."""
     h.need("dpkg-buildpackage", "dh")
     done = subprocess.run([str(h.ROOT / "runtime/packaging/make_deb.sh"), str(scenario.out)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)

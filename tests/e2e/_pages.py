@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of apache2 that PUT pages and read them back, and know what each page may hold."""
+"""Clients of apache2 that PUT pages, read them back, and know the allowed contents of each page."""
 import collections
 import http.client
 import random
@@ -9,21 +9,21 @@ import time
 import _harness as h
 
 CLIENTS = 4
-PAGES = 40             # of each writer
+PAGES = 40             # pages of each writer
 ANSWER_SECONDS = 5.0
-REST_SECONDS = 0.002   # of a client between two requests, unless it is told otherwise
+REST_SECONDS = 0.002   # default pause of a client between two requests
 
 
 class Writer(threading.Thread):
     """PUTs numbered contents to its own pages of apache2 and reads them back."""
-    lines, seconds = 50, ANSWER_SECONDS   # of a page; until an answer is missing
+    lines, seconds = 50, ANSWER_SECONDS   # lines of a page; limit for an answer
 
     def __init__(self, port, number, seed, rest):
         super().__init__(daemon=True)
         self.port, self.name, self.rest = port, number, rest
         self.random = random.Random(seed)
         self.stopping = threading.Event()
-        self.allowed = collections.defaultdict(lambda: {0})   # page: contents that it may have
+        self.allowed = collections.defaultdict(lambda: {0})   # page: allowed contents
         self.answers = self.reconnects = self.sent = 0
         self.problems = []
 
@@ -51,7 +51,7 @@ class Writer(threading.Thread):
     def put(self, connection, page):
         self.sent += 1
         mine = self.sent
-        self.allowed[page].add(mine)   # from now on, whatever becomes of the answer
+        self.allowed[page].add(mine)   # from now on, even without an answer
         connection.request("PUT", f"/dav/{self.name}-{page}", body=b"%d\n" % mine * self.lines)
         answer = connection.getresponse()
         answer.read()
@@ -69,7 +69,7 @@ class Writer(threading.Thread):
             self.problems.append(f"page {self.name}-{page}: {answer.status}, holds {held}, may "
                                  f"hold {sorted(self.allowed[page])}")
         elif held:
-            # A write that broke off is done, or never will be.
+            # An interrupted write before this one is done, or will never be.
             self.allowed[page] = {m for m in self.allowed[page] if m >= held}
 
     def verify(self):
@@ -92,11 +92,11 @@ class Pages:
         return self
 
     def progress(self, each, seconds=60):
-        """Until every client got `each` more answers."""
+        """Waits until every client has `each` more answers."""
         before = [c.answers for c in self.clients]
         h.wait_until(lambda: all(c.answers >= b + each or c.problems
                                  for c, b in zip(self.clients, before)), seconds,
-                     "every client goes on")
+                     "every client continues")
 
     def stop(self):
         for c in self.clients:

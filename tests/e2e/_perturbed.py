@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: replicas stay equal whatever the machine does beside them (`make accept-perturbed`, hours).
-METHOD: servers of the matrix, and some without a profile, are started again and again as three
-replicas with delays, pinning and start order of their own, each start beside one of the loads of
-_hostile.py, from its beginning on. In one start of some, replicas are killed under load and recover
-from a checkpoint that was taken under load. A server is prepared once: no start changes its files.
+"""GOAL: replicas stay equal under any other load of the machine (`make accept-perturbed`, hours).
+METHOD: servers of the matrix, and some without a profile, start again and again as three replicas
+with different delays, pinning and start order. From its beginning on, each start runs beside one of
+the loads of _hostile.py. In some starts, replicas are killed under load and recover from a
+checkpoint that was taken under load. A server is prepared once: no start changes its files.
 CHECKS: no live check finds a difference, all replicas put out the same bytes and took the same
-turns, clients notice nothing. Each start is a line of a journal; what a group that differed said
-and recorded is kept beside it. --table FILE... writes the table of journals.
+turns, clients notice nothing. Each start is a line of a journal; the logs and recordings of a group
+that differed are kept beside it. --table FILE... prints the table of journals.
 """
 import contextlib
 import copy
@@ -27,9 +27,9 @@ import _unprepared
 from checkpoints import control, recover
 
 HERE = pathlib.Path(__file__).resolve().parent
-CHUNK = 10           # starts of one server before the next one's
-PATIENCE = 180       # s, for a machine that is kept busy
-LEAST = 64           # requests of a load
+CHUNK = 10           # starts of one server before those of the next
+PATIENCE = 180       # s, enough for a busy machine
+LEAST = 64           # minimal requests of a load
 LOADS = {x.__name__: x for x in _hostile.ALL + _hostile.BY_NAME}
 KEPT = ("*.log", "*.json", "*.jsonl", "node.out", "diverged-*")
 
@@ -37,7 +37,7 @@ KEPT = ("*.log", "*.json", "*.jsonl", "node.out", "diverged-*")
 # --- servers ------------------------------------------------------------------------------------
 
 def unprepared(kind):
-    """A server without a profile, as one of the matrix."""
+    """A server without a profile, in the form of a server of the matrix."""
     class Other(m.Server):
         name, programs = kind.name, kind.programs
 
@@ -61,7 +61,7 @@ def unprepared(kind):
 
 
 def kinds(words):
-    """In the order of the words that their names hold; without words all."""
+    """The servers with one of the words in their names, in the order of the words; else all."""
     found = []
     for file in sorted(HERE.glob("server_*.py")):
         found += importlib.import_module(file.stem).KINDS
@@ -78,7 +78,7 @@ def kinds(words):
 
 
 class Loader(threading.Thread):
-    """The server's load again and again, until it is told to end."""
+    """Repeats the server's load until it must end."""
 
     def __init__(self, server, requests):
         super().__init__(daemon=True)
@@ -104,7 +104,7 @@ class Loader(threading.Thread):
 # --- one start ----------------------------------------------------------------------------------
 
 class Watched(h.Group):
-    """What it says and has recorded is kept when something is wrong with it."""
+    """A group that keeps its logs and recordings if something is wrong with it."""
 
     def __init__(self, scenario, server, seed, kept):
         super().__init__(scenario, server.command, port=server.port, record=True,
@@ -132,7 +132,7 @@ class Watched(h.Group):
                         copying(file, to)
 
     def clear(self):
-        """Its recordings go, or to what is kept, with what crane-diff says of them."""
+        """Removes its recordings, or moves them to the kept files with crane-diff's output."""
         if self.told:
             for words in ((), ("--schedule",)):
                 with contextlib.suppress(subprocess.SubprocessError):
@@ -144,7 +144,7 @@ class Watched(h.Group):
 
 
 def judge(group, problems):
-    """Raises h.Failure where the replicas are not one."""
+    """Raises h.Failure if the replicas differ."""
     if problems:
         raise h.Failure(f"clients: {problems[0]}")
     said = h.at_rest(group, PATIENCE)
@@ -157,8 +157,8 @@ def judge(group, problems):
 
 
 def lose(group, number, row):
-    """A checkpoint, and the loss of a replica, which is to come back from one."""
-    for _ in range(3):   # one that is under way refuses the next
+    """Takes a checkpoint and kills a replica, which must recover from a checkpoint."""
+    for _ in range(3):   # a checkpoint under way refuses the next one
         status, text = control(group, "checkpoint", "now", group.name)
         if status == 0:
             break
@@ -170,7 +170,7 @@ def lose(group, number, row):
 
 
 def run(group, server, losses, row, stack):
-    """Starts the group and gives it its load; the hostile one ends with `stack`."""
+    """Loads and judges the started group; closing `stack` ends the hostile load."""
     requests = max(server.requests[0] // server.share, LEAST)
     h.wait_until(server.ready, PATIENCE, "it answers")
     row["ready_s"] = round(time.monotonic() - group.began, 1)
@@ -187,7 +187,7 @@ def run(group, server, losses, row, stack):
 
 
 def start(scenario, server, seed, hostile, losses):
-    """A line of the journal."""
+    """Makes one start and returns its line of the journal."""
     row = {"server": server.name, "seed": seed, "beside": hostile.__name__, "recoveries": 0,
            "restored": 0, "why": ""}
     kept = scenario.journal.parent / "kept" / f"{server.name.replace(' ', '-')}-{seed}"
@@ -210,7 +210,7 @@ def start(scenario, server, seed, hostile, losses):
 # --- all of them --------------------------------------------------------------------------------
 
 class Hunt:
-    """A server that is started in chunks, each with the seeds that follow the last one's."""
+    """A server that starts in chunks; each chunk continues the seeds of the last one."""
 
     def __init__(self, scenario, kind):
         self.scenario, self.kind = scenario, kind
@@ -222,7 +222,7 @@ class Hunt:
         self.server.share = self.scenario.options.share
 
     def losses(self, seed):
-        """Whose replicas are lost in this start: every fifth by default."""
+        """The replicas that are lost in this start; by default, every fifth start loses some."""
         options = self.scenario.options
         if not options.every or self.starts % options.every:
             return []
@@ -249,7 +249,7 @@ class Hunt:
 
 
 def prepared(scenario):
-    """The servers that this machine has."""
+    """The servers that this machine can run."""
     for kind in kinds(scenario.options.kinds):
         hunt = Hunt(scenario, kind)
         try:
@@ -272,7 +272,7 @@ def body(scenario):
     scenario.journal.parent.mkdir(parents=True, exist_ok=True)
     scenario.build = h.tail(scenario.out / "commit")
     end = time.monotonic() + 60 * options.minutes
-    hunts, chunk = [], prepared(scenario)   # each is prepared before its first chunk
+    hunts, chunk = [], prepared(scenario)   # prepares each before its first chunk
     while chunk:
         for hunt in chunk:
             if hunt not in hunts:
@@ -288,7 +288,7 @@ def body(scenario):
 # --- the table ----------------------------------------------------------------------------------
 
 def told(rows, what):
-    """[(name, starts, recoveries, differed, seconds)] by a key of the journal's lines, and all."""
+    """[(name, starts, recoveries, differed, seconds)] per value of a journal key, and for all."""
     for name in [*dict.fromkeys(r[what] for r in rows), None]:
         some = [r for r in rows if name in (None, r[what])]
         yield (name or "all", len(some), sum(r["recoveries"] for r in some),
@@ -308,14 +308,14 @@ def table(paths):
 
 if __name__ == "__main__":
     h.tell("perturbed", body,
-           kinds={"nargs": "*", "help": "only servers whose name holds one of these, or is =NAME"},
+           kinds={"nargs": "*", "help": "only servers with one of these in the name, or =NAME"},
            beside={"nargs": "*", "default": [], "choices": list(LOADS),
                    "help": "only these loads of _hostile.py"},
-           starts={"type": int, "default": 50, "help": "of each server"},
-           every={"type": int, "default": 5, "help": "one start of so many loses some; 0: none"},
+           starts={"type": int, "default": 50, "help": "starts of each server"},
+           every={"type": int, "default": 5, "help": "every n-th start loses replicas; 0: none"},
            losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
            share={"type": int, "default": 4, "help": "the matrix's quick load, divided by this"},
            minutes={"type": float, "default": 24 * 60, "help": "no start begins later"},
-           seed={"type": int, "default": 1, "help": "the first one"},
-           journal={"default": "", "help": "a line for each start; what differed is beside it"},
-           table={"nargs": "*", "help": "only the table of these journals"})
+           seed={"type": int, "default": 1, "help": "the first seed"},
+           journal={"default": "", "help": "a line for each start; differing groups are beside it"},
+           table={"nargs": "*", "help": "only print the table of these journals"})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods as an engine makes them, of namespaces: a network, a host's name, shared memory of its own,
-the user of the manifest without capabilities, and fixed addresses (a Service each) that lead to
-whatever address a pod has at the time."""
+"""Pods made of namespaces, as by an engine: a separate network, host name and shared memory, the
+manifest's user without capabilities, and a fixed address (a Service) for each pod, which leads to
+the pod's present address."""
 import contextlib
 import os
 import pathlib
@@ -14,7 +14,7 @@ from _network import Network, ip
 
 FLEET = pathlib.Path(__file__).resolve().parents[2] / "runtime/packaging/fleet"
 ENTRY = FLEET / "crane-entry"
-# What a pod finds: the names of Services, its own host's name, and memory that ends with it.
+# The environment of a pod: names of Services, its own host name, and memory that ends with it.
 POD = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
@@ -71,19 +71,19 @@ class Pods:
         return done.stdout
 
     def translate(self, pod, other, action):
-        """What kube-proxy does for a Service of one pod."""
+        """Does what kube-proxy does for a Service of one pod."""
         self.inside(pod, "iptables", "-w", "-t", "nat", action, "OUTPUT", "-d",
                     self.services[other], "-p", "tcp", "-j", "DNAT", "--to-destination",
                     self.addresses[other])
 
     def name_services(self):
-        """The name server knows the Services from now on."""
+        """Makes the names of the Services known."""
         with open(self.hosts, "a") as hosts:
             for i, address in enumerate(self.services):
                 hosts.write(f"{address} {self.name}-replica-{i}\n")
 
     def file(self, pod):
-        """What the entry script made there."""
+        """The file that the entry script made in the pod."""
         first = h.children(self.pods[pod].pid)[0]
         return pathlib.Path(f"/proc/{first}/root/run/crane/group.toml").read_text()
 
@@ -102,14 +102,14 @@ class Pods:
                      "CRANE_SECRET": str(self.secret), "CRANE_ADDRESS": f"{self.name}-replica-%d"})
 
     def kill(self, pod):
-        """Its first process, with which its namespace of processes ends."""
+        """Kills the pod's first process, which ends its process namespace."""
         for first in h.children(self.pods[pod].pid):
             os.kill(first, signal.SIGKILL)
         self.pods[pod].kill()
         self.pods[pod].wait()
 
     def lose(self, pod):
-        """Killed with all that it had in memory; it begins again at another address."""
+        """Kills the pod with all of its memory, and starts it again at another address."""
         self.kill(pod)
         for other in range(3):
             self.translate(other, pod, "-D")
@@ -135,12 +135,12 @@ class Pods:
         return found[0] if len(found) == 1 else None
 
     def redis(self, pod, to, *words):
-        """What redis-cli in that pod hears at another's Service."""
+        """The answer to redis-cli in that pod from another pod's Service."""
         return self.inside(pod, "redis-cli", "-h", self.services[to], "-p", str(self.port),
                            *words).strip()
 
     def takes(self, past, *words):
-        """What the pod behind `past` answers to its neighbour; None: nothing."""
+        """The answer of the pod after `past` to its neighbour; None: no answer."""
         with contextlib.suppress(h.Failure):
             return self.redis((past + 2) % 3, (past + 1) % 3, *words)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tick points of a program, for crane-solo --slices: far more than a leader would choose.
+"""Tick points of a program, for crane-solo --slices: many more than a leader would choose.
 
-Every direct call of the program's own text may be one, and every stretch of instructions of a loop
-that is long enough for the jump to a stub and that no jump leads into: a single instruction where a
-function has a table of jumps. The runtime refuses what it cannot move.
+A tick point is a direct call in the program's own text, or a stretch of instructions in a loop. The
+stretch must have room for the jump to a stub, and no jump may lead into it; in a function with a
+jump table it is a single instruction. The runtime refuses instructions that it cannot move.
 """
 import re
 import subprocess
@@ -17,7 +17,7 @@ TARGET = re.compile(r"^\S+ +(?:\S+ )*?([0-9a-f]+) <")
 
 
 def build_id(program):
-    """As a point file has it, or None."""
+    """The build id in the form of a point file, or None."""
     notes = subprocess.run(["readelf", "-nW", str(program)], capture_output=True, text=True,
                            check=True).stdout
     found = re.search(r"Build ID: ([0-9a-f]{16})", notes)
@@ -25,7 +25,7 @@ def build_id(program):
 
 
 def functions_of(program):
-    """[[(address, bytes, text)] of a function] of .text"""
+    """[(address, bytes, text)] for each function of .text"""
     lines = subprocess.run(["objdump", "-dw", "--section=.text", str(program)],
                            capture_output=True, text=True, check=True).stdout.splitlines()
     functions = [[]]
@@ -48,7 +48,7 @@ def target_of(text):
 
 
 def loops_of(code):
-    """[(first, behind)] addresses between a backward jump and its target"""
+    """[(first address, address after the end)] from the target of a backward jump to the jump"""
     loops = []
     for address, size, text in code:
         target = target_of(text) if is_jump(text) else None
@@ -58,8 +58,8 @@ def loops_of(code):
 
 
 def stretches(code, targets):
-    """[(address, bytes, whether the loop has none within)] in loops of a function: as many
-    instructions as the entry of a stub needs, of which only the first is one of `targets`"""
+    """[(address, bytes, whether the loop is innermost)] of stretches in loops of a function: as
+    many instructions as the entry of a stub needs; only the first may be one of `targets`"""
     loops = sorted(loops_of(code))
     innermost = [(low, high) for low, high in loops
                  if not any(low <= a and b <= high and (a, b) != (low, high) for a, b in loops)]
@@ -90,8 +90,8 @@ def spread(all_of_them, most):
 
 
 def write_points(program, path, call_ps, loop_ps, inner_ps):
-    """How many points the file has: of calls, of loops and of innermost loops, which weigh so much
-    (0: none of these)."""
+    """Writes points of calls, loops and innermost loops with these weights (0: no such points).
+    Returns their number."""
     build = build_id(program)
     functions = functions_of(program) if build else []
     targets = {target_of(text) for code in functions for _, _, text in code

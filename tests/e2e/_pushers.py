@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections that push ids which nobody else pushes, from one thread; every answer and every
-error has its time, so that throughput can be drawn and no acknowledged id is forgotten."""
+"""Many connections that push unique ids, from one thread. Records the time of every answer and
+error, so that throughput can be plotted, and remembers every acknowledged id."""
 import collections
 import errno
 import selectors
@@ -10,16 +10,16 @@ import time
 
 import _harness as h
 
-ANSWER_SECONDS = 2.0    # a connection without an answer for so long is given up
+ANSWER_SECONDS = 2.0    # limit for an answer before a connection is given up
 RETRY_SECONDS = 0.002
 BUCKET_SECONDS = 0.1
 
-# `served`: had this connection an answer before it broke?  `via`: the address it went to.
+# `served`: whether the connection had an answer before it broke.  `via`: its target address.
 Break = collections.namedtuple("Break", "at client via served why")
 
 
 class Pusher:
-    """One connection at a time: RPUSH of its own ids to its own list."""
+    """A client with one connection at a time that RPUSHes its own ids to its own list."""
 
     def __init__(self, name, address):
         self.key, self.address = f"ids:{name}", address
@@ -35,7 +35,7 @@ class Pusher:
             len(self.key), self.key.encode(), len(mine), mine)
 
     def verify(self, client):
-        """What is wrong with what the server holds."""
+        """A list of problems with the server's list."""
         held = [int(i) for i in client("LRANGE", self.key, "0", "-1")]
         lost = set(self.acknowledged) - set(held)
         strange = [i for i in held if i >= self.sent]
@@ -48,7 +48,7 @@ class Pusher:
 
 
 class Pushers(threading.Thread):
-    """`addresses`: where the clients connect, in turn; a client that broke goes to the next."""
+    """`addresses`: targets of the clients, in turn; a client with an error tries the next one."""
 
     def __init__(self, port, addresses, count):
         super().__init__(daemon=True)
@@ -83,7 +83,7 @@ class Pushers(threading.Thread):
 
     def send(self, p, now):
         p.since = now
-        p.socket.send(p.request())      # one small request: it fits
+        p.socket.send(p.request())      # a small request always fits
 
     def ready(self, p, mask, now):
         try:
@@ -128,23 +128,23 @@ class Pushers(threading.Thread):
                 p.socket.close()
 
     def progress(self, each=20, seconds=60):
-        """Until every client has `each` more answers."""
+        """Waits until every client has `each` more answers."""
         before = [len(p.acknowledged) for p in self.pushers]
         h.wait_until(lambda: all(len(p.acknowledged) >= b + each
                                  for p, b in zip(self.pushers, before)),
-                     seconds, "every client goes on")
+                     seconds, "every client continues")
 
     def stop(self):
         self.stopping.set()
         self.join(20)
 
     def verify(self, client):
-        """What is wrong with the answers, and with what the server holds."""
+        """A list of problems with the answers and with the server's lists."""
         return self.problems + [w for p in self.pushers for w in p.verify(client)]
 
     def buckets(self):
-        """Answers per BUCKET_SECONDS, the first and the last one (not whole) left out; and when
-        the first of them begins."""
+        """Answers per BUCKET_SECONDS, without the incomplete first and last buckets, and the time
+        at which the first one begins."""
         answers = list(self.answers)
         if not answers:
             return answers, 0.0

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that delays: one tap device for each name, frames go on in their order.
+"""A switch that delays frames: one tap device for each name; frames keep their order.
 
     _relay.py --delay-ms 20 --jitter-ms 10 NAME..
 
-Each frame leaves after the delay plus or minus up to the jitter, but not before those that came
-before it on its way. It says "ready" when the devices are there; they may be moved into other
-network namespaces then, and are gone when it ends.
+Each frame leaves after the delay plus or minus at most the jitter, but not before earlier frames of
+the same path. The switch prints "ready" when the devices exist. They may then be moved to other
+network namespaces, and disappear when it ends.
 """
 import argparse
 import fcntl
@@ -59,7 +59,7 @@ class Switch:
             try:
                 os.write(to, frame)
             except OSError:
-                pass  # the device is down, or its queue is full: lost, as on a wire
+                pass  # the device is down or its queue is full: the frame is lost, as on a wire
 
     def run(self):
         poll = select.poll()

@@ -16,8 +16,9 @@ from _hosts import Hosts
 START_SECONDS = 180
 STOP_SECONDS = 60
 
-# As ssh does: HOST, then words that a shell of that host joins.  A file of the host's name beside
-# it is run first, in the host's own mounts.  Killing it does not kill what it started there.
+# A remote shell like ssh: HOST, then words that a shell of that host joins.  A file with the host's
+# name beside it runs first, in the host's mounts.  Killing the remote shell does not kill the
+# processes that it started there.
 RSH = """#!/bin/sh
 host=$1; shift
 here=$(dirname "$0")
@@ -28,7 +29,7 @@ ip netns exec "$host" sh -c "$first exec $*"
 
 
 class Remote:
-    """crane-run --hosts with what it starts; nothing of it is left at the end."""
+    """crane-run --hosts and its group; the context manager removes all of it at the end."""
 
     def __init__(self, scenario, network, program, *, port=None, options=(), rsh=None, hosts=None,
                  container=None, record=False, out=None):
@@ -43,7 +44,7 @@ class Remote:
         self.container = h.can_contain() if container is None else container
         self.record = scenario.work / f"record-{self.name}" if record else None
         self.options = list(options) + (["--record", str(self.record)] if record else [])
-        self.rsh = str(remote_shell(scenario)) if rsh is None else rsh  # "": crane-run's own
+        self.rsh = str(remote_shell(scenario)) if rsh is None else rsh  # "": crane-run's default
         self.log = scenario.work / f"{self.name}.log"
         self.process = None
 
@@ -69,7 +70,7 @@ class Remote:
                                               f"listening on port {self.port} of "))
 
     def run(self, *more, program=None, timeout=STOP_SECONDS):
-        """(status, what it said) of another crane-run for the same hosts."""
+        """(status, output) of another crane-run for the same hosts."""
         done = subprocess.run(self.command(*more, program=program), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
                               errors="replace", timeout=timeout, cwd="/")
@@ -111,7 +112,7 @@ class Remote:
     problems_of = h.Group.problems_of
 
     def incr(self, host, seconds=30):
-        """INCR through a host, until it answers."""
+        """Sends INCR through a host until it answers."""
         def answered():
             try:
                 client = h.Redis(self.port, 2.0, self.network.addresses[host])
@@ -124,7 +125,7 @@ class Remote:
         return h.wait_until(answered, seconds, f"host {host} of {self.name} serves")
 
     def processes(self):
-        """Those that name the group or its directory, and the agents of these programs."""
+        """Processes that name the group or its directory, and the agents of these programs."""
         found, agent = [], f"{self.out}/crane-run\0--host-agent\0".encode()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -145,7 +146,7 @@ class Remote:
         raise h.Failure(f"{self.name} has no remote shell to host {host}")
 
     def leftovers(self, logs_of=()):
-        """What should be gone after the end; the logs of `logs_of` stay."""
+        """Remains that should be gone at the end; the logs of `logs_of` stay."""
         left = [f"process {pid}" for pid in self.processes()]
         here = self.state / self.name
         if here.exists():
@@ -157,7 +158,7 @@ class Remote:
         return left
 
     def files(self):
-        """(path, mode) of the group's directories and of all that crane-run put on the hosts."""
+        """(path, mode) of the group's directories and of all files that crane-run put on hosts."""
         here = self.state / self.name
         paths = [here] + [p for d in here.glob("h*") for p in [d, *d.iterdir()]]
         return [(str(p.relative_to(self.state)), stat.S_IMODE(p.stat().st_mode)) for p in paths]
@@ -211,7 +212,7 @@ def remote_shell(scenario):
 
 @contextlib.contextmanager
 def first_on(scenario, host, script):
-    """`script` is run on `host` before each command there."""
+    """Runs `script` on `host` before each command there."""
     path = remote_shell(scenario).parent / host
     path.write_text(script + "\n")
     try:

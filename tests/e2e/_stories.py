@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stories of servers that talk to others share: the same program natively, and a proxy before
-a web server that keeps what it hears."""
+"""Common parts of stories about servers that talk to others: the same program natively, and a proxy
+before a web server that keeps its requests."""
 import os
 import signal
 import socket
@@ -16,7 +16,7 @@ NATIVELY = 8   # requests of each client that are compared with the native progr
 
 
 class Native:
-    """A program without Crane, as the context of a block."""
+    """A context manager that runs a program without Crane."""
 
     def __init__(self, scenario, command, port):
         self.command, self.port = [str(word) for word in command], port
@@ -40,9 +40,9 @@ class Native:
         return self
 
     def __exit__(self, *_):
-        """With the processes that it has forked: not all end with it."""
+        """Ends the program with its forked processes, which may not end with it."""
         self.process.send_signal(signal.SIGTERM)
-        ended = os.WEXITED | os.WNOWAIT | os.WNOHANG   # unreaped its number stays the group's
+        ended = os.WEXITED | os.WNOWAIT | os.WNOHANG   # unreaped, its pid still names the group
         try:
             h.wait_until(lambda: os.waitid(os.P_PID, self.process.pid, ended), 20, "it ends")
         except h.Failure:
@@ -52,19 +52,19 @@ class Native:
 
 
 def natively(scenario, command, port, crowd, until=lambda: True):
-    """What clients of the native program get, which end by themselves."""
+    """The answers of the native program to clients that end after some requests."""
     with Native(scenario, command, port):
         crowd.start()
         crowd.join()
         if bad := crowd.end():
             raise h.Failure(f"natively: {bad}")
-        h.wait_until(until, 60, "all is passed on natively")
+        h.wait_until(until, 60, "all is forwarded natively")
     return crowd.answers
 
 
 def passes_on(scenario, changes, name, command, *, port, backend, native=None,
               client=o.WebClient, **more):
-    """The story of a server that passes on what clients send to one outside."""
+    """The story of a server that forwards clients' requests to a server outside."""
     def crowd(most):
         return o.Crowd(client(port, number, most, **more) for number in range(CLIENTS))
     first, running = crowd(NATIVELY), crowd(None)
@@ -74,7 +74,7 @@ def passes_on(scenario, changes, name, command, *, port, backend, native=None,
     with h.Group(scenario, command, port=port, options=t.RETURNS) as group:
         t.check(scenario, group, [running], *changes, near=NEAR,
                 before_stop=lambda: h.wait_until(lambda: backend.has_heard(running.answers), 90,
-                                                 "all is passed on"))
+                                                 "all is forwarded"))
     made = running.answers
     wrong = [f"{path}: {answer}, natively {answers[path]}"[:400]
              for path, answer in made.items() if path in answers and answer != answers[path]]
@@ -84,14 +84,14 @@ def passes_on(scenario, changes, name, command, *, port, backend, native=None,
 
 
 def check_heard(scenario, name, backend, made, natively_heard):
-    """Each request once and whole, and as the native program passes it on."""
+    """Each request arrived once and complete, as the native program forwards it."""
     heard = backend.take_heard()
-    scenario.check(set(made) <= set(heard), f"{name}: the server outside heard all",
+    scenario.check(set(made) <= set(heard), f"{name}: the server outside received all requests",
                    str(sorted(set(made) - set(heard))[:5]))
     wrong = [f"{path}: {texts}"[:600] for path, texts in heard.items() if len(texts) != 1]
-    scenario.check(not wrong, f"{name}: it heard nothing twice", "\n".join(wrong[:3]))
+    scenario.check(not wrong, f"{name}: it received no request twice", "\n".join(wrong[:3]))
     wrong = [f"{path}: {texts}, natively {natively_heard[path]}"[:900]
              for path, texts in heard.items() if not backend.is_whole(path, texts[0])
              or texts != natively_heard.get(path, texts)]
-    scenario.check(not wrong and not backend.broken, f"{name}: it heard the same as natively",
+    scenario.check(not wrong and not backend.broken, f"{name}: it received the same as natively",
                    "\n".join(map(str, [*wrong[:3], *backend.broken[:3]])))

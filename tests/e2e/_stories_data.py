@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories of servers that keep something outside, or take it from there: a redis that replicates
-from a master, PHP whose pages write into a MariaDB, and one group that talks to another."""
+"""Stories of servers that write data to a server outside, or read them there: a redis that
+replicates a master, PHP pages that write to a MariaDB, and one group that uses another."""
 import _harness as h
 import _installed
 import _outside as o
@@ -16,7 +16,7 @@ class Connections(list):
 
 
 class Counting(o.Client):
-    """Counts in a redis: what it has counted tells whether it heard each request once."""
+    """Counts in a redis: the count shows whether it received each request once."""
 
     def __init__(self, number, *ports):
         super().__init__(number)
@@ -47,11 +47,11 @@ class Replicated(Counting):
         if counted != count or master("WAIT", 1, 0) != 1:
             raise h.Failure(f"the master counted {counted}")
         if group("GET", key) != str(count).encode() or group("GET", value) != text:
-            raise h.Failure(f"the group has another {count}")
+            raise h.Failure(f"the group has another value at {count}")
 
 
 def replicas_of_redis(scenario, changes):
-    """The master sees one replica, whose connection never breaks."""
+    """The master sees one replica with a connection that never breaks."""
     h.need("redis-server")
     master, port = h.free_port(), h.free_port()
     work = scenario.work / "master"
@@ -62,7 +62,7 @@ def replicas_of_redis(scenario, changes):
             ask("SET", f"before{number}", b"x" * number * 37)
         command = [*h.redis_program(port), "--replicaof", "127.0.0.1", str(master)]
         with h.Group(scenario, command, port=port, options=t.RETURNS) as group:
-            # A synchronization begins with the first tick of a second's timer.
+            # A synchronization begins with the first tick of a one-second timer.
             h.wait_until(lambda: "master_link_status:up" in info(port), 60, "the group replicates")
             t.check(scenario, group, [o.Crowd(Replicated(number, master, port)
                                               for number in range(s.CLIENTS))], *changes,
@@ -83,7 +83,7 @@ def is_the_same(scenario, master, port):
     group = h.Redis(port, o.SECONDS)
     master("WAIT", 1, 0)
     ours, theirs = group("DEBUG", "DIGEST"), master("DEBUG", "DIGEST")
-    scenario.check(ours == theirs, "redis: the group holds what the master holds",
+    scenario.check(ours == theirs, "redis: the group has the same data as the master",
                    f"{ours}, {theirs}")
     said = master("INFO", "stats").decode().split()
     scenario.check("sync_full:1" in said and "sync_partial_ok:0" in said,
@@ -112,7 +112,7 @@ echo str_repeat($path, 1 + strlen($path) * 7919 % 400);
 
 
 class Database(server_mariadb.Mariadb):
-    """What it heard lies in its table."""
+    """Its table contains the requests that it received."""
     broken = ()
 
     def fill(self):
@@ -128,7 +128,7 @@ class Database(server_mariadb.Mariadb):
         return heard
 
     def has_heard(self, _):
-        return True   # each answer comes behind its commit
+        return True   # each answer comes after its commit
 
     def is_whole(self, path, text):
         return text == o.body_of(path)
@@ -138,7 +138,7 @@ class Database(server_mariadb.Mariadb):
 
 
 def pages(scenario, name):
-    """PHP that writes into a database: (port, command, the database)."""
+    """PHP that writes to a database: (port, command, the database)."""
     h.need("php", *Database.programs)
     work = scenario.work / name
     work.mkdir()
@@ -154,7 +154,7 @@ def pages(scenario, name):
 
 
 def php(scenario, changes):
-    """Every second client's pages keep their connection to the database."""
+    """The pages of every second client keep their connection to the database."""
     port, command, database = pages(scenario, "php")
     with s.Native(scenario, database.native_program(), database.port):
         s.passes_on(scenario, changes, "php", command, port=port, backend=database, keeps=False)
@@ -172,7 +172,7 @@ listen redis
 
 
 class Fetching(o.WebClient):
-    """Takes pages, one of a megabyte among many small ones."""
+    """Gets pages: one of a megabyte among many small ones."""
 
     def __init__(self, port, number, pages):
         super().__init__(port, number)
@@ -190,8 +190,8 @@ class Fetching(o.WebClient):
 
 def two(scenario, changes, name, front, front_port, back, back_port, crowd,
         begins=lambda: None, ends=lambda: None):
-    """A group before a group; the leader of each is changed in turn. Both serve when `begins` and
-    `ends` are called."""
+    """A group that uses another group; the leader of each changes in turn. Both groups serve when
+    `begins` and `ends` are called."""
     kinds, rounds = changes
     with h.Group(scenario, back, port=back_port, options=t.RETURNS) as inner, \
             h.Group(scenario, front, port=front_port, options=t.RETURNS) as outer:
@@ -236,11 +236,11 @@ def nginx_before_apache(scenario, changes):
 
 
 def web_and_database(scenario, changes):
-    """A web tier and its database, each a group: every page is in the table, once."""
+    """A web tier and its database, each a group: every page is in the table exactly once."""
     port, command, database = pages(scenario, "web")
     crowd = o.Crowd(o.WebClient(port, number, keeps=False) for number in range(s.CLIENTS))
     for client in crowd.clients:
-        client.pause = 1  # six servers on this machine: else a database never catches up
+        client.pause = 1  # six servers on this machine: otherwise a database never catches up
     two(scenario, changes, "a web tier and its database", command, port, database.command,
         database.port, crowd,
         begins=lambda: h.wait_until(database.ready, 60, "the database answers"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stories of servers outside that fail: one refuses, one resets in the middle, one never answers,
-one accepts no more. A server that names each errno, and haproxy, say the same as natively."""
+one accepts no more. A server that reports each errno, and haproxy, answer as they do natively."""
 import contextlib
 import socket
 import struct
@@ -11,8 +11,8 @@ import _stories as s
 import _takeovers as t
 
 KINDS = ("refuses", "resets", "hangs", "is full")
-# A thread for each client. What it is asked for by name it tries, and answers with what each call
-# came to.
+# A thread for each client. It makes the calls of the kind that the client names, and answers with
+# their results.
 TALKER = """import errno, select, socket, socketserver, struct, sys
 PORTS = dict(zip(("refuses", "resets", "hangs", "is full"), map(int, sys.argv[2:])))
 
@@ -84,7 +84,7 @@ frontend in
 
 
 class Resetting(o.Outside):
-    """Sends half of an answer, and a reset when it is asked for the rest."""
+    """Sends half of an answer, and a reset when the client requests the rest."""
 
     def serve(self, heard, said, connection):
         said.write(b"half")
@@ -94,7 +94,7 @@ class Resetting(o.Outside):
 
 
 class Hanging(o.Outside):
-    """Reads, and answers nothing."""
+    """Reads and never answers."""
 
     def serve(self, heard, said, connection):
         while connection.recv(1000):
@@ -107,7 +107,7 @@ def failing():
     """The ports of all KINDS."""
     with contextlib.ExitStack() as stack:
         refusing = stack.enter_context(socket.socket())
-        refusing.bind(("127.0.0.1", 0))   # and does not listen
+        refusing.bind(("127.0.0.1", 0))   # it does not listen
         full = stack.enter_context(socket.socket())
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -119,7 +119,7 @@ def failing():
 
 
 class Talking(o.Client):
-    """Asks for one kind after the other."""
+    """Requests one kind after the other."""
 
     def __init__(self, port, number, most):
         super().__init__(number, most)
@@ -143,7 +143,7 @@ class Talking(o.Client):
 
 
 class Failing(o.WebClient):
-    """Takes what haproxy says instead of a server's answer. Then haproxy ends the connection."""
+    """Gets haproxy's own answer instead of the server's. Then haproxy closes the connection."""
 
     def __init__(self, *words):
         super().__init__(*words, keeps=False)
@@ -161,13 +161,13 @@ class Failing(o.WebClient):
 
 
 def by_kind(answers):
-    """Each kind's different answers."""
+    """The different answers of each kind."""
     return {kind: sorted({repr(a) for (of, _), a in answers.items() if of == kind})
             for kind in KINDS}
 
 
 def fails(scenario, changes, name, command, port, client):
-    """Once recorded, and once while the leader changes."""
+    """Runs once with recordings, and once while the leader changes."""
     def crowd(most):
         return o.Crowd(client(port, number, most) for number in range(s.CLIENTS))
     natively = by_kind(s.natively(scenario, command, port, crowd(len(KINDS))))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a postfix that passes mail on to another server: each message that it has accepted
-arrives there once."""
+"""The story of a postfix that forwards mail to another server: each accepted message arrives there
+once."""
 import re
 import shutil
 import smtplib
@@ -10,7 +10,7 @@ import _matrix as m
 import _outside as o
 import _stories as s
 
-# Its processes keep LD_LIBRARY_PATH: its libraries are looked for where Debian installs them.
+# Its processes keep LD_LIBRARY_PATH, because its libraries are not where Debian installs them.
 MAIN = """compatibility_level = 3.6
 queue_directory = {work}/spool
 data_directory = {work}/data
@@ -36,7 +36,7 @@ smtpd_peername_lookup = no
 smtpd_tls_security_level = none
 smtp_tls_security_level = none
 """
-# As in Debian's master.cf: service, private, wake-up, most processes, program.
+# As in Debian's master.cf: service, private, wake-up, maximal processes, program.
 SERVICES = (("cleanup", "n", "-", "0", "cleanup"), ("qmgr", "n", "300", "1", "qmgr"),
             ("rewrite", "-", "-", "-", "trivial-rewrite"), ("bounce", "-", "-", "0", "bounce"),
             ("defer", "-", "-", "0", "bounce"), ("trace", "-", "-", "0", "bounce"),
@@ -47,7 +47,7 @@ SERVICES = (("cleanup", "n", "-", "0", "cleanup"), ("qmgr", "n", "300", "1", "qm
             ("flush", "n", "1000?", "0", "flush"))
 QUEUES = ("active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming",
           "private", "saved", "trace")
-# What postfix adds to each message, with the time in it.
+# Lines that postfix adds to each message; they contain the time.
 ADDED = re.compile(rb"^(Received|Message-Id|Date): [^\r]*\r\n([ \t][^\r]*\r\n)*", re.M)
 
 
@@ -88,8 +88,8 @@ class Sink(o.Outside):
 
 
 class Sender(o.Client):
-    """Ten messages on each connection."""
-    pause = 0.2   # five processes are busy with each
+    """Sends ten messages on each connection."""
+    pause = 0.2   # five processes handle each message
 
     def __init__(self, port, number, most):
         super().__init__(number, most)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a storm: each knows what its answers must be, and notes how long it waited.
+"""Clients of a storm: each knows its right answers and records how long it waited.
 
-No fault may cost an answer: a connection that ends is as wrong as a wrong answer.
+No fault may cost an answer: the end of a connection is as wrong as a wrong answer.
 """
 import contextlib
 import hashlib
@@ -16,15 +16,15 @@ import _outside as o
 import _pages
 from _storm_verdict import Wait
 
-ANSWER_SECONDS = 180   # a client that waits longer calls it a missing answer
-NOTED_SECONDS = 0.005  # shorter waits are counted alone
-REST_SECONDS = 0.004   # between two questions
-CHUNK = 1 << 16        # of a download
+ANSWER_SECONDS = 180   # after a longer wait an answer is missing
+NOTED_SECONDS = 0.005  # shorter waits are only counted
+REST_SECONDS = 0.004   # between two requests
+CHUNK = 1 << 16        # bytes of a download that are read at once
 UPLOAD_LINES = 5000    # 10 to 40 kB
 
 
 class Noted:
-    """Notes the questions of one client."""
+    """Records the requests of one client."""
 
     def __init__(self, name):
         self.client = name
@@ -32,7 +32,7 @@ class Noted:
 
     @contextlib.contextmanager
     def question(self):
-        """What happens inside is one question and its answer."""
+        """The context of one request and its answer."""
         self.asked = asked = time.monotonic()
         try:
             yield
@@ -52,13 +52,13 @@ class Noted:
             self.waits.append(Wait(self.client, asked, now))
 
     def all_waits(self):
-        """With the one that lasts."""
+        """All waits, including one that still lasts."""
         asked = self.asked
         return list(self.waits) + ([Wait(self.client, asked, None)] if asked else [])
 
 
 class Asking(Noted, threading.Thread):
-    """Asks one question after the other; a subclass says on what (`open`) and which (`ask`)."""
+    """Sends one request after the other; subclasses define the connection and the request."""
     rest = REST_SECONDS
 
     def __init__(self, name):
@@ -80,21 +80,21 @@ class Asking(Noted, threading.Thread):
                         self.ask(connection)
                         self.stopping.wait(self.rest)
             except (OSError, http.client.HTTPException, ValueError, h.Failure):
-                self.stopping.wait(0.05)   # question() has noted it
+                self.stopping.wait(0.05)   # question() has recorded the failure
 
     def right(self, good, what):
         if not good:
             raise h.Failure(what)
 
     def verify(self):
-        """What is wrong in what the server holds at the end."""
+        """A list of problems with the server's data at the end."""
         return []
 
 
 # --- redis --------------------------------------------------------------------------------------
 
 class Counting(Noted, h.Counter):
-    """INCR on its own key."""
+    """Sends INCR for its own key."""
 
     def __init__(self, port, number):
         h.Counter.__init__(self, port, f"storm{number}", ANSWER_SECONDS)
@@ -139,7 +139,7 @@ class Pipelining(Asking):
 
 
 class Fresh(Asking):
-    """A connection for each question: one that connects now is served."""
+    """Opens a connection for each request: new connections are served."""
 
     def __init__(self, port):
         super().__init__("new connection")
@@ -151,7 +151,7 @@ class Fresh(Asking):
 
 
 class Pair:
-    """Two connections, one of which hears what the other says."""
+    """Two connections: one receives what the other sends."""
 
     def __init__(self, port):
         self.hears, self.says = (h.Redis(port, ANSWER_SECONDS) for _ in range(2))
@@ -162,7 +162,7 @@ class Pair:
 
 
 class Subscriber(Asking):
-    """Every message that is published comes once, in order."""
+    """Receives every published message once, in order."""
 
     def __init__(self, port):
         super().__init__("subscriber")
@@ -179,11 +179,11 @@ class Subscriber(Asking):
             heard_by = connection.says("PUBLISH", "storm", self.number)
             said = connection.hears.answer()
             self.right(heard_by == 1 and said == [b"message", b"storm", b"%d" % self.number],
-                       f"message {self.number}: {heard_by} heard it; {said}")
+                       f"message {self.number}: {heard_by} received it; {said}")
 
 
 class BlockedPop(Asking):
-    """Waits in BLPOP, most of the time when a fault comes, for what another connection pushes."""
+    """Waits in BLPOP for the push of another connection, usually also when a fault comes."""
     blocked = 0.2
 
     def __init__(self, port):
@@ -208,7 +208,7 @@ class BlockedPop(Asking):
 # --- HTTP ---------------------------------------------------------------------------------------
 
 class Kept(Asking):
-    """One connection; its end is a missing answer, also between two requests."""
+    """Keeps one connection; its end, even between two requests, is a missing answer."""
 
     def __init__(self, port, number, path, body):
         super().__init__(f"kept connection {number}")
@@ -230,14 +230,14 @@ class Kept(Asking):
 
 
 class Download(Asking):
-    """A large file over TLS, at a pace, byte for byte; each part is waited for."""
-    pace = 0.004   # between parts
+    """Downloads a large file over TLS in parts, with pauses, and compares all bytes."""
+    pace = 0.004   # pause between parts
 
     def __init__(self, port, certificate, path, digest):
         super().__init__("download")
         self.port, self.path, self.digest = port, path, digest
         self.trust = ssl.create_default_context(cafile=certificate)
-        self.trust.check_hostname = False   # it is of localhost
+        self.trust.check_hostname = False   # the certificate names localhost
 
     def open(self):
         return contextlib.closing(http.client.HTTPSConnection(
@@ -257,11 +257,11 @@ class Download(Asking):
             connection.close()
             return
         with self.question():
-            self.right(digest.hexdigest() == self.digest, "the file that came is another one")
+            self.right(digest.hexdigest() == self.digest, "the downloaded file differs")
 
 
 class Uploading(Noted, _pages.Writer):
-    """PUTs pages, and knows what each may hold."""
+    """PUTs pages, and knows their allowed contents."""
     lines = UPLOAD_LINES
 
     def __init__(self, port, number, seed):
@@ -279,7 +279,7 @@ class Uploading(Noted, _pages.Writer):
 
 
 class Backend(o.Web):
-    """Behind an nginx; counts what it hears, for hours."""
+    """The server behind an nginx; counts its requests, for hours."""
 
     def hears(self, about, request):
         with self.lock:
@@ -289,7 +289,7 @@ class Backend(o.Web):
 
 
 class Proxied(Asking):
-    """A request that nginx passes on to the server behind it: that one hears it once."""
+    """Sends requests that nginx forwards to the server behind it, which must receive each once."""
 
     def __init__(self, port, number):
         super().__init__(f"proxied {number}")
@@ -307,7 +307,7 @@ class Proxied(Asking):
 # --- PostgreSQL ---------------------------------------------------------------------------------
 
 class Transactions(Asking):
-    """Transactions that stay open for a while; what was committed is there, nothing else."""
+    """Transactions that stay open for a while; only committed ones are in the table."""
     inserts = 4
 
     def __init__(self, server, number):
@@ -345,7 +345,7 @@ class Transactions(Asking):
 
 
 class Postgres(_data.Postgres):
-    """A line of SQL, a line of answer."""
+    """Answers each line of SQL with one line."""
 
     def lines(self):
         return _data.Lines(["psql", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-XAtq",
@@ -363,8 +363,8 @@ class Crowd:
             client.start()
 
     def progress(self, seconds, what):
-        """Until each client has had an answer to a question that it asked after this call, or has
-        given up, which is wrong for itself."""
+        """Waits until each client has an answer to a request that it sent after this call, or has
+        given up, which counts as a failure elsewhere."""
         before = [(client, client.done + 2) for client in self.clients]
 
         def behind():
@@ -384,7 +384,7 @@ class Crowd:
         return [wait for client in self.clients for wait in client.all_waits()]
 
     def wrong(self):
-        """[(when, what)]; a client that counts problems gives up at the first one."""
+        """[(when, what)]; a client with a list of problems gives up at the first one."""
         said = [one for client in self.clients for one in client.wrong]
         now = time.monotonic()
         return sorted(said + [(now, f"{client.client}: {problem}") for client in self.clients

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a storm does to a group, and what it reads of the group meanwhile."""
+"""The faults of a storm, and its observation of the group meanwhile."""
 import contextlib
 import dataclasses
 import json
@@ -23,19 +23,19 @@ STOPS = (0.2, 2, 30)
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """`losses`: how many replicas it takes at once; 0: it is a plan, or loses none."""
+    """`losses`: number of replicas that the fault takes at once; 0: none, or a planned action."""
     name: str
     losses: int
     strike: typing.Callable
 
 
 def supervised(pid):
-    """Of a container's supervisor, where the node has one."""
+    """The node's container supervisor, if it has one."""
     return [child for child in h.children(pid) if h.name_of(child) == "crane-container"]
 
 
 class Faults:
-    """`random` chooses all victims, so that a seed repeats them."""
+    """`random` chooses all victims, so that a seed reproduces them."""
 
     def __init__(self, group, random, load):
         self.group, self.random, self.load = group, random, load
@@ -43,11 +43,11 @@ class Faults:
 
     # --- victims ---
     def leader(self):
-        """As crane-run saw it last: a storm waits for no other."""
+        """The leader that crane-run knows; a storm does not wait for another one."""
         return (self.group.state() or {}).get("leader") or 0
 
     def one(self):
-        """The leader as often as a follower: (number, what it is)."""
+        """(number, role) of a victim: the leader as often as a follower."""
         leads, other = self.random.random() < 0.5, self.random.choice((1, 2))
         return ((self.leader(), "the leader's") if leads else
                 ((self.leader() + other) % 3, "a follower's"))
@@ -64,7 +64,7 @@ class Faults:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signo)
 
-    # --- faults; each returns what it did ---
+    # --- faults; each returns a description ---
     def kill(self, what):
         number, whose = self.one()
         self.signal(self.pids(number, what), signal.SIGKILL)
@@ -118,12 +118,12 @@ class Faults:
             self.ctl("replica", "resume", str(number), self.group.name)
 
     def checkpoint(self):
-        number = (self.leader() + self.random.choice((1, 2))) % 3   # the leader takes none
+        number = (self.leader() + self.random.choice((1, 2))) % 3   # the leader takes no checkpoint
         return f"of replica {number}" + self.ctl("checkpoint", "now", self.group.name, "--replica",
                                                  str(number))
 
     def full_speed(self):
-        """Goes on beside the next faults."""
+        """Starts a load that runs beside the next faults."""
         seconds = self.random.choice((2, 5, 10))
         self.loads = [load for load in self.loads if load.poll() is None]
         command = ["timeout", str(seconds), *self.load]
@@ -132,7 +132,7 @@ class Faults:
         return f"for {seconds} s"
 
     def end(self):
-        """All go on that were stopped; no load is left."""
+        """Waits until all stopped processes continue, and ends all loads."""
         for timer in self.timers:
             timer.join()
         for load in self.loads:
@@ -141,7 +141,7 @@ class Faults:
 
 
 def kinds(faults):
-    """{name: Kind} of all that a storm knows."""
+    """{name: Kind} of all faults of a storm."""
     rows = [Kind(f"kill {what}", 1, lambda what=what: faults.kill(what))
             for what in ("node", "server", "both", "supervisor")]
     rows += [Kind(f"stop {what} {seconds} s", 1,
@@ -155,7 +155,7 @@ def kinds(faults):
 
 
 class Poller(threading.Thread):
-    """Asks `crane-ctl status` again and again, and notes what it says."""
+    """Runs `crane-ctl status` again and again, and records its output."""
 
     def __init__(self, group):
         super().__init__(daemon=True)
@@ -178,7 +178,7 @@ class Poller(threading.Thread):
             self.said.append(Said(begin, time.monotonic(), serving, may_lose, sys.intern(text)))
 
     def last(self, since=0.0):
-        """What status said last, having begun to look after `since`; None: not yet."""
+        """The last status that began after `since`; None: not yet."""
         said = self.said[-1] if self.said else None
         return said if said and said.begin > since else None
 
@@ -188,8 +188,8 @@ class Poller(threading.Thread):
 
 
 class Majority(threading.Thread):
-    """Notes when a majority can serve: two nodes that live and are not stopped, one of them with
-    such a server."""
+    """Records when a majority can serve: two nodes that live and are not stopped, one of them with
+    a server that lives and is not stopped."""
 
     def __init__(self, group):
         super().__init__(daemon=True)
@@ -211,8 +211,8 @@ class Majority(threading.Thread):
                 self.changes.append((time.monotonic(), there))
 
     def back(self, since, until):
-        """When it was there again after `since`: at once, if it was not seen to go before
-        `until`; None: not seen."""
+        """The time after `since` when a majority was back; `since` if it was not seen to go
+        before `until`; None: not seen."""
         gone = next((when for when, there in self.changes if when > since and not there), None)
         if gone is None or gone > until:
             return since
@@ -224,7 +224,7 @@ class Majority(threading.Thread):
 
 
 def troubles(group):
-    """What the nodes say that no fault excuses: that replicas differ."""
+    """Lines of the nodes' logs that no fault excuses: replicas differ."""
     found = []
     for number in range(group.replicas):
         path = pathlib.Path(group.dir / f"r{number}" / "node.log")

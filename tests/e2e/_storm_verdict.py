@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a storm's notes say, without a group: what each fault cost, and where status was wrong.
+"""Judges a storm's records, without a group: the cost of each fault, and wrong statuses.
 
 All times are seconds of one monotonic clock.
 """
@@ -8,14 +8,14 @@ import collections
 import dataclasses
 import statistics
 
-SERVED_WITHIN = 1.0       # after a fault that status called survivable
-AFTER_MAJORITY = 2.0      # after the majority is back, else
-WAITS_WITHIN = 0.3        # of a client while status says that the group serves
+SERVED_WITHIN = 1.0       # limit after a fault that status called survivable
+AFTER_MAJORITY = 2.0      # limit after the majority is back, for other faults
+WAITS_WITHIN = 0.3        # limit for a client's wait while status reports that the group serves
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wait:
-    """A client's question; `answered` is None while it waits."""
+    """A client's request; `answered` is None while it waits."""
     client: str
     asked: float
     answered: float | None
@@ -26,7 +26,7 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Said:
-    """What status said; it looked at the group between `begin` and `end`."""
+    """A status; it looked at the group between `begin` and `end`."""
     begin: float
     end: float
     serving: bool
@@ -36,8 +36,8 @@ class Said:
 
 @dataclasses.dataclass
 class Fault:
-    """`survivable`: status said so just before. `majority`: when a majority of replicas could serve
-    again, None: not seen. `whole`: when status called the group whole again."""
+    """`survivable`: according to the status just before. `majority`: the time when a majority of
+    replicas could serve again, None: not seen. `whole`: when status called the group whole."""
     kind: str
     what: str
     at: float
@@ -51,13 +51,13 @@ class Fault:
 
 
 def read(summary):
-    """(does it serve, how many replicas may be lost, in words) of `crane-ctl status -o json`."""
+    """(serving, number of replicas that may be lost, text) of `crane-ctl status -o json`."""
     verdict = summary["verdict"]
     return verdict["serving"], summary["may_lose"] or 0, verdict["text"]
 
 
 class Waits:
-    """All waits, by when they ended."""
+    """All waits, sorted by their ends."""
 
     def __init__(self, waits, end):
         self.end = end
@@ -66,15 +66,16 @@ class Waits:
         self.longest = max((w.until(end) - w.asked for w in self.all), default=0.0)
 
     def asked_before(self, begin, until):
-        """Those that were asked before `until` and answered after `begin`."""
+        """The waits for requests that were sent before `until` and answered after `begin`."""
         first = bisect.bisect_right(self.ends, begin)
         last = bisect.bisect_right(self.ends, until + self.longest)
         return [wait for wait in self.all[first:last] if wait.asked < until]
 
 
 def cost(fault, following, waits):
-    """(longest wait that this fault caused, its client). One that lasts into an early fault is
-    that one's from there on; what is asked behind the next fault is not this one's."""
+    """(longest wait that this fault caused, its client). When a wait lasts into a following fault
+    that is not survivable, that fault has caused the rest of it. Requests after the following fault
+    do not count."""
     limit = following.at if following and not following.survivable else waits.end
     longest, client = 0.0, ""
     for wait in waits.asked_before(fault.at, following.at if following else waits.end):
@@ -85,14 +86,14 @@ def cost(fault, following, waits):
 
 
 def allowed(fault):
-    """How long a client may wait for this fault; None: nothing is promised."""
+    """The longest wait that this fault may cause; None: no limit."""
     if fault.survivable:
         return SERVED_WITHIN
     return None if fault.majority is None else fault.majority - fault.at + AFTER_MAJORITY
 
 
 def judge(faults, waits, end):
-    """Fills in what each fault cost; returns those that cost more than allowed."""
+    """Sets the cost of each fault; returns the faults that cost more than allowed."""
     waits = Waits(waits, end)
     for fault, following in zip(faults, [*faults[1:], None]):
         fault.wait, fault.client = cost(fault, following, waits)
@@ -101,9 +102,9 @@ def judge(faults, waits, end):
 
 
 def contradictions(said, waits, end):
-    """[(wait, what status said meanwhile)]: it called the group serving, at two looks behind each
-    other, although a client had waited for longer than WAITS_WITHIN, from before the first look
-    until after the second one was answered: where an outage ends one look may be a moment early."""
+    """[(wait, status meanwhile)]: status called the group serving twice in a row, although a client
+    had waited for longer than WAITS_WITHIN before the first status, and waited until after the
+    second one. A single status may be a moment too early at the end of an outage."""
     found = []
     for wait in waits:
         over = wait.until(end)
@@ -118,7 +119,7 @@ def contradictions(said, waits, end):
 
 
 def table(faults):
-    """Rows for people: waits in ms by kind, of survivable faults and of others."""
+    """Rows of text: waits in ms by kind, for survivable faults and for others."""
     kinds = collections.defaultdict(lambda: ([], []))
     for fault in faults:
         kinds[fault.kind][not fault.survivable].append(fault.wait * 1000)

@@ -8,31 +8,31 @@ import threading
 
 import _harness as h
 
-# What can happen to the leader, and is nobody's plan.
+# Unplanned events for the leader.
 FAULTS = ("kill the leader's node", "kill the leader's server", "stop the leader for 2 s")
-# What an operator does.
+# Actions of an operator.
 PLANNED = ("hand the lead over", "end the leader's node", "drain the leader",
            "replace the leader in its place")
-# A replica that ends again and again is started again at once, not after a minute.
+# A replica that ends repeatedly starts again at once, not after a minute.
 RETURNS = ("--test-only-return-ms", "1")
-# Two processors that others use as well bring a replica back within minutes, beside its clients.
+# With two busy processors, a replica may take minutes to come back beside its clients.
 PATIENCE = 300
 
 
 class Changes:
-    """Changes the leader, each time when all replicas are there and clients are connected; those
-    that count what they have done must have gone on since the last change."""
+    """Changes the leader, each time when all replicas are there and clients are connected. Clients
+    with a count must have made progress since the last change."""
 
     def __init__(self, scenario, group, kinds, rounds, clients=(), near=30000):
         self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
-        # A replica that is further behind takes its time before it asks for the lead.
+        # A replica that is further behind delays its request for the lead.
         self.near = near
         self.done = dict.fromkeys(kinds, 0)
         self.counts = {client: 0 for client in clients if hasattr(client, "count")}
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        # A replica that catches up does not seek the lead; a stop of two seconds may end before.
+        # A replica that is catching up does not seek the lead within a stop of two seconds.
         return (h.is_near(said, self.near)
                 and not any(s["recovery"]["catches_up"] for s in said.values())
                 and any(s["connections"] for s in said.values())
@@ -90,12 +90,11 @@ class Changes:
 
 
 class Client:
-    """One of Debian's clients, again and again until it is told to end; `good` looks at what it
-    printed."""
+    """Runs one of Debian's clients again and again until it must end; `good` checks its output."""
 
     def __init__(self, name, command, good, pause=2):
         self.name, self.command, self.good = name, [str(word) for word in command], good
-        self.pause = pause   # in which a replica that recovers catches up
+        self.pause = pause   # so that a recovering replica can catch up
         self.runs, self.bad, self.ends = 0, "", threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -112,7 +111,7 @@ class Client:
         self.thread.start()
 
     def end(self):
-        """What was wrong."""
+        """Ends the client and returns its problem, or ''."""
         self.ends.set()
         self.thread.join()
         return self.bad or ("" if self.runs else "it never ran")
@@ -126,7 +125,7 @@ def kill_node(_, group):
 
 
 def hand_over(scenario, group):
-    """To a replica that has just begun at a checkpoint, with connections that were open there."""
+    """Transfers the lead to a replica that began at a checkpoint with open connections."""
     to = (group.leader() + 1) % 3
     before = group.replica(to)["node_pid"]
     status, text = h.ctl(scenario, "checkpoint", "now", group.name, "--dir", str(group.home))
@@ -145,7 +144,7 @@ def hand_over(scenario, group):
 
 
 def are_equal(scenario, group, said):
-    """`said`: what all replicas said when they had settled."""
+    """`said`: the statuses of all replicas after they had settled."""
     reset = [s["reset_leader"] for s in said.values()]
     scenario.check(not any(reset), f"{group.name}: no connection was reset", repr(reset))
     scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
@@ -153,7 +152,7 @@ def are_equal(scenario, group, said):
 
 
 def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, near=30000):
-    """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
+    """Checks that `clients` survive `rounds` of each kind of change and the replicas stay equal."""
     changes = Changes(scenario, group, kinds, rounds, clients, near)
     for client in clients:
         client.start()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers without a profile: eight clients, a kill of the leader's node, eight more.
 
-A class per server: name, programs (what must be installed), __init__(work) writes what it needs
-below `work` and sets port and command, client(number) returns (served, what it got instead).
-Where it has options, crane-run gets them.
+A class per server: name; programs (which must be installed); __init__(work) writes its files below
+`work` and sets port and command; client(number) returns (served, the wrong answer). If it has
+options, crane-run gets them.
 """
 import concurrent.futures
 import hashlib
@@ -31,12 +31,12 @@ def run(*words, **options):
 
 
 def fetch(port, number):
-    """The answer of an HTTP server to a client of its own path."""
+    """The answer of an HTTP server to a client with its own path."""
     return run("curl", "-sS", "--max-time", 30, f"http://127.0.0.1:{port}/page{number}").stdout
 
 
 def talk(port, said, last):
-    """What a server answers to a dialogue with nc, to the end of the line that holds `last`."""
+    """The answer to a dialogue with nc, up to the line that contains `last`."""
     with subprocess.Popen(["nc", "127.0.0.1", str(port)], stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, errors="replace") as client:
         limit = threading.Timer(30, client.kill)
@@ -54,7 +54,7 @@ def talk(port, said, last):
 
 
 class Hashing:
-    """A web server whose answer to a path is the path and its SHA-256."""
+    """A web server that answers with the path and its SHA-256."""
 
     def __init__(self, work):
         self.work, self.port = work, h.free_port()
@@ -67,7 +67,7 @@ class Hashing:
 
 
 class Files:
-    """A web server of the files below `pages`, which are of several sizes."""
+    """A web server for the files below `pages`, which have several sizes."""
 
     def __init__(self, work):
         self.work, self.port, self.pages = work, h.free_port(), work / "pages"
@@ -100,14 +100,14 @@ def check(scenario, server):
     with h.Group(scenario, server.command, port=server.port, record=True,
                  options=getattr(server, "options", ())) as group:
         served(scenario, group, server, range(8), "clients are served")
-        group.settle()  # one that still starts may lead next: clients would wait for its start
+        group.settle()  # clients would wait for a next leader that still starts
         leader = group.leader()
         os.kill(group.replica(leader)["node_pid"], signal.SIGKILL)
         h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
         served(scenario, group, server, range(8, 16), "more after a kill of the leader's node")
         h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed one is back")
         group.settle()
-    # Of the two that ran all the time: the third lacks what was put out before its checkpoint.
+    # Compare the two that ran all the time: the third lacks outputs from before its checkpoint.
     status, text = group.diff(recordings=[n for n in range(3) if n != leader])
     scenario.check(status == 0, f"{server.name}: the outputs are equal", text)
 
@@ -127,7 +127,7 @@ def check_all(scenario, kinds):
         work.chmod(0o755)
         try:
             check(scenario, kind(work))
-        except h.Failure as failure:  # the others are worth their while
+        except h.Failure as failure:  # run the others, too
             scenario.check(False, f"{kind.name}: {failure}")
     if missing:
         raise h.CannotRun("; ".join(missing))

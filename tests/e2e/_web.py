@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the web servers of the matrix share: their pages, ab's load, and what it must answer."""
+"""Common parts of the matrix's web servers: pages, ab's load, and the right answers."""
 import pathlib
 
 import _harness as h
 import _matrix as m
 
-AB_LEAST = 64   # its table of percentiles reads beyond its figures when there are 50 or fewer
+AB_LEAST = 64   # with 50 requests or fewer, ab's table of percentiles reads beyond its data
 
 
 def make_pages(work):
@@ -26,12 +26,12 @@ def parts_of(answer):
 
 
 def get(port, path, more=""):
-    """As parts_of; h.Failure when there is no answer of HTTP."""
+    """Like parts_of; raises h.Failure if there is no HTTP answer."""
     request = f"GET {path} HTTP/1.0\r\nHost: crane.test\r\n{more}\r\n"
     answer = h.http(port, request.encode())
     status, headers, body = parts_of(answer)
     if not status:
-        raise h.Failure(f"{path}: no answer of HTTP: {answer[:200]!r}")
+        raise h.Failure(f"{path}: no HTTP answer: {answer[:200]!r}")
     return status, headers, body
 
 
@@ -54,7 +54,7 @@ class Web(m.Server):
             return False
 
     def same(self, path):
-        """A static page is what lies in the file."""
+        """Checks that a static page equals its file."""
         status, _, body = get(self.port, "/" + path)
         wanted = pathlib.Path(self.root / path).read_bytes()
         if status != 200 or body != wanted:
@@ -85,14 +85,14 @@ class Web(m.Server):
 
 
 def make_listing(directory):
-    """A directory whose listing tells order, sizes and times: made in no order."""
+    """A directory with a listing that shows order, sizes and times; created in no order."""
     directory.mkdir()
     for n in (7, 3, 11, 1, 9, 0, 5, 2, 10, 8, 4, 6):
         (directory / f"file{n:02}.txt").write_bytes(b"y" * n * 100)
 
 
 def listing(port, path):
-    """A server's listing of a directory of make_listing: it names every file, with its time."""
+    """Checks that a server's listing of a make_listing directory names every file."""
     status, _, body = get(port, path)
     names = [f"file{n:02}.txt" for n in range(12)]
     missing = [name for name in names if name.encode() not in body]

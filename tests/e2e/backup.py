@@ -146,7 +146,7 @@ def export_and_import(scenario, kind):
         scenario.check(status == 0 and "at log index" in said, "data export, under load", said)
         pushers.wait(ANSWERS)   # clients go on
         status, said = control(scenario, "data", "export", file, name, home=home)
-        scenario.check(status == 108 and "is there already" in said,
+        scenario.check(status == 108 and "exists already" in said,
                        "an existing file is not replaced", f"{status}: {said}")
         status, said = control(scenario, "data", "export", unpacked, name, "--unpacked", home=home)
         scenario.check(status == 0, "data export --unpacked", said)
@@ -221,7 +221,7 @@ def back_up_and_restore(scenario, kind):
     for bad in damaged_copies(scenario, file):
         refused(scenario, bad, 5, [str(bad)], f"restore {bad.name}", "restore", home=home)
     status, said = control(scenario, "restore", file, home=home)
-    scenario.check(status == 0 and "goes on from there" in said, "restore", said)
+    scenario.check(status == 0 and "continues from there" in said, "restore", said)
     goes_on(scenario, last, pushers, before, "restored")
     scenario.check(not list(last.dir.glob("restored-*")),
                    "each replica took its place in the restored group once (RESTORED-1)")

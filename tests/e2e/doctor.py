@@ -102,7 +102,7 @@ def here(scenario, place):
 def words(scenario, place):
     """What is typed wrongly, and programs that are called doctor."""
     run = str(scenario.out / "crane-run")
-    for line, status, part in (("doctor --port 0", USAGE, "is no port"),
+    for line, status, part in (("doctor --port 0", USAGE, "is not a port"),
                                ("doctor --prot 80", USAGE, "did you mean --port?"),
                                ("doctor apache2", USAGE, "apache2"),
                                ("-- doctor", NO_PROGRAM, "doctor: there is no such program")):
@@ -175,7 +175,7 @@ def without_parts(scenario, place):
     scenario.check(doctor.status == MISSING
                    and doctor.says("privileges", "missing", "CAP_SYS_ADMIN", "no groups of root",
                                    "another user")
-                   and doctor.says("container", "limited", "none starts here", "--no-container"),
+                   and doctor.says("container", "limited", "no container starts", "--no-container"),
                    "root without CAP_SYS_ADMIN: 2", doctor.text)
     for megabytes, status, verdict in ((64, MISSING, "missing"), (300, MISSING, "missing")):
         doctor = Doctor(scenario, "--dir", str(place),

@@ -85,7 +85,7 @@ def holds(scenario):
             configure(port, 2002)
             after = PROGRAM.stat().st_size
             status, text = control(group, "status", group.name)
-            scenario.check(f"crane-ctl upgrade {group.name} takes them" in text,
+            scenario.check(f"crane-ctl upgrade {group.name} switches to them" in text,
                            "status says that newer files are there", text)
             recover(group, 1 - min(group.leader(), 1))
             set_some(port, 20, 20)
@@ -135,7 +135,7 @@ def lasts(scenario):
             end.push(group.__exit__)
             is_whole(scenario, group, "a group that was stopped goes on with its files", before)
             said = group.log.read_text(errors="replace")
-            scenario.check("goes on with this machine's programs and /etc as they were" in said,
+            scenario.check("continues with this machine's programs and /etc as they were" in said,
                            "and crane-run says so", said)
 
 

@@ -63,7 +63,7 @@ def refusals(scenario, group, place, new):
     put(new, place, "crane-ctl")
     with other_crane_ctl(scenario, place):
         run(scenario, group, "before it is installed: refused", "upgrade", group.name, "--yes",
-            status=5, says=["would begin again with the build that it has"])
+            status=5, says=["would start again with its old build"])
         put(new, place, *OF_SCHEDULE)
         b.exchange(place / "crane-ctl", b"\0wire\0", b"\0wirf\0")
         run(scenario, group, "another wire version: refused", "upgrade", group.name, "--yes",
@@ -160,7 +160,7 @@ def does_not_come_up(scenario, old, new):
                 os.rename(patched, server)
                 put(old, place, *OF_SCHEDULE)
                 asking.join(150)
-            scenario.check(said and said[0][0] == 5 and "began again with the old build" in
+            scenario.check(said and said[0][0] == 5 and "started again with the old build" in
                            said[0][1], "a group that cannot begin is told of", repr(said))
             h.wait_until(lambda: all_are(group, THIS), 90, "the old build is back")
             group.remember(group.state())

@@ -134,8 +134,8 @@ def drain_leader(scenario, group):
 def wrong_uses(scenario, group, number):
     near = others(group, number)[0]
     for words, host, status, says in (
-            (["replica", "drain", "9"], near, 5, "replica 9 is no member; see crane-ctl member"),
-            (["replica", "resume", "9"], near, 5, "replica 9 is no member; see crane-ctl member"),
+            (["replica", "drain", "9"], near, 5, "replica 9 is not a member; see crane-ctl"),
+            (["replica", "resume", "9"], near, 5, "replica 9 is not a member; see crane-ctl"),
             (["replica", "resume", str(number)], near, 5, "is on another host; run this there"),
             (["replica", "replace", str(number)], near, 5, "is on another host; run this there"),
             (["replica", "drain", "x"], near, 100, "--help"),
@@ -255,7 +255,7 @@ def without_crane_run(scenario, network):
         got = group.incr(near)
         scenario.check(got >= 1, "the others go on", got)
         run(scenario, group, "and recovers without a checkpoint", number, "replica", "resume",
-            str(number), says=[f"replica {number} is back, it ran all inputs"])
+            str(number), says=[f"replica {number} is back, after it ran all inputs"])
         scenario.check(group.incr(number) > got, "clients of its host are served")
         if group.leader() == number:
             number = near
@@ -278,7 +278,7 @@ def by_themselves(scenario, network):
                        "a node by itself is drained", f"{code}: {out}{err}")
         scenario.check(group.wait(number) == 0, "and ends with status 0")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
-        scenario.check(code == 5 and "nothing here starts nodes; start its node" in err,
+        scenario.check(code == 5 and "no program on this machine starts its node; start" in err,
                        "nobody can start it: refused", f"{code}: {out}{err}")
         code, out, err = group.ctl("replica", "replace", str(number), group.name)
         scenario.check(code == 5 and "--forget-log" in err, "nor replace it", f"{code}: {out}{err}")

@@ -239,7 +239,7 @@ def of_the_server(scenario):
         with h.Load(port, timeout=20) as load:
             scenario.check(maxmemory(group) == b"10485760", "before", repr(maxmemory(group)))
             upgrade(scenario, group, load, "another configuration", "redis-server", second,
-                    says=["is taken, while clients go on", "upgraded: clients are let in"])
+                    says=["is taken, while clients continue", "upgraded: clients are let in"])
             scenario.check(maxmemory(group) == b"20971520", "it is in force")
             upgrade(scenario, group, load, "another program", patched, second)
             scenario.check(f"executable:{patched}".encode() in ask(group, "INFO", "server"),

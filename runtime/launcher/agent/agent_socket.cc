@@ -19,7 +19,7 @@ namespace crane::launcher {
 namespace {
 
 constexpr int kBacklog = 8;
-constexpr int kSpeakMs = 200;  // for one who is there to say what it wants
+constexpr int kSpeakMs = 200;  // for a connected client to send its request
 constexpr std::size_t kRequestMax = 4096;
 
 }  // namespace
@@ -39,7 +39,7 @@ Outcome AgentSocket::open(const std::string& home) {
   address.sun_family = AF_UNIX;
   const bool fits = path.size() < sizeof address.sun_path;
   if (fits) std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  if (fits) (void)unlink(path.c_str());  // of one that was killed: the directory is the caller's
+  if (fits) (void)unlink(path.c_str());  // a killed agent left it; the caller owns the directory
   errno = ENAMETOOLONG;
   fd_ = fits ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
   if (fd_ >= 0 && bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
@@ -49,7 +49,7 @@ Outcome AgentSocket::open(const std::string& home) {
   const std::string why = strerror(errno);
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
-  return failure(setup::Status::kDirectory, "cannot make a socket", path, why,
+  return failure(setup::Status::kDirectory, "cannot create a socket", path, why,
                  "crane-ctl replica resume and replace will not work there until the group "
                  "is started again");
 }
@@ -67,9 +67,9 @@ void AgentSocket::answer(const std::function<nlohmann::json(const nlohmann::json
     if (judge_accept(errno) == AcceptError::kHost) paused_until_ms_ = now_ms() + kAcceptAgainMs;
     return;
   }
-  std::string text(kRequestMax + 1, '\0');  // what is longer is refused, not cut
+  std::string text(kRequestMax + 1, '\0');  // a longer request is refused, not cut
   pollfd there{asker, POLLIN, 0};
-  // Whoever has left does not wait for it any more, and may have changed its mind.
+  // Ignore the request of a client that has disconnected: it no longer waits for the answer.
   const bool speaks = poll(&there, 1, kSpeakMs) > 0 && (there.revents & POLLHUP) == 0;
   const ssize_t got = speaks ? recv(asker, text.data(), text.size(), MSG_DONTWAIT) : -1;
   if (got > 0) {

@@ -47,15 +47,15 @@ using setup::failure;
 using setup::GroupFile;
 using setup::status_of;
 
-constexpr int kAskMs = 1000;               // a node's answer to a question
-constexpr int kAskEveryMs = 100;           // until it serves
-constexpr int kAskServingMs = 1000;        // afterwards
-constexpr int kLeftMs = 10'000;            // for what a killed node left behind
-constexpr int kFlushMs = 5'000;            // for the last words to crane-run
+constexpr int kAskMs = 1000;               // limit for a node's answer
+constexpr int kAskEveryMs = 100;           // between requests until the node serves
+constexpr int kAskServingMs = 1000;        // between later requests
+constexpr int kLeftMs = 10'000;            // for processes that a killed node left behind
+constexpr int kFlushMs = 5'000;            // for the last messages to crane-run
 constexpr int kEndMs = 45'000;             // for another agent to end
-constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
+constexpr std::size_t kBacklog = 1 << 20;  // bytes kept for a crane-run that does not read
+// Messages to crane-run.  Never waits for crane-run: a stopped terminal must not stop a node.
 
-// What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
 class Wire {
  public:
   Wire() { fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK); }
@@ -69,7 +69,7 @@ class Wire {
     while (!pending_.empty()) {
       const ssize_t n = write(STDOUT_FILENO, pending_.data(), pending_.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && errno != EAGAIN) pending_.clear();  // nobody listens any more
+      if (n < 0 && errno != EAGAIN) pending_.clear();  // the reader is gone
       if (n <= 0) return;
       pending_.erase(0, static_cast<std::size_t>(n));
     }
@@ -86,7 +86,7 @@ class Wire {
   std::string pending_;
 };
 
-// The process that holds the lock of an agent's directory; -1: none does.
+// The process that holds the lock of an agent's directory; -1: none.
 pid_t holder_of(const fs::path& home) {
   const int fd = open((home / "lock").c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -97,7 +97,7 @@ pid_t holder_of(const fs::path& home) {
   return pid;
 }
 
-// Stops all agents of a group on this host, and waits for them; how many there were.
+// Stops all agents of a group on this host and waits for their ends.  Returns their number.
 int end_agents(const std::string& dir, const std::string& name) {
   std::vector<fs::path> homes;
   std::error_code none;
@@ -115,10 +115,10 @@ int end_agents(const std::string& dir, const std::string& name) {
   return static_cast<int>(homes.size());
 }
 
-// What becomes of the host's replica runtime/supervise decides.
+// runtime/supervise decides what to do with the host's replica; HostAgent carries it out.
 class HostAgent {
  public:
-  // A byte to `lookout` lets the remote shell go.
+  // A byte written to `lookout` releases the remote shell.
   explicit HostAgent(int lookout) : lookout_(lookout) {}
   int run();
 
@@ -140,7 +140,7 @@ class HostAgent {
   void carry_out(const supervise::Leave& a);
   void carry_out(const supervise::GiveUp& a);
   template <typename Other>
-  void carry_out(const Other&) {}  // a group's
+  void carry_out(const Other&) {}  // actions of groups only
   Json answer(const Json& request);
   void on_disconnect();
   void on_signals();
@@ -164,10 +164,10 @@ class HostAgent {
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
   std::int64_t ask_ms_ = 0;
   int status_ = 0;
-  std::optional<supervise::Supervisor> supervisor_;  // once the group is known
+  std::optional<supervise::Supervisor> supervisor_;  // set when the group is known
   std::deque<supervise::Event> events_;
   bool steps_ = false;
-  Json answer_;  // to crane-ctl, by what `supervisor_` says
+  Json answer_;  // `supervisor_`'s answer to crane-ctl
 };
 
 void HostAgent::fail(const Error& problem) {
@@ -177,7 +177,7 @@ void HostAgent::fail(const Error& problem) {
   done_ = true;
 }
 
-// All that can be found wrong before anything runs, and the files of the node.
+// Makes all checks that are possible before anything runs, and writes the node's files.
 Outcome HostAgent::prepare(const Json& command) {
   const std::string path = "the file that crane-run sent";
   if (auto p = setup::parse_group_file(command.at("file"), path, file_); !p) return p;
@@ -185,7 +185,7 @@ Outcome HostAgent::prepare(const Json& command) {
   if (auto p = setup::find_program(file_.command[0], program_); !p) return p;
   if (auto p = setup::check_program(program_); !p) return p;
   if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
-  if (file_.branch_counter) {  // how it goes with the other options its node looks at
+  if (file_.branch_counter) {  // the node checks that it suits the other options
     if (auto p = setup::check_branch_event(); !p) return p;
   }
   if (auto p = setup::check_virtual_ip(file_.virtual_ip); !p) return p;
@@ -194,7 +194,7 @@ Outcome HostAgent::prepare(const Json& command) {
   const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,
                                 false,      false,           file_.ring_mb};
   if (auto p = directories_.create_host(place, replica_); status_of(p) == Status::kGroupExists) {
-    return failure(status_of(p), p.error().text + " (crane-run --hosts stops its own with --stop)");
+    return failure(status_of(p), p.error().text + " (--stop stops a group of crane-run --hosts)");
   } else if (!p) {
     return p;
   }
@@ -207,7 +207,7 @@ Outcome HostAgent::prepare(const Json& command) {
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
-// What comes back from an action is an event of its own (SUP-S1).
+// Handles the event and then those that its actions cause (SUP-S1).
 void HostAgent::step(supervise::Event event) {
   if (!supervisor_) return;
   events_.push_back(std::move(event));
@@ -226,7 +226,7 @@ void HostAgent::carry_out(const supervise::StartNode& a) {
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
   fs::remove(drained_mark(), ignored);
-  // Memory is gone when all were stopped; here all restart together.
+  // With durability memory, the memory is gone when all replicas were stopped; now all start again.
   const bool fresh = a.plan.from == From::kBeginning && file_.durability == "memory";
   if (fresh) words.push_back("--force-new-group");
   if (a.plan.forgets) words.push_back("--forget-log");
@@ -268,8 +268,7 @@ void HostAgent::on_command(const Json& command) {
   }
 }
 
-// SIGINT where all of the group ends, SIGTERM where this host does, and another one shall go on
-// with the clients.
+// SIGINT: the whole group ends.  SIGTERM: this host's replica ends, and another takes its clients.
 void HostAgent::stop(int signal) {
   supervisor_ ? step(supervise::Stop{nullptr, signal}) : carry_out(supervise::GiveUp{});
 }
@@ -277,7 +276,7 @@ void HostAgent::stop(int signal) {
 void HostAgent::on_disconnect() {
   connected_ = false;
   if (!started_) return stop(SIGINT);
-  // AGENT-1.  The remote shell shall not wait for us (AGENT-3).
+  // AGENT-1.  The remote shell must not wait for this process (AGENT-3).
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
   close(nothing);
@@ -296,7 +295,8 @@ void HostAgent::on_node_end(int status) {
   node_.out = node_.pid = -1;
   serves_ = false;
   last_state_.clear();
-  // What the node left (container supervisors that clean up) has become ours.
+  // Processes that the node left (container supervisors that clean up) are now children of this
+  // process: wait for them.
   const auto deadline = now_ms() + kLeftMs;
   while (now_ms() < deadline) {
     checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
@@ -309,7 +309,7 @@ void HostAgent::on_node_end(int status) {
   step(supervise::NodeEnded{replica_, status, drained, last_line_});
 }
 
-// The group goes on without this host: what is not kept for the next start goes.
+// The group continues without this host: removes all files that the next start does not need.
 void HostAgent::carry_out(const supervise::Leave& a) {
   const int status = a.wait;
   const std::string home = replica_home();
@@ -323,7 +323,7 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
                     WEXITSTATUS(status) < 128 && !failed;
   std::error_code ignored;
-  fs::remove(drained_mark(), ignored);  // nothing here to bring back
+  fs::remove(drained_mark(), ignored);  // the replica cannot be resumed any more
   using Goes = setup::GroupDirectories::Goes;
   directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
                            : well                       ? Goes::kAll
@@ -372,7 +372,7 @@ void HostAgent::on_signals() {
   }
 }
 
-// Tells crane-run what changed.
+// Reports changes of the node's state to crane-run.
 void HostAgent::ask_node_state() {
   ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
   if (!connected_ && serves_) return;
@@ -461,8 +461,8 @@ int HostAgent::run() {
 
 }  // namespace
 
-// AGENT-3: sshd keeps a connection until what it started has ended, whether or not anything is
-// open.
+// AGENT-3: sshd keeps a connection until the process that it started has ended, even if all
+// descriptors are closed.
 int run_host_agent() {
   int lookout[2] = {-1, -1};
   const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;

@@ -40,7 +40,7 @@ bool is_directory_name(const std::string& path) {
          path.find("/..") == std::string::npos && path.find('\0') == std::string::npos;
 }
 
-// Whose replica's directory is here, follows and answers; -1: none.
+// A follower of this machine that answers; -1: none.
 int follower_here(const Json& summary) {
   for (const Json& row : control::list_in(summary, "replicas")) {
     if (control::text_in(row, "state") == "ok" && row["replica"] != summary["leader"]) {
@@ -59,7 +59,7 @@ bool all_here(const Json& summary) {
 
 }  // namespace
 
-// --- what a file says of itself -----------------------------------------------------------------
+// --- the header of an archive -------------------------------------------------------------------
 
 About about_of(const checkpoint::Listed& listed, std::vector<std::string> data) {
   const checkpoint::Manifest& m = listed.manifest;
@@ -132,7 +132,7 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
   } catch (const Json::exception&) {
   }
   return failure(Code::kDamaged, "read an archive",
-                 path + " is damaged (" + head + " in it is none); use another copy of it");
+                 path + " is damaged (" + head + " in it is invalid); use another copy of it");
 }
 
 Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
@@ -164,12 +164,12 @@ int say_error(const Error& error) {
   }
 }
 
-// --- the checkpoint that it is made of ----------------------------------------------------------
+// --- the checkpoint of an archive ---------------------------------------------------------------
 
 namespace {
 
-// Whether the group can give a checkpoint at all, as far as that is known before one is asked for;
-// 0, or the exit status after a message.
+// Checks, before any request, whether the group can provide a checkpoint.  Returns 0, or the exit
+// status after a message.
 int check_source(const Request& request, const Source& source, const Json& summary, Data data) {
   const Json rows = control::list_in(summary, "replicas");
   const bool runs = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
@@ -183,12 +183,12 @@ int check_source(const Request& request, const Source& source, const Json& summa
   }
   if (data == Data::kIfAny || !source.data.empty()) return 0;
   say("refused: " + source.group +
-      ": no directory of its server lasts, so there are no data to export; start the group "
+      ": its server has no lasting directory, so there are no data to export; start the group "
       "with --data DIR");
   return kRefused;
 }
 
-// The group and its directories; 0, or the exit status after a message.
+// Chooses the group and finds its directories.  Returns 0, or the exit status after a message.
 int begin_source(const Request& request, Source& source, Data needed, Json& summary) {
   if (const int bad = choose_one(request, source.group); bad != 0) return bad;
   auto data = checkpoint::directories_of_base(request.home_of(source.group) + "/base");
@@ -198,14 +198,14 @@ int begin_source(const Request& request, Source& source, Data needed, Json& summ
   return check_source(request, source, summary, needed);
 }
 
-// Whether processes that were kept with the libcrane.so of this digest can be restored with ours.
+// Whether this machine's libcrane.so can restore processes saved with the one of this digest.
 bool restores_with(const std::string& theirs) {
   setup::ProgramPaths parts;
   if (theirs.empty() || !setup::find_programs(parts)) return true;
   return theirs == checkpoint::digest_of_file(parts.library);
 }
 
-// Whether a replica is making one: its directory is locked as long as it lives.
+// Whether a replica is taking a checkpoint: the replica holds a lock on the checkpoint's directory.
 bool one_is_made(const std::string& home) {
   std::error_code ignored;
   bool denied = false;
@@ -219,7 +219,7 @@ bool one_is_made(const std::string& home) {
   return false;
 }
 
-// False: there is none.
+// Sets `source` to the newest usable checkpoint; false: there is none.
 bool find_newest(const std::string& home, const std::string& log_digest, Source& source) {
   for (auto& kept : checkpoint::find_kept(home).checkpoints) {
     checkpoint::Listed& one = kept.listed;
@@ -239,7 +239,7 @@ bool find_newest(const std::string& home, const std::string& log_digest, Source&
   return false;
 }
 
-// The same, and one that is being made is waited for.
+// Like find_newest(), but waits for a checkpoint that a replica is taking.
 bool await_newest(const std::string& home, const std::string& log_digest, Source& source) {
   constexpr std::int64_t kAwaitNs = 60'000'000'000;
   const std::int64_t begun_ns = monotonic_ns();
@@ -259,9 +259,9 @@ int newest_source(const Request& request, Source& source, Data needed, const std
   const std::string digest = checkpoint::digest_of_log(source.group, number_of_log(log_id));
   if (await_newest(home, digest, source)) return 0;
   const int bad = take_source(request, source, needed);
-  // Refused, perhaps because the group was about to make one.
+  // The refusal may mean that a replica was about to take a checkpoint.
   if (bad == 0 || !one_is_made(home)) return bad;
-  say("a replica of " + source.group + " makes a checkpoint: that one is waited for");
+  say("a replica of " + source.group + " is taking a checkpoint: waiting for it");
   return await_newest(home, digest, source) ? 0 : bad;
 }
 
@@ -276,7 +276,7 @@ int take_source(const Request& request, Source& source, Data needed) {
     now.replica = follower_here(summary);
     if (now.replica < 0) {
       say("refused: " + source.group +
-          ": no follower of it is on this machine; run this on the host of one");
+          ": it has no follower on this machine; run this on a follower's host");
       return kRefused;
     }
   }
@@ -284,9 +284,9 @@ int take_source(const Request& request, Source& source, Data needed) {
   if (const int bad = take_checkpoint(now, taken, [](const std::string& text) { say(text); });
       bad != 0) {
     if (bad == kRefused && request.tier != "restart") {
-      say("where CRIU cannot keep the server, --tier restart ends it in order, keeps its files and "
-          "starts it again on them, on all replicas; a group that was started with "
-          "--restart-checkpoints allows it");
+      say("if CRIU cannot save the server, use --tier restart, which ends the server of every "
+          "replica in order, keeps its files and starts it again on them; the group must have "
+          "--restart-checkpoints");
     }
     return bad;
   }
@@ -299,7 +299,7 @@ int take_source(const Request& request, Source& source, Data needed) {
   Checkpoints place({source.place, 1, {}});
   auto listed = place.list();
   if (!listed) return say_error(listed.error());
-  std::reverse(listed.value().begin(), listed.value().end());  // the one that was asked for first
+  std::reverse(listed.value().begin(), listed.value().end());  // the requested one comes first
   for (auto& one : listed.value()) {
     if (!one.damage.empty() || value(one.manifest.at.index) < taken.index) continue;
     auto held = place.hold(one.name);
@@ -330,7 +330,7 @@ Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink
   return selected.sockets();
 }
 
-// --- a directory that comes into being ----------------------------------------------------------
+// --- new directories ----------------------------------------------------------------------------
 
 NewDirectory::NewDirectory(const std::string& path)
     : path_(path),
@@ -356,7 +356,7 @@ void NewDirectory::remove_dead() const {
 Outcome NewDirectory::begin() {
   std::error_code ignored;
   if (fs::symlink_status(path_, ignored).type() != fs::file_type::not_found) {
-    return failure(Code::kExists, "create", path_ + " is there already; name another");
+    return failure(Code::kExists, "create", path_ + " exists already; name another");
   }
   if (auto made = checkpoint::make_directories(parent_); !made) {
     errno = made.error().detail;
@@ -384,7 +384,7 @@ Outcome NewDirectory::name_it() {
 int check_new_file(const std::string& path) {
   std::error_code ignored;
   if (path == "-" || fs::symlink_status(path, ignored).type() == fs::file_type::not_found) return 0;
-  return say_error(failure(Code::kExists, "create", path + " is there already; name another file"));
+  return say_error(failure(Code::kExists, "create", path + " exists already; name another file"));
 }
 
 int check_new_group(const Request& request, const std::string& name, std::string& home) {
@@ -399,7 +399,7 @@ int check_new_group(const Request& request, const std::string& name, std::string
   for (const std::string& place : {home, shared}) {
     if (fs::symlink_status(place, failed).type() == fs::file_type::not_found) continue;
     say("there is a group of this name: " + name + ": " + place +
-        " is there; nothing was changed; choose another name, or end that group and move its "
+        " exists; nothing was changed; choose another name, or end that group and move its "
         "directory away");
     return static_cast<int>(Status::kGroupExists);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What `crane-ctl data` and `crane-ctl backup` have in common: what a file says of itself, the
-// checkpoint that it is made of, and the directory of a group that comes into being.
+// The common parts of `crane-ctl data` and `crane-ctl backup`: the header of an archive, the
+// checkpoint that the archive is made from, and the directory of a new group.
 //
-// Threads: one.  All of this may block for as long as the disk does.
+// Threads: one.  Every function may block as long as the disk does.
 
 #include <cstdint>
 #include <map>
@@ -17,63 +17,63 @@
 
 namespace crane::launcher {
 
-// The first member of the archive, and its format's name.
+// The name of the archive's first member, which also identifies the format.
 inline constexpr char kExportHead[] = "crane-export.json", kBackupHead[] = "crane-backup.json";
 
 struct About {
   std::string group;
-  std::uint64_t view = 0, index = 0;  // of the log: view counter and index
-  int replica = -1;                   // whose checkpoint it is made of
-  std::int64_t time = 0;              // of that, seconds since 1970
+  std::uint64_t view = 0, index = 0;  // the checkpoint's place in the log
+  int replica = -1;                   // the replica that took the checkpoint
+  std::int64_t time = 0;              // time of the checkpoint, seconds since 1970
   std::string tier;                   // criu, restart
   std::vector<std::string> data;      // the server's lasting directories, sorted
-  std::string durability;             // memory, disk; of a backup
+  std::string durability;             // memory, disk; backups only
   std::string program, crane, libcrane, kernel;
-  std::string command;  // of a backup: crane-run's, as it was typed
-  // Of a backup with the log behind the checkpoint: index of the log's last entry in it, 0: it has
-  // none; and what the entries need (dmt/base/versions.h).
+  std::string command;  // backups only: crane-run's command line
+  // Backups only: index of the last log entry in the archive (0: it has no log), and the versions
+  // that the entries need (dmt/base/versions.h).
   std::uint64_t last = 0;
   std::map<std::string, std::uint32_t> versions;
   bool has_log() const { return last != 0; }
-  std::string digest;  // of all that follows in the archive (ContentDigest)
+  std::string digest;  // of the rest of the archive (ContentDigest)
 };
 About about_of(const checkpoint::Listed& listed, std::vector<std::string> data);
 std::string text_of(const About& about, const char* head);
-// Names in it become paths: none leads out of where it belongs.  kDamaged, kWrongVersion; `path` is
-// for the sentence.
+// Parses a header.  Its names are safe to use as paths: none leads out of its directory.  Fails
+// with kDamaged or kWrongVersion; `path` appears in the message.
 Result<About> parse_about(const std::string& text, const char* head, const std::string& path);
 
-// The beginning of an archive.  kBadArgument: it is no such archive.
+// Reads the header of an archive.  Fails with kBadArgument if this is no such archive.
 Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
                          const std::string& path);
 
-// crane-ctl's exit status for an error, which was said.
+// Prints an error and returns crane-ctl's exit status for it.
 int say_error(const Error& error);
 
-// A checkpoint that a replica of this machine has taken.  Nothing removes it meanwhile.
+// A checkpoint that a replica of this machine has taken; it cannot be removed while `held` is open.
 struct Source {
   std::string group;
-  std::string place;  // directory of the checkpoints
+  std::string place;  // directory that holds the checkpoint
   checkpoint::Listed listed;
   checkpoint::Descriptor held;
-  bool read_back = false;         // all of it was read, and is well
+  bool read_back = false;         // all of it was read and is undamaged
   std::vector<std::string> data;  // the group's lasting directories
 };
-// Asks for one of the one group that is meant, and waits until it is published; 0, or the exit
-// status after a message.  What goes on is said on standard error: standard output may be the
+// Requests a checkpoint of the chosen group and waits until it is published.  Returns 0, or the
+// exit status after a message.  Prints progress on standard error: standard output may be the
 // archive.
 enum class Data { kNeeded, kIfAny };
 int take_source(const Request& request, Source& source, Data data);
-// The newest one of the log `log_id` that the group keeps on this machine, that is well when all of
-// it is read, and that this build can restore; one that a replica is making is waited for.  As
-// take_source() when there is none.
+// Finds the newest checkpoint of the log `log_id` on this machine that is undamaged when all of it
+// is read and that this build can restore.  Waits for a checkpoint that a replica is taking.  If
+// there is none, does the same as take_source().
 int newest_source(const Request& request, Source& source, Data data, const std::string& log_id);
-// Tells `sink` of the lasting directories, one tree each; how many sockets were left out.
-// kDamaged: also when one of them is not there.
+// Sends the lasting directories to `sink`, one tree each.  Returns the number of sockets left out.
+// Fails with kDamaged, also if a directory is missing.
 Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink);
 
-// <dir>/.NAME.new-PID, which becomes <dir>/NAME when it is whole, and goes otherwise.  What killed
-// processes left of the same NAME goes at the beginning.
+// <dir>/.NAME.new-PID, which becomes <dir>/NAME when it is complete and is removed otherwise.
+// begin() removes such directories of the same NAME that killed processes left.
 class NewDirectory {
  public:
   explicit NewDirectory(const std::string& path);
@@ -81,10 +81,10 @@ class NewDirectory {
   NewDirectory(const NewDirectory&) = delete;
   NewDirectory& operator=(const NewDirectory&) = delete;
 
-  // kExists: something has the name already.
+  // Fails with kExists if the name is in use.
   Outcome begin();
   const std::string& path() const noexcept { return fresh_; }
-  // Synced.
+  // Gives the directory its name, and syncs it.
   Outcome name_it();
 
  private:
@@ -94,13 +94,14 @@ class NewDirectory {
   checkpoint::Descriptor lock_;
   bool begun_ = false;
 };
-// Whether a file or directory may be made; 0, or the exit status after a message.
+// Checks whether a file or directory can be created.  Returns 0, or the exit status after a
+// message.
 int check_new_file(const std::string& path);
-// That of a group that is to come into being; 0, or the exit status after a message.  Where:
-// --dir, else where groups that last are.
+// Sets `home` to the directory of a new group, in --dir or else where groups with lasting data are,
+// and checks that it can be created.  Returns 0, or the exit status after a message.
 int check_new_group(const Request& request, const std::string& name, std::string& home);
 
-// Digests of the machine's own directories, for group.json: what they hold now is known.
+// Digests of the present content of the machine's own directories, for group.json.
 std::vector<std::uint64_t> digests_of_machine(const std::vector<std::string>& data);
 
 }  // namespace crane::launcher

@@ -20,7 +20,7 @@ using checkpoint::Checkpoints;
 using checkpoint::is_denied;
 using Json = nlohmann::json;
 
-// In UTC: hosts of a group need not agree on anything else.
+// The time in UTC, because the hosts of a group may have different time zones.
 std::string time_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
@@ -70,7 +70,7 @@ std::string checkpoints_table(const Json& listed) {
       {"SIZE", "size", true},        {"TIER", "tier", false},       {"STATE", "state", false}};
   const std::string group = listed.at("group").get<std::string>();
   Json rows = listed.at("checkpoints");
-  if (rows.empty()) return group + ": no checkpoint here; crane-ctl checkpoint now makes one\n";
+  if (rows.empty()) return group + ": no checkpoint here; crane-ctl checkpoint now takes one\n";
   std::string damages;
   for (Json& row : rows) {
     const Json& damage = row.at("damage");
@@ -105,8 +105,8 @@ Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::
   const std::string& theirs = kept.listed.manifest.log_digest;
   if (verified && !log_digest.empty() && theirs != log_digest) {
     sentence = who +
-               "whole, but it belongs to another group, whose log is another one: no replica "
-               "of this group can begin at it; remove " +
+               "whole, but it belongs to another group with another log: no replica of this group "
+               "can begin at it; remove " +
                path;
     return Verdict::kForeign;
   }
@@ -116,7 +116,7 @@ Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::
   }
   sentence = who + verified.error().message();
   if (verified.error().code == Code::kDenied || is_denied(path)) return Verdict::kDenied;
-  // Its node keeps some; who removes one holds its lock until it is gone.
+  // The node removes old checkpoints, and holds the lock of one until it is gone.
   const bool gone = ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
   if (gone || verified.error().code == Code::kBusy) {
     sentence = who + "removed meanwhile";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl: the operator's tool.  Looks at the groups of this machine and asks their nodes to do
-// things (ctl.h).
+// crane-ctl: the operator's tool.  Shows this machine's groups and sends requests to their nodes.
 #include <csignal>
 #include <cstring>
 #include <functional>
@@ -22,7 +21,7 @@ using crane::setup::CommandLine;
 using crane::setup::say;
 using crane::setup::Word;
 
-// "HUP", "SIGHUP" or "1"; 0 if it is none, or one that no program can handle.
+// The number of "HUP", "SIGHUP" or "1"; 0 if there is no such signal or no program can handle it.
 int signal_number(const std::string& name) {
   const std::string brief = name.compare(0, 3, "SIG") == 0 ? name.substr(3) : name;
   for (int s = 1; s < SIGSYS; ++s) {
@@ -70,10 +69,10 @@ int print_schema(const Request& request) {
 
 Command schema_command(Request& r) {
   return {"schema",
-          "what requests and answers may hold",
+          "the fields of requests and answers",
           {{"what",
             &r.schema,
-            "requests (default), status: what is answered, or json-schema: that as a JSON Schema",
+            "requests (default), status (the answers), or json-schema (the answers as JSON Schema)",
             {.choices = {"requests", "status", "json-schema"}}},
            output_word(r, "table (Markdown) or json")},
           {},
@@ -81,17 +80,18 @@ Command schema_command(Request& r) {
 }
 
 Command all_commands(Request& r) {
-  Command status_command{
-      "status",
-      "roles, indexes, lag, servers",
-      {all_groups_word(r), output_word(r), {"--watch", Word::Flag{&r.watch}, "again every second"}},
-      {},
-      [&r] { return status(r); }};
+  Command status_command{"status",
+                         "roles, indexes, lag, servers",
+                         {all_groups_word(r),
+                          output_word(r),
+                          {"--watch", Word::Flag{&r.watch}, "repeat every second"}},
+                         {},
+                         [&r] { return status(r); }};
   return {"crane-ctl",
-          "Looks at the groups of this machine and steers them.",
-          {{"--dir", &r.dir, "where the groups live (default: wherever this user's are)"}},
+          "Shows and controls the groups of this machine.",
+          {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"}},
           {{"list",
-            "the groups of this machine, and where they are",
+            "the groups of this machine and their directories",
             {output_word(r)},
             {},
             [&r] { return list_groups(r); }},
@@ -103,13 +103,13 @@ Command all_commands(Request& r) {
            replica_commands(r),
            restore_command(r),
            {"signal",
-            "the server's main process gets a signal",
+            "sends a signal to the server's main process",
             {{"signal", &r.signal, "HUP, USR1, ...", {.required = true}}, group_word(r)},
             {},
             [&r] { return send_signal(r); }},
            checkpoint_commands(r),
            {"doctor",
-            "whether this machine has what the group needs; 0: all, 1: with limits, 2: no",
+            "checks whether this machine can run the group; 0: yes, 1: with limits, 2: no",
             {group_word(r), output_word(r)},
             {},
             [&r] { return examine_group(r); }},
@@ -119,20 +119,20 @@ Command all_commands(Request& r) {
             "the secret that a group's hosts share",
             {},
             {{"new",
-              "makes one",
-              {{"file", &r.secret, "the file to make", {.required = true}}},
+              "creates a secret",
+              {{"file", &r.secret, "the file to create", {.required = true}}},
               {},
               [&r] { return make_secret(r); }}}},
            schema_command(r),
            upgrade_command(r),
            {"versions",
-            "what builds of Crane must have in common, and the build of each replica",
+            "the versions that builds of Crane must share, and the build of each replica",
             {all_groups_word(r), output_word(r)},
             {},
             [&r] { return show_versions(r); }}}};
 }
 
-// Of `upgrade` the words behind "--" are another program's; how many are ours.
+// Moves the words after "--" of `upgrade` to `command`.  Returns the number of the remaining words.
 int cut_command(int argc, char** argv, std::vector<std::string>& command) {
   bool upgrades = false;
   for (int i = 1; i < argc; ++i) {
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
       "rolled back;\n"
       "100 wrong command line; 102 to 104 the new program; 108 a file or directory cannot be "
       "made;\n"
-      "109 no room; 111 there is such a group; 119 secret."};
+      "109 no room; 111 the group exists already; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     say("command line: crane-ctl: " + mistake + "; see crane-ctl --help");

@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 namespace {
 constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
 
-// A group in crane-ctl list.
+// The row of a group in crane-ctl list.
 Json row_of(const Json& summary, const std::string& home) {
   const Json& replicas = summary["replicas"];
   const auto here = std::count_if(replicas.begin(), replicas.end(),
@@ -39,7 +39,7 @@ Json row_of(const Json& summary, const std::string& home) {
           {"directory", home}};
 }
 
-// The node of a replica as crane-run has it; 0: it has none, or does not say.
+// The pid of a replica's node, from crane-run's state file; 0: unknown.
 pid_t node_pid(const std::string& home, int replica) {
   std::ifstream file(home + "/state.json");
   const Json state = Json::parse(file, nullptr, false);
@@ -50,8 +50,8 @@ pid_t node_pid(const std::string& home, int replica) {
   return 0;
 }
 
-// The node lives, and has not told its status yet: one that has, and says nothing now, does not
-// start.
+// Whether the node lives and has not written its status yet.  A node that has written it and does
+// not answer is silent, not starting.
 bool starts(const std::string& replica_home, pid_t node) {
   const auto stat = node > 0 ? read_process_stat(node) : std::nullopt;
   if (!stat || stat->state == 'Z') return false;
@@ -122,7 +122,7 @@ Json summary_of(const Request& request, const std::string& group) {
 
 namespace {
 
-// Of several groups: no leader is worse than not serving, and that worse than degraded.
+// The worse of two results: no leader is worse than not serving, which is worse than degraded.
 int worse(int status, Health health) {
   constexpr Health kBestFirst[] = {Health::kWell, Health::kDegraded, Health::kNotServing,
                                    Health::kNoLeader};
@@ -131,8 +131,8 @@ int worse(int status, Health health) {
   return static_cast<int>(rank(before) < rank(health) ? health : before);
 }
 
-// That the machine has programs or settings which the group's servers do not read yet; of one whose
-// replicas differed, also what was written into files that they do read.
+// Lines for two cases: the machine has programs or settings that the group's servers do not read
+// yet; and, if replicas differed, files that the servers read were written in place.
 std::string files_text(const Request& request, const std::string& group, const Json& summary) {
   constexpr std::size_t kNamed = 8;
   const Running running = running_in(summary);
@@ -147,7 +147,7 @@ std::string files_text(const Request& request, const std::string& group, const J
   std::string text;
   if (!checkpoint::is_current(held.value())) {
     text = "files: programs or /etc of this machine are newer than those that the servers read (" +
-           held.value().state + "); crane-ctl upgrade " + group + " takes them\n";
+           held.value().state + "); crane-ctl upgrade " + group + " switches to them\n";
   }
   if (divergences == 0) return text;
   const auto written = checkpoint::written_in_place(held.value(), kNamed);
@@ -201,7 +201,7 @@ int status(const Request& request) {
   }
 }
 
-// Fills in the one group that is meant; 0, or the exit status after a message.
+// Sets `group` to the only group that matches.  Returns 0, or the exit status after a message.
 int choose_one(const Request& request, std::string& group) {
   std::vector<std::string> groups;
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
@@ -244,7 +244,7 @@ RequestResult request_of_leader(const Request& request, const std::string& group
                                 const Json& summary, const Json& what) {
   constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
   if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
-    return {kNoLeader, "no leader: " + group + ": nobody leads now; see crane-ctl status " + group,
+    return {kNoLeader, "no leader: " + group + ": no replica leads; see crane-ctl status " + group,
             true};
   }
   RequestResult told = ask_replica(request, group, summary["leader"].get<int>(), what);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-ctl's commands.  Each returns crane-ctl's exit status, and has said what there is to say.
+// crane-ctl's commands.  Each prints its messages and returns crane-ctl's exit status.
 //
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
 // answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
-// refused, or a checkpoint is damaged, the message says why; 6 the server does not serve; 7 the
-// lead was not transferred in time; 8 an upgrade was rolled back; 100 to 104, 108, 109, 111 and 119
-// as crane-run's.
+// refused, or a checkpoint is damaged (the message gives the reason); 6 the server does not serve;
+// 7 the lead was not transferred in time; 8 an upgrade was rolled back; 100 to 104, 108, 109, 111
+// and 119 as crane-run's.
 //
-// Threads: plain functions; those that wait say for what.
+// Threads: plain functions; a function that waits has a comment that names the event.
 
 #include <cstdint>
 #include <functional>
@@ -27,30 +27,30 @@ namespace crane::launcher {
 
 inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
 inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8;
-// Of an upgrade: besides what the operator gives the next server, for the end of the one before,
-// its files, and a roll back.
+// Time for the other steps of an upgrade: the end of the old server, its files, and a rollback.
+// The operator's limit for the new server comes on top.
 inline constexpr std::int64_t kOtherStepsMs = 90'000;
-inline constexpr int kAskAgainMs = 500;  // what a node refused for now
-inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
+inline constexpr int kAskAgainMs = 500;  // pause after a temporary refusal
+inline constexpr int kLookEveryMs = 50;  // polling interval of commands that wait
 
 struct Request {
-  std::string dir;  // --dir; "": wherever the group is
+  std::string dir;  // --dir; "": search all places
   std::string group, output = "table", secret, signal, checkpoint, tier;
   std::string schema = "requests";
-  std::string file;  // of data and backup; "-": standard input or output
+  std::string file;  // data, backup: the archive; "-": standard input or output
   bool watch = false;
-  bool no_wait = false;   // leader transfer: for the new leader
-  bool once = false;      // top: one table
-  int last = 0;           // events: only so many; 0: all
-  bool unpacked = false;  // data export: a directory
+  bool no_wait = false;   // leader transfer: do not wait for the new leader
+  bool once = false;      // top: print one table
+  int last = 0;           // events: maximal number; 0: all
+  bool unpacked = false;  // data export: write a directory
   int to = -1;
   int replica = -1;
-  int fresh = -1;                    // member replace: who comes
-  int seconds = 30;                  // upgrade: for the new server, or build, to serve
-  bool yes = false;                  // upgrade: nothing is asked
-  std::vector<std::string> command;  // upgrade: behind "--"
+  int fresh = -1;                    // member replace: the new replica
+  int seconds = 30;                  // upgrade: time limit for the new server or build
+  bool yes = false;                  // upgrade: do not ask for confirmation
+  std::vector<std::string> command;  // upgrade: the words after "--"
+  // The directory that contains the group's directory.
 
-  // The directory that the group is in.
   std::string dir_of(const std::string& name) const {
     bool denied = false;
     return directory_of(dir, name, denied);
@@ -58,48 +58,48 @@ struct Request {
   std::string home_of(const std::string& name) const { return dir_of(name) + "/" + name; }
 };
 
-// What the leader said to a request; `status` is crane-ctl's.
+// The answer to a request; `status` is crane-ctl's exit status.
 struct RequestResult {
   int status = 0;
   std::string message;
-  bool busy = false;        // refused now, maybe not later
-  nlohmann::json answer{};  // the whole of it, when status is 0
-  std::string error{};      // the kind of a refusal
+  bool busy = false;        // a later attempt may succeed
+  nlohmann::json answer{};  // the complete answer if status is 0
+  std::string error{};      // kind of the refusal
 };
 
 void print(const std::string& text);
 
-// --- whom it is about (ctl.cc); 0, or the exit status after a message
+// --- choice of groups (ctl.cc): 0, or the exit status after a message
 int choose_groups(const Request& request, std::vector<std::string>& groups);
 int choose_one(const Request& request, std::string& group);
 
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group);
 nlohmann::json summary_of(const Request& request, const std::string& group);
-// What an answer of a node, or of an agent, says.
+// Parses the answer of a node or of an agent.
 RequestResult result_of(const std::string& group, const std::string& text);
-// What one node of this machine says to a request.
+// Sends a request to one node of this machine.
 RequestResult ask_replica(const Request& request, const std::string& group, int replica,
                           const nlohmann::json& what);
 RequestResult request_of_leader(const Request& request, const std::string& group,
                                 const nlohmann::json& summary, const nlohmann::json& what);
-// Asks the node that leads, and says what it answered.
+// Sends a request to the leader's node and prints its answer.
 int ask_leader(const Request& request, const nlohmann::json& what);
 
 // A checkpoint that was taken and published.
 struct Taken {
   int replica = -1;
-  std::uint64_t index = 0;  // of its entry, or of one before it (tier restart)
+  std::uint64_t index = 0;  // index of its entry, or of an earlier one (tier restart)
   bool here = true;         // that replica is on this machine
 };
-// Asks for one, by the rest of the request, and waits until it is published; 0, or the exit status
-// after a message.  `progress`: is told what goes on.
+// Requests a checkpoint with the options of `request` and waits until it is published.  Returns 0,
+// or the exit status after a message.  Calls `progress` with each step.
 int take_checkpoint(const Request& request, Taken& taken,
                     const std::function<void(const std::string&)>& progress);
 
 using setup::Command;
 using setup::Word;
 
-// --- words that several commands take
+// --- words of several commands
 inline constexpr int kReplicaMost = 126;
 inline Word group_word(Request& r) {
   return {"group", &r.group, "the group's name (default: the only one)"};
@@ -120,7 +120,7 @@ inline Word tier_word(Request& r, const char* help) {
   return {"--tier", &r.tier, help, {.choices = {"criu", "restart"}}};
 }
 
-// --- commands, and what they are called; the request outlives them
+// --- the commands and their names; the request must outlive them
 Command leader_commands(Request& r);  // ctl_leader.cc
 Command member_commands(Request& r);  // ctl_replica.cc
 Command replica_commands(Request& r);
@@ -135,33 +135,33 @@ int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_groups(const Request& request);
 int status(const Request& request);
 int list_members(const Request& request);
-// What the servers were started as, by the word of a node here; no command: none answers.
+// How the servers were started, as a node of this machine reports; no command: no node answers.
 struct Running {
   std::vector<std::string> command;
   std::size_t files = 0;  // generation of the machine's files
 };
 Running running_in(const nlohmann::json& summary);  // ctl_upgrade.cc
-// Whether the agreed versions of all replicas here are those of this build.
+// Whether all replicas of this machine have this build's agreed versions.
 bool is_of_this_build(const Request& request, const std::string& group);
 int upgrade_crane(const Request& request);  // ctl_hand_over.cc
-// Whether the operator wants what was said; `--yes`: nothing is asked.
+// Asks the operator for confirmation; with `--yes`, returns true at once.
 bool confirmed(const Request& request);
-// The beginning of both: a checkpoint, or a line of what there is without; then the leader is told,
-// again and again while it is at something else.  `entry`: at which servers end.  0, or the exit
-// status after a message.
+// The first steps of both upgrades: takes a checkpoint, or prints `without_checkpoint` if it
+// cannot; then sends the request to the leader, and repeats it while the leader is busy.  Sets
+// `entry` to the entry at which the servers end.  Returns 0, or the exit status after a message.
 int end_servers(const Request& request, const std::string& group, const nlohmann::json& what,
                 const char* without_checkpoint, std::uint64_t& entry);
-// The versions that a replica's build tells; also of a build that tells none.
+// The versions that a replica's build reports, or a text if it reports none.
 std::string versions_of(const NodeAnswer& answer);  // ctl_versions.cc
 int show_versions(const Request& request);          // ctl_versions.cc
 int restore_replica(Request request);
 // Exit status: 0 all is well, 1 something is limited, 2 the group cannot run here.
 int examine_group(const Request& request);  // ctl_doctor.cc
 
-// The digest of the group's log, which its checkpoints have in common; "": no node tells.
+// The digest of the group's log, which all its checkpoints share; "": no node reports it.
 std::string log_digest_of(const Request& request, const std::string& group);
-// VIEW.INDEX as a user gave it, in `request.checkpoint` or in place of the group, becomes a name;
-// 0, or the exit status after a message.  Empty: none was given.
+// Turns a user's VIEW.INDEX, in `request.checkpoint` or in place of the group, into a checkpoint's
+// name.  Leaves it empty if there is none.  Returns 0, or the exit status after a message.
 int name_checkpoint(Request& request);
 
 }  // namespace crane::launcher

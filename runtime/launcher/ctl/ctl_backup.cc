@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl backup, restore FILE: a group as of one entry of its log, as one file.
+// crane-ctl backup, restore FILE: a group at one entry of its log, as one file.
 //
-// The archive holds group.json, with the group's secret, the checkpoint's directory as it is and,
-// of a group with durability disk, the log behind the checkpoint (consensus/log_tail.h).
+// The archive contains group.json with the group's secret, the checkpoint's directory and, if the
+// group has durability disk, the log after the checkpoint (consensus/log_tail.h).
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -33,10 +33,10 @@ using checkpoint::NumberedTrees;
 using checkpoint::TreeSink;
 using setup::say;
 
-constexpr char kCheckpoint[] = "checkpoint", kLog[] = "log";  // in the archive
-constexpr char kIn[] = "in";                                  // where it is unpacked
+constexpr char kCheckpoint[] = "checkpoint", kLog[] = "log";  // names in the archive
+constexpr char kIn[] = "in";                                  // directory for unpacking
 constexpr std::size_t kGroupFileMax = 4U << 20;
-constexpr int kCutsMax = 3;  // so often the log may be cut meanwhile
+constexpr int kCutsMax = 3;  // retries when the log is cut meanwhile
 
 // --- backup -------------------------------------------------------------------------------------
 
@@ -66,27 +66,27 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
   return writer.bytes();
 }
 
-// What group.json tells; 0, or the exit status after a message.
+// Reads group.json.  Returns 0, or the exit status after a message.
 int read_group(const std::string& group, const std::string& home, KnownGroup& known) {
   const auto text = checkpoint::read_file(home + "/" + kKnownGroupName, kGroupFileMax);
   if (!text && text.error().code != Code::kNotFound) return say_error(text.error());
   auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
   if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
     say("refused: " + group +
-        ": nothing of it would be there at its next start, so there is nothing to back up; a group "
-        "lasts that crane-run starts on one machine with --data DIR or --durability disk");
+        ": the group keeps nothing for its next start, so there is nothing to back up; crane-run "
+        "keeps the data of a group on one machine with --data DIR or --durability disk");
     return kRefused;
   }
   known = std::move(parsed).value();
   return 0;
 }
 
-// Checkpoint and log; 0, or the exit status after a message.  The log comes last: the later it is
-// asked for, the more is in it.
+// Takes the checkpoint and then the log, which contains more the later it is requested.  Returns 0,
+// or the exit status after a message.
 int take_contents(const Request& request, const KnownGroup& known, Contents& contents) {
   const bool has_log = known.durability == "disk";
-  // An operator who names a tier or a replica wants a checkpoint of now.  A group in memory needs
-  // one, too: its backup has no log with what came later.
+  // An operator who names a tier or a replica wants a fresh checkpoint.  A group in memory needs a
+  // fresh one, too, because its backup contains no log with later entries.
   const bool fresh = !has_log || !request.tier.empty() || request.replica >= 0;
   bool gone = false;
   for (int cuts = 0; cuts == 0 || (gone && cuts <= kCutsMax); ++cuts) {
@@ -104,7 +104,7 @@ int take_contents(const Request& request, const KnownGroup& known, Contents& con
     if (status == 0 || !gone) return status;
   }
   say("refused: " + contents.source.group +
-      ": its log is cut behind each checkpoint before the backup has copied it; try again");
+      ": its log was cut after each checkpoint before the backup had copied it; try again");
   return kRefused;
 }
 
@@ -128,8 +128,8 @@ std::string place_of(const About& about) {
 }
 
 std::string what_is_missing(const About& about) {
-  if (about.has_log()) return "what was answered later is not in it; ";
-  return "its log is in memory only and not in it, nor is what was answered later; ";
+  if (about.has_log()) return "later requests are not in it; ";
+  return "the log, which is in memory only, and later requests are not in it; ";
 }
 
 // --- restore ------------------------------------------------------------------------------------
@@ -137,9 +137,9 @@ std::string what_is_missing(const About& about) {
 struct Restored {
   About about;
   KnownGroup known;
-  Source source;          // its checkpoint, below the new directory
-  bool with_log = false;  // the server goes on in its log
-  std::string tail;       // the log behind the checkpoint, below the new directory; or empty
+  Source source;          // the checkpoint, below the new directory
+  bool with_log = false;  // the server continues in the group's log
+  std::string tail;       // the log after the checkpoint, below the new directory; or empty
 };
 
 Error damaged(const std::string& file, const std::string& how) {
@@ -147,20 +147,20 @@ Error damaged(const std::string& file, const std::string& how) {
                  file + " is damaged (" + how + "); use another copy of it");
 }
 
-// The log behind the checkpoint, which the archive has if it says so.
+// Unpacks the log after the checkpoint, which the archive contains if its header says so.
 Outcome unpack_log(const std::string& in, const std::string& file, const std::string& to,
                    Restored& restored) {
   const std::string from = in + "/2";
   std::error_code failed;
   const bool is_there = fs::symlink_status(from, failed).type() == fs::file_type::regular;
-  if (is_there != restored.about.has_log()) return damaged(file, "it has no log, or should not");
+  if (is_there != restored.about.has_log()) return damaged(file, "no log, or an unexpected log");
   if (!is_there || !restored.with_log) return Done{};
   restored.tail = to + "/" + kLog;
   if (rename(from.c_str(), restored.tail.c_str()) == 0) return Done{};
   return checkpoint::file_error("move", from);
 }
 
-// Group file, checkpoint and log, each checked, into `to`.
+// Unpacks the group file, the checkpoint and the log into `to`, and checks each.
 Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std::string& to,
                       Restored& restored) {
   const std::string in = to + "/" + kIn;
@@ -198,14 +198,14 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
   const checkpoint::Manifest& m = restored.source.listed.manifest;
   const std::uint64_t log_id = number_of_log(restored.known.log_id);
   if (m.log_digest != checkpoint::digest_of_log(m.group, log_id)) {
-    return damaged(file, "its checkpoint is of another group");
+    return damaged(file, "its checkpoint belongs to another group");
   }
   if (restored.tail.empty()) return Done{};
   return check_tail(restored.tail, file, restored.about, m, restored.known.log_id);
 }
 
-// The base is what the data are at the checkpoint: the log before it is gone, so no server ever
-// begins with older files.
+// Makes the base from the data at the checkpoint.  The log before the checkpoint is gone, so no
+// server begins with older files.
 Outcome make_base(const std::string& to, const Source& source) {
   if (source.data.empty()) return Done{};
   const std::string in = to + "/" + kIn;
@@ -226,7 +226,7 @@ Outcome make_base(const std::string& to, const Source& source) {
   return made;
 }
 
-// Whether a server can recover from it with the libcrane.so that is here.
+// Checks that a server can recover from the checkpoint with this machine's libcrane.so.
 Outcome check_library(const Restored& restored) {
   setup::ProgramPaths parts;
   if (auto found = setup::find_programs(parts); !found) return found;
@@ -234,13 +234,13 @@ Outcome check_library(const Restored& restored) {
   const std::string& theirs = restored.about.libcrane;
   if (theirs.empty() || theirs == ours) return Done{};
   return failure(Code::kWrongVersion, "restore",
-                 "the server's processes were kept with another libcrane.so (" +
+                 "the server's processes were saved with another libcrane.so (" +
                      restored.about.crane +
                      "); restore them with that version of Crane, or only their files: crane-ctl "
                      "restore --tier restart");
 }
 
-// From here on the group has a log of its own, and its server begins with the files.
+// Gives the group a new log; its server begins with the files.
 void restart_from(const std::string& to, Restored& restored) {
   restored.known.log_id = random_log_id();
   restored.known.secret = random_secret();
@@ -248,8 +248,8 @@ void restart_from(const std::string& to, Restored& restored) {
   fs::remove_all(to + "/r0", ignored);
 }
 
-// Marks of all replicas, each of which takes its place once (consensus/member_mark.h): the log
-// behind the checkpoint, under one name for each, or an empty mark.
+// Makes the mark with which each replica takes its place once (consensus/member_mark.h): a link to
+// the log after the checkpoint, or an empty mark.
 Outcome mark_replicas(const std::string& to, const Restored& restored) {
   const std::uint64_t id = number_of_log(restored.known.log_id);
   for (int replica = 0; replica < restored.known.places; ++replica) {
@@ -299,15 +299,15 @@ Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fre
   return fresh.name_it();
 }
 
-// Where the group goes on, for people.
+// Describes where the group continues.
 std::string place_of(const Restored& restored, const std::string& home) {
   const About& about = restored.about;
   if (restored.with_log)
-    return place_of(about) + ", in " + home + "; its server goes on from there";
+    return place_of(about) + ", in " + home + "; its server continues from there";
   std::string text = "at log index " + std::to_string(about.index) + ", in " + home +
-                     "; its server begins with the files of that place";
+                     "; its server begins with the files at that index";
   if (about.last > about.index) {
-    text += "; the log behind it (entries " + std::to_string(about.index + 1) + " to " +
+    text += "; the log after it (entries " + std::to_string(about.index + 1) + " to " +
             std::to_string(about.last) + ") is left out";
   }
   return text;
@@ -336,7 +336,7 @@ int back_up(const Request& request) {
   say("backed up: " + group + " " + place_of(about) + ", by replica " +
       std::to_string(about.replica) + ", checkpoint verified; " + what_is_missing(about) +
       file.shown() + " has " + std::to_string(written.value()) +
-      " bytes, and the group's secret: keep it private");
+      " bytes and contains the group's secret: keep it private");
   return 0;
 }
 
@@ -355,7 +355,7 @@ int restore_backup(const Request& request) {
   NewDirectory fresh(home);
   if (auto done = lay_out(request, reader, fresh, restored); !done) return say_error(done.error());
   print("restored: " + group + " " + place_of(restored, home) +
-        "\ngo on with the command that started it" +
+        "\ncontinue with the command that started it" +
         (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
         restored.about.command + "\n");
   return 0;
@@ -367,7 +367,7 @@ int restore(Request& r) {
                       r.file.find_first_not_of("0123456789") == std::string::npos;
   if (!number && (!r.group.empty() || !r.checkpoint.empty())) {
     say("command line: crane-ctl: restore " + r.file +
-        " names a file, whose group is in it; leave out " + r.group);
+        " names a file, which contains the group's name; leave out " + r.group);
     return static_cast<int>(crane::setup::Status::kUsage);
   }
   if (!number) return restore_backup(r);
@@ -375,34 +375,38 @@ int restore(Request& r) {
   if (r.replica <= kReplicaMost && r.tier.empty()) return restore_replica(r);
   say("command line: crane-ctl: restore " + r.file +
       (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
-                      : ": --tier is for files; ./" + r.file + " is one"));
+                      : ": --tier is for files; ./" + r.file + " names a file"));
   return static_cast<int>(crane::setup::Status::kUsage);
 }
 
 }  // namespace
 
 Command backup_command(Request& r) {
-  return {"backup",
-          "a group at one entry of the log, while it serves, as one file",
-          {file_word(r, "the file to make, which has the group's secret; -: standard output"),
-           group_word(r),
-           {"--replica", &r.replica, "takes a fresh checkpoint", {.bounds = {{0, kReplicaMost}}}},
-           tier_word(r, "of a fresh checkpoint, as of checkpoint now")},
-          {},
-          [&r] { return back_up(r); }};
+  return {
+      "backup",
+      "saves a running group at one log entry in a file",
+      {file_word(r, "the file to create, which contains the group's secret; -: standard output"),
+       group_word(r),
+       {"--replica",
+        &r.replica,
+        "the replica that takes a fresh checkpoint",
+        {.bounds = {{0, kReplicaMost}}}},
+       tier_word(r, "of a fresh checkpoint, as for checkpoint now")},
+      {},
+      [&r] { return back_up(r); }};
 }
 
 Command restore_command(Request& r) {
   return {
       "restore",
-      "a replica restarts at a checkpoint, or a group is made of a backup",
+      "restarts a replica at a checkpoint, or creates a group from a backup",
       {{"what",
         &r.file,
-        "a replica's number; or a file that backup made, -: standard input",
+        "a replica's number, or a file that backup wrote (-: standard input)",
         {.required = true}},
        group_word(r),
-       {"name", &r.checkpoint, "of a replica: this checkpoint, VIEW.INDEX (default: the newest)"},
-       tier_word(r, "of a file: restart: only the server's files, with which it begins")},
+       {"name", &r.checkpoint, "for a replica: the checkpoint, VIEW.INDEX (default: the newest)"},
+       tier_word(r, "for a file: restart restores only the server's files")},
       {},
       [&r] { return restore(r); }};
 }

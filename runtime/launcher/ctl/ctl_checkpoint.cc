@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// How long each part of it took, as its replica tells.
+// The times of the checkpoint's parts, as its replica reports them.
 std::string times_of(const Json& told_of, const std::string& tier) {
   const auto ms = [&told_of](const char* key) {
     return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
@@ -29,16 +29,16 @@ std::string times_of(const Json& told_of, const std::string& tier) {
          ", packed in " + ms("pack_us");
 }
 
-// What became of the checkpoint that `taken` names.
+// The result of the checkpoint that `taken` names.
 struct Ended {
   int status = 0;
-  std::string message;  // of a failure; else how long its parts took, "": it is on another host
-  bool busy = false;    // not tried, since another one was not finished
+  std::string message;  // the failure, or the times of its parts; "": it is on another host
+  bool busy = false;    // not tried, because an earlier checkpoint was not finished
 };
 
 Ended wait_for_end(const Request& request, const std::string& group, Taken& taken) {
   const std::string replica = "replica " + std::to_string(taken.replica);
-  const bool restarts = request.tier == "restart";  // waits for what is under way
+  const bool restarts = request.tier == "restart";  // it waits for a checkpoint under way
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const auto found = answers.find(taken.replica);
@@ -52,7 +52,7 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     if (control::number_in(told_of, "last") >= taken.index) {
       return {0, times_of(told_of, request.tier)};
     }
-    // One behind that entry does as well.
+    // A checkpoint at a later entry will do, too.
     if (control::number_in(told_of, "under_way") >= taken.index) continue;
     const bool busy = control::flag_in(told_of, "busy");
     if (control::number_in(told_of, "gave_up") >= taken.index && !(busy && restarts)) {
@@ -81,9 +81,9 @@ int take_checkpoint(const Request& request, Taken& taken,
     progress(told.message);
     taken = {control::replica_in(told.answer), control::number_in(told.answer, "index"), true};
     const Ended ended = wait_for_end(request, group, taken);
-    if (ended.busy && now_ms() < deadline) {  // the group takes one by itself
+    if (ended.busy && now_ms() < deadline) {  // the group is taking a periodic checkpoint
       progress("replica " + std::to_string(taken.replica) +
-               " has not finished the one before: asks again");
+               " has not finished its previous checkpoint: trying again");
       continue;
     }
     if (ended.status != 0) say(ended.message);
@@ -94,7 +94,7 @@ int take_checkpoint(const Request& request, Taken& taken,
 
 namespace {
 
-// Says what could not be looked at; an exit status.
+// Prints the problems and returns the exit status.
 int say_problems(const AllKept& found) {
   for (const std::string& problem : found.problems) say(problem);
   return found.denied ? kNotPermitted : found.problems.empty() ? 0 : kDamaged;
@@ -111,14 +111,14 @@ int name_checkpoint(Request& request) {
   const std::string name = checkpoint_name(request.checkpoint);
   if (name.empty() && !request.checkpoint.empty()) {
     say("command line: crane-ctl: " + request.checkpoint +
-        " names no checkpoint; they are named VIEW.INDEX, see crane-ctl checkpoint list");
+        " is not a checkpoint's name (VIEW.INDEX); see crane-ctl checkpoint list");
     return static_cast<int>(setup::Status::kUsage);
   }
   request.checkpoint = name;
   return 0;
 }
 
-// From what crane-run wrote down, else from a node; "": nobody tells.
+// Taken from crane-run's record, else from a node.
 std::string log_digest_of(const Request& request, const std::string& group) {
   const auto record = read_record(request.home_of(group));
   if (record) return checkpoint::digest_of_log(group, number_of_log(record->log_id));
@@ -136,7 +136,7 @@ int checkpoint_now(const Request& request) {
       take_checkpoint(request, taken, [](const std::string& text) { print(text + "\n"); });
   if (status == 0 && !taken.here) {
     print("replica " + std::to_string(taken.replica) +
-          " is on another host: crane-ctl checkpoint list tells there\n");
+          " is on another host: run crane-ctl checkpoint list there\n");
   }
   return status;
 }
@@ -157,7 +157,7 @@ int list_checkpoints(const Request& request) {
   return worst;
 }
 
-// All of a group, or all replicas' of one name.
+// Verifies all checkpoints of a group, or those of all replicas with one name.
 int verify_checkpoints(Request request) {
   if (const int bad = name_checkpoint(request); bad != 0) return bad;
   const std::string& name = request.checkpoint;
@@ -188,7 +188,7 @@ int verify_checkpoints(Request request) {
     return 0;
   }
   say("no such checkpoint: " + group + ": " + name +
-      ": no replica has it here; see crane-ctl checkpoint list " + group);
+      ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
   return kNoSuchCheckpoint;
 }
 
@@ -196,28 +196,27 @@ int verify_checkpoints(Request request) {
 
 Command checkpoint_commands(Request& r) {
   return {"checkpoint",
-          "the server's state, kept by a follower",
+          "checkpoints of the server's state",
           {},
           {{"now",
-            "one more, by the next follower",
+            "takes a checkpoint, on a follower",
             {group_word(r),
-             {"--replica", &r.replica, "which one takes it"},
+             {"--replica", &r.replica, "the replica that takes it"},
              {"--tier",
               &r.tier,
-              "criu: its processes (default); restart: the server of every replica is ended and "
-              "started "
-              "again on its files, which are kept; clients are disconnected",
+              "criu: the server's processes (default); restart: ends the server of every replica, "
+              "keeps its files and starts it again on them; clients are disconnected",
               {.choices = {"criu", "restart"}, .excludes = {"--replica"}}}},
             {},
             [&r] { return checkpoint_now(r); }},
            {"list",
-            "those on this machine, newest first",
+            "the checkpoints on this machine, newest first",
             {all_groups_word(r), output_word(r)},
             {},
             [&r] { return list_checkpoints(r); }},
            {"verify",
-            "reads all of them on this machine",
-            {group_word(r), {"name", &r.checkpoint, "only this one, VIEW.INDEX"}},
+            "reads the checkpoints on this machine",
+            {group_word(r), {"name", &r.checkpoint, "only the checkpoint VIEW.INDEX"}},
             {},
             [&r] { return verify_checkpoints(r); }}}};
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl data export, import: the files of a server's lasting directories as they were at one
-// entry of the log.
+// crane-ctl data export, import: the files of a server's lasting directories at one log entry.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -25,7 +24,7 @@ using checkpoint::Extractor;
 using checkpoint::NumberedTrees;
 using setup::say;
 
-// Names of trees in an archive: without the slash at the beginning.
+// Names of trees in an archive: paths without the leading slash.
 std::vector<std::string> trees_of(const std::vector<std::string>& data) {
   std::vector<std::string> names;
   for (const std::string& one : data) names.push_back(one.substr(1));
@@ -44,7 +43,7 @@ Outcome write_archive(const Source& source, const About& about, NewFile& file,
   return file.name_it();
 }
 
-// As a directory: below it DIR under its whole name.
+// Writes a directory; each DIR of --data is below it under its full path.
 Outcome write_directory(const Source& source, const About& about, const std::string& path) {
   NewDirectory fresh(path);
   if (auto begun = fresh.begin(); !begun) return begun;
@@ -67,7 +66,7 @@ Outcome write_directory(const Source& source, const About& about, const std::str
   return fresh.name_it();
 }
 
-// What it is, for people.
+// Describes the export in one line.
 std::string described(const About& about, const ContentDigest& content, std::uint64_t sockets) {
   return about.group + " at log index " + std::to_string(about.index) + ", by replica " +
          std::to_string(about.replica) + ": " + joined(about.data) + ", " +
@@ -75,7 +74,7 @@ std::string described(const About& about, const ContentDigest& content, std::uin
          (sockets > 0 ? " (" + std::to_string(sockets) + " sockets are left out)" : std::string());
 }
 
-// The files of the archive below `to`, each directory under its number there.
+// Unpacks the archive below `to`, each directory under its number.
 Result<About> unpack_archive(const std::string& file, const std::string& to) {
   auto fd = open_to_read(file);
   if (!fd) return fd.error();
@@ -99,15 +98,13 @@ namespace {
 
 int export_data(const Request& request) {
   if (request.unpacked && request.file == "-") {
-    say("command line: crane-ctl: --unpacked makes a directory, which standard output is none; "
-        "name "
-        "one");
+    say("command line: crane-ctl: --unpacked writes a directory, not to standard output; name one");
     return static_cast<int>(setup::Status::kUsage);
   }
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
   Source source;
   if (const int bad = take_source(request, source, Data::kNeeded); bad != 0) return bad;
-  // First without writing anything: the pack is whole, and the digest is known.
+  // A first pass writes nothing: it checks the pack and computes the digest.
   ContentDigest content;
   const auto sockets = tell_data(source, content);
   if (!sockets) return say_error(sockets.error());
@@ -143,7 +140,7 @@ int import_data(const Request& request) {
                                     checkpoint::Content::kMoved);
   if (!made) return say_error(made.error());
   fs::remove(files);
-  // Of a group that has not begun: whatever starts it says how many replicas there are.
+  // The group has not begun: its first start determines the number of replicas.
   KnownGroup known;
   known.name = request.group;
   known.log_id = random_log_id();
@@ -173,17 +170,17 @@ Command data_commands(Request& r) {
           "the files that the server keeps in --data",
           {},
           {{"export",
-            "as they are at one entry of the log, by a follower, while the group serves",
-            {file_word(r, "the file to make, a tar archive within zstd; -: standard output"),
+            "saves them at one log entry, from a follower, while the group serves",
+            {file_word(r, "the file to create, a tar archive in zstd format; -: standard output"),
              group_word(r),
-             {"--unpacked", Word::Flag{&r.unpacked}, "make a directory instead"},
-             {"--replica", &r.replica, "which one exports", {.bounds = {{0, kReplicaMost}}}},
-             tier_word(r, "as of checkpoint now; restart: files of a server that ended in order")},
+             {"--unpacked", Word::Flag{&r.unpacked}, "create a directory instead"},
+             {"--replica", &r.replica, "the replica that exports", {.bounds = {{0, kReplicaMost}}}},
+             tier_word(r, "as for checkpoint now; restart: files of a server that ended in order")},
             {},
             [&r] { return export_data(r); }},
            {"import",
-            "makes a new group that begins with them",
-            {file_word(r, "what data export made; -: standard input"),
+            "creates a new group that begins with them",
+            {file_word(r, "a file that data export wrote; -: standard input"),
              {"group", &r.group, "the new group's name", {.required = true}}},
             {},
             [&r] { return import_data(r); }}}};

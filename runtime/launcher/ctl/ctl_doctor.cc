@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl doctor: the machine as one group needs it, and what the group says of itself.
+// crane-ctl doctor: checks the machine for one group, and reports problems that the group knows.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The command line that started the group; nothing: no crane-run of this machine did.
+// The command line that started the group; nullopt: no crane-run of this machine started it.
 std::optional<Options> options_of(const std::string& home) {
   const auto record = read_record(home);
   if (!record) return {};
@@ -28,7 +28,7 @@ std::optional<Options> options_of(const std::string& home) {
   return options;
 }
 
-// Where clients come, by the running group; a port that is its own is not asked for.
+// Adds the client ports of the running group; they need no check, because the group has them.
 void add_ports_of_group(const std::string& home, const Json& summary, std::vector<Port>& ports) {
   const auto add = [&ports](const Json& number) {
     if (number.is_number_unsigned()) ports.push_back({number.get<std::uint16_t>(), Done{}, true});

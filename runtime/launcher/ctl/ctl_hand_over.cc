@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl upgrade without a command line: this build of Crane goes on with a group whose replicas
-// are of a build with another version of the schedule.  The server of every replica ends at one
-// entry of the log, and nodes of this build begin with the files that it left (HANDOVER-1).
+// crane-ctl upgrade without a command line: this build of Crane takes over a group whose replicas
+// have a build with another schedule version.  The server of every replica ends at one log entry,
+// and nodes of this build begin with the files that it left (HANDOVER-1).
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using setup::say;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
-// Names of the agreed versions that differ from ours.
+// The names of the agreed versions that differ from this build's.
 std::set<std::string> differences(const std::string& theirs) {
   const std::string all = ", " + theirs + ", ";
   std::set<std::string> names;
@@ -39,7 +39,7 @@ int refuse(const std::string& group, const std::string& why) {
   return kRefused;
 }
 
-// Whether the file of which a process runs is not there any more: an installer has replaced it.
+// Whether the executable file of the process is gone, because an installer has replaced it.
 bool was_replaced(std::uint64_t pid) {
   char path[4096];
   const std::string link = "/proc/" + std::to_string(pid) + "/exe";
@@ -50,7 +50,7 @@ bool was_replaced(std::uint64_t pid) {
          (name.size() > kGone.size() && name.substr(name.size() - kGone.size()) == kGone);
 }
 
-// 0, or the exit status after a message.
+// Checks that a hand-over is possible.  Returns 0, or the exit status after a message.
 int check(const std::string& group, const std::map<int, NodeAnswer>& answers) {
   std::set<std::string> differ;
   int not_replaced = -1;
@@ -60,37 +60,37 @@ int check(const std::string& group, const std::map<int, NodeAnswer>& answers) {
     if (!was_replaced(number_in(answer.status, "pid"))) not_replaced = replica;
   }
   if (differ.erase("schedule") == 0 || !differ.empty()) {
-    return refuse(group, "this build cannot read what its replicas keep and say (other versions: " +
-                             joined(differ) +
-                             "): stop the group and start it with this build; with --data it goes "
-                             "on with its server's files");
+    return refuse(group,
+                  "this build cannot read its replicas' data and messages (other versions: " +
+                      joined(differ) +
+                      "): stop the group and start it with this build; with --data it "
+                      "continues with its server's files");
   }
   if (not_replaced < 0) return 0;
   return refuse(group, "replica " + std::to_string(not_replaced) +
-                           " would begin again with the build that it has: install this one in "
-                           "its place first (make install, apt install)");
+                           " would start again with its old build: install this build in its "
+                           "place first (make install, apt install)");
 }
 
 bool agreed(const Request& request, const std::string& group, const std::string& theirs) {
-  print(
-      "upgrade of " + group + " to this build of Crane\n  from " + theirs + "\n  to   " +
-      setup::agreed_versions_text() +
-      "\n"
-      "1. a checkpoint is taken, while clients go on\n"
-      "2. the server of every replica ends at one entry of the log; its clients are disconnected\n"
-      "3. every node keeps the files that it left as a checkpoint, and ends\n"
-      "4. nodes of this build begin, with servers on those files; clients wait until then\n"
-      "if they do not come up, the old build goes on from there when its files are put back\n");
+  print("upgrade of " + group + " to this build of Crane\n  from " + theirs + "\n  to   " +
+        setup::agreed_versions_text() +
+        "\n"
+        "1. a checkpoint is taken, while clients continue\n"
+        "2. the server of every replica ends at the same log entry; its clients are disconnected\n"
+        "3. every node keeps the files that the server left as a checkpoint, and ends\n"
+        "4. nodes of this build begin, with servers on those files; clients wait until then\n"
+        "if they do not come up, put the old build's files back: it continues from there\n");
   return confirmed(request);
 }
 
 struct Progress {
-  int ours = 0;         // replicas of this machine that are of this build,
-  int returned = 0;     // and of the old one, from that entry on
-  bool serves = false;  // one of ours takes clients, or follows another machine's
+  int ours = 0;         // replicas of this machine with this build
+  int returned = 0;     // replicas of this machine that the old build started from that entry
+  bool serves = false;  // a replica with this build accepts clients, or follows another machine's
 };
 
-// A follower of this build goes on with no leader of another one for long (HANDOVER-2).
+// A follower of this build does not follow a leader of another build for long (HANDOVER-2).
 bool is_served(const NodeAnswer& answer, const std::map<int, NodeAnswer>& here) {
   if (control::flag_in(answer.status, "takes_clients")) return true;
   const auto leader = answer.status.find("leader");
@@ -127,9 +127,9 @@ int await_this_build(const Request& request, const std::string& group, std::uint
       return 0;
     }
     if (seen.returned * 2 > replicas) {
-      return refuse(group, "its nodes began again with the old build, from entry " +
+      return refuse(group, "its nodes started again with the old build, from entry " +
                                std::to_string(entry) +
-                               "; they go on with it: install this build where theirs is");
+                               ", and continue with it: install this build in place of theirs");
     }
   }
   say("not complete: " + group + ": " + std::to_string(seen.ours) + " of " +
@@ -137,7 +137,7 @@ int await_this_build(const Request& request, const std::string& group, std::uint
       (seen.serves
            ? "one of them takes clients; see crane-ctl status " + group
            : "none of them takes clients; see their node.log, or put the old build's files back: "
-             "the nodes are started again by themselves"));
+             "the nodes then start again automatically"));
   return static_cast<int>(seen.serves ? Health::kDegraded : Health::kNoLeader);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl leader: another replica leads, and is seen to.
+// crane-ctl leader: transfers the lead to another replica and checks that it leads.
 #include <poll.h>
 
 #include "runtime/launcher/child.h"
@@ -13,10 +13,9 @@ using control::list_in, control::number_in, control::replica_in, control::text_i
 
 namespace {
 
-constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds; a loaded machine more
+constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds, more under load
+// Whether the summary names the replica as leader and its own status, if it is here, agrees.
 
-// The summary names a leader, and the leader's own word, where it can be had here, is that it
-// leads.
 bool leads(const Json& summary, int replica) {
   if (!summary["leader"].is_number() || summary["leader"] != replica) return false;
   for (const Json& row : list_in(summary, "replicas")) {
@@ -25,7 +24,7 @@ bool leads(const Json& summary, int replica) {
   return true;  // it is on another host
 }
 
-// The lead has changed as it was asked for, in a later view than before.
+// Whether the lead has changed as requested, in a later view than before.
 bool is_transferred(const Json& before, const Json& now, int to) {
   if (!now["leader"].is_number()) return false;
   const int leader = now["leader"].get<int>();
@@ -34,9 +33,8 @@ bool is_transferred(const Json& before, const Json& now, int to) {
   return wanted && leads(now, leader) && (later || before["leader"] == leader);
 }
 
-// Waits until it has.  The replica that is to lead may have been too slow to ask for it, so that
-// another one leads now, or the leader went on: then whoever leads is asked again.  Returns the
-// last summary.
+// Waits for the transfer and returns the last summary.  If the chosen replica was too slow, another
+// one leads or the old leader continued: then sends the request to the present leader again.
 Json wait_for_transfer(const Request& request, const std::string& group, const Json& before,
                        const Json& what) {
   const auto deadline = now_ms() + kPatienceMs;
@@ -47,14 +45,15 @@ Json wait_for_transfer(const Request& request, const std::string& group, const J
     now = summary_of(request, group);
     const bool another = now["leader"].is_number() && now["leader"] != request.to;
     if (request.to < 0 || !another || now_ms() < ask_at) continue;
-    request_of_leader(request, group, now, what);  // a leader that is busy now is asked again
+    request_of_leader(request, group, now, what);  // repeated if the leader is busy
     ask_at = now_ms() + kAskAgainMs;
   }
   return now;
 }
 
 std::string not_transferred(const Request& request, const std::string& group, const Json& now) {
-  const std::string who = request.to >= 0 ? "replica " + std::to_string(request.to) : "another one";
+  const std::string who =
+      request.to >= 0 ? "replica " + std::to_string(request.to) : "another replica";
   const std::string but =
       now["leader"].is_number()
           ? "replica " + now["leader"].dump() + " leads"
@@ -94,12 +93,12 @@ int transfer_lead(const Request& request) {
 
 Command leader_commands(Request& r) {
   return {"leader",
-          "who leads",
+          "the leader of the group",
           {},
           {{"transfer",
-            "another replica leads from now on",
+            "transfers the lead to another replica",
             {group_word(r),
-             {"--to", &r.to, "which one (default: who is furthest)"},
+             {"--to", &r.to, "the new leader (default: the replica that is furthest ahead)"},
              {"--no-wait", Word::Flag{&r.no_wait}, "do not wait until it leads"}},
             {},
             [&r] { return transfer_lead(r); }}}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl member, replica and restore: who belongs to the group, and where its replicas begin.
+// crane-ctl member, replica and restore: the group's members, and the starting points of replicas.
 //
-// Each command looks what the group is like and does the next step, so it can be broken off and
-// run again at any point.
+// Each command looks at the group's state and does the next step.  It can therefore be interrupted
+// and run again at any point.
 #include <poll.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ using control::replica_in, control::text_in;
 namespace {
 
 constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
-constexpr std::int64_t kPatienceMs = 30'000;  // with a step that does not come about
-constexpr std::int64_t kGoneMs = 5'000;       // a node that is away for so long does not come
-constexpr int kLooks = 10;                    // at one who has caught up, in a row
+constexpr std::int64_t kPatienceMs = 30'000;  // limit for one step
+constexpr std::int64_t kGoneMs = 5'000;       // after this absence a node is not expected back
+constexpr int kLooks = 10;                    // looks in a row at which a replica has caught up
 
 std::string name_of(int replica) { return "replica " + std::to_string(replica); }
 
-// Says each thing once.
+// Prints a message only when it differs from the last one.
 class ChangePrinter {
  public:
   void operator()(const std::string& text) {
@@ -42,7 +42,7 @@ class ChangePrinter {
   std::string last_message_;
 };
 
-// Who leads says that a change is not committed yet.
+// Whether the leader reports a change that is not committed yet.
 bool is_changing(const std::map<int, NodeAnswer>& answers) {
   return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
     const Json& status = a.second.status;
@@ -57,7 +57,7 @@ std::string role_of(const Json& summary, int replica) {
   return "";
 }
 
-// What is known of a replica here; an empty object: nothing.
+// The row of a replica; an empty object: none.
 Json row_of(const Json& summary, int replica) {
   for (const Json& row : list_in(summary, "replicas")) {
     if (replica_in(row) == replica) return row;
@@ -65,7 +65,7 @@ Json row_of(const Json& summary, int replica) {
   return Json::object();
 }
 
-// A new replica that begins at a checkpoint is there in seconds: there should be one.
+// Makes sure that there is a checkpoint: a new replica that begins at one is ready in seconds.
 void keep_one(const Request& request, const std::string& group) {
   const auto kept = checkpoint::find_kept(request.home_of(group)).checkpoints;
   const bool any =
@@ -84,7 +84,7 @@ int refuse(const std::string& group, const std::string& why) {
   return kRefused;
 }
 
-// Hands the lead over when this replica has it.
+// Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
   for (ChangePrinter tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
@@ -98,21 +98,21 @@ int hand_over(const Request& request, const std::string& group, int replica) {
     }
     tell("the lead is handed over");
   }
-  return refuse(group, name_of(replica) + " leads still; see crane-ctl status " + group);
+  return refuse(group, name_of(replica) + " still leads; see crane-ctl status " + group);
 }
 
-// Whoever started it may take its time to hear of its end.
+// A zombie counts as ended: its parent may be slow to reap it.
 bool has_ended(pid_t pid) {
   const auto stat = read_process_stat(pid);
   return !stat || stat->state == 'Z';
 }
 
-// "ok": it runs; "drained"; ..
+// The replica's state in the summary: "ok" if it runs, "drained", ...
 std::string state_of(const Request& request, const std::string& group, int replica) {
   return text_in(row_of(summary_of(request, group), replica), "state");
 }
 
-// Its node and server end, in order.
+// Ends the replica's server and node in order.
 int drain(const Request& request, const std::string& group, int replica, Starter starter) {
   const auto deadline = now_ms() + kPatienceMs;
   bool asked = false;
@@ -121,7 +121,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     const std::string state = text_in(row, "state");
-    // It says goodbye before it has ended its server.
+    // The node reports "drained" before it has ended its server.
     const bool ended = node <= 0 || has_ended(node);
     if (state == "drained" && ended) return 0;
     if (state == "node is gone" && !asked) {
@@ -129,8 +129,8 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     }
     if (asked && state == "ok" && static_cast<pid_t>(number_in(row, "pid")) != node) {
       return refuse(group, name_of(replica) +
-                               " left, and its node was started again at once; tell what watches "
-                               "the node to stop it instead");
+                               " left, but its node was started again at once; stop the node "
+                               "with the service manager that watches it");
     }
     if (now_ms() >= deadline) {
       return refuse(group, name_of(replica) + " does not end; see its node.log");
@@ -151,7 +151,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
   }
 }
 
-// While its node does not answer: why it will not; empty: it may.
+// For a node that does not answer: why it will not; empty: it still may.
 std::string why_gone(const Request& request, const std::string& group, int replica,
                      std::int64_t& gone_ms) {
   if (gone_ms == 0) gone_ms = now_ms();
@@ -159,19 +159,19 @@ std::string why_gone(const Request& request, const std::string& group, int repli
   const std::string see = "; see its node.log";
   const RequestResult agent = ask_agent(request, group, replica, {{"do", "state"}});
   if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
-  // One that fetches a checkpoint cannot be asked itself.
+  // A node that fetches a checkpoint does not answer itself.
   const bool begins = agent.status == 0 && flag_in(agent.answer, "node");
   if (begins || agent.busy) gone_ms = now_ms();
   return now_ms() - gone_ms < kGoneMs ? "" : what + see;
 }
 
-// It follows or leads, and lacks nothing that only a checkpoint has.
+// Whether the replica follows or leads, and needs no checkpoint.
 bool is_fed(const Json& summary, const Json& row) {
   return summary["leader"].is_number() && number_in(row, "server_pid") > 0 &&
          !flag_in(row, "needs_checkpoint") && !flag_in(row, "catching_up");
 }
 
-// Until it runs, votes, and has done what the group had done when this was called.
+// Waits until the replica runs, votes, and has applied what the group had committed at the call.
 int wait_until_back(const Request& request, const std::string& group, int replica,
                     Starter starter) {
   const bool alone = starter != Starter::kCraneRun;
@@ -189,14 +189,14 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     }
     gone_ms = 0;
     const std::string role = role_of(summary, replica);
-    // Alone on its host it hears from the leader how far the group is, not at once.
+    // A replica alone on its host learns the group's progress from the leader, with a delay.
     looks = is_fed(summary, row) ? looks + 1 : 0;
     if (alone && looks == kLooks) goal = number_in(row, "commit");
     const bool knows = alone ? looks >= kLooks : looks > 0;
     const bool there = knows && number_in(row, "applied") >= goal;
     if (!there || role != "voter") {
       tell(there ? "waiting: it votes once its log has caught up"
-                 : "waiting: its server takes in what it missed");
+                 : "waiting: its server catches up");
       continue;
     }
     const std::uint64_t at = number_in(object_in(row, "checkpoint"), "restored_at");
@@ -208,19 +208,19 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     }
     print(name_of(replica) + " is back" +
           (at > 0 ? ", from the checkpoint at entry " + std::to_string(at)
-                  : ", it ran all inputs since the group began") +
+                  : ", after it ran all inputs since the group began") +
           "\n");
     return 0;
   }
 }
 
-// Asks whoever starts nodes.
+// Sends the request to the program that starts the replica's node.
 RequestResult ask_to_start(const Request& request, const std::string& group, int replica,
                            Starter starter, bool forgets) {
   switch (starter) {
     case Starter::kCraneRun:
       if (!forgets && request.checkpoint.empty()) {
-        // One that waits for its next attempt needs no leader to be started.
+        // A replica that waits for its next attempt can start without a leader.
         const RequestResult told =
             ask_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
         if (told.status == 0) return told;
@@ -236,7 +236,7 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
       break;
   }
   return {kRefused, "refused: " + group + ": " + name_of(replica) +
-                        " does not run, and nothing here starts nodes; " +
+                        " does not run, and no program on this machine starts its node; " +
                         way_back(Starter::kNone, replica)};
 }
 
@@ -245,7 +245,7 @@ int bring_back(const Request& request, const std::string& group, int replica, St
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const RequestResult told = ask_to_start(request, group, replica, starter, forgets);
-    // The answer to an earlier request may have come too late.
+    // An earlier request may have succeeded although its answer came too late.
     const bool begun = told.busy && state_of(request, group, replica) == "ok";
     if (told.status == 0 || begun) {
       print((begun ? name_of(replica) + " is started" : told.message) + "\n");
@@ -257,34 +257,35 @@ int bring_back(const Request& request, const std::string& group, int replica, St
   }
 }
 
-// The group, and that the replica is a member of it.
+// Chooses the group and checks that the replica is a member.
 int choose_member(const Request& request, std::string& group) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
   if (list_in(summary, "members").empty() || !summary["leader"].is_number()) {
-    say("no leader: " + group + ": nobody tells the members; see crane-ctl status " + group);
+    say("no leader: " + group + ": no node reports the members; see crane-ctl status " + group);
     return kNoLeader;
   }
   const std::string role = role_of(summary, request.replica);
   if (role == "analysis") {
     return refuse(group,
                   name_of(request.replica) +
-                      " is an analysis replica: it serves no client, and crane-run brings it "
-                      "back; crane-ctl member remove " +
+                      " is an analysis replica: it serves no client, and crane-run starts it "
+                      "again; crane-ctl member remove " +
                       std::to_string(request.replica) + " ends it");
   }
   if (!role.empty()) return 0;
-  return refuse(group, name_of(request.replica) + " is no member; see crane-ctl member list");
+  return refuse(group, name_of(request.replica) + " is not a member; see crane-ctl member list");
 }
 
-// A member whose files are on this machine.
+// Chooses the group and checks that the replica is a member with files on this machine.
 int choose_here(const Request& request, std::string& group) {
   if (const int bad = choose_member(request, group); bad != 0) return bad;
   if (is_here(request, group, request.replica)) return 0;
   return refuse(group, name_of(request.replica) + " is on another host; run this there");
 }
 
-// The named checkpoint is here and well; 0, or the exit status after a message.
+// Checks that the named checkpoint is on this machine and undamaged.  Returns 0, or the exit status
+// after a message.
 int check_named(const Request& request, const std::string& group) {
   const std::string digest = log_digest_of(request, group);
   std::string sentence;
@@ -302,20 +303,21 @@ int check_named(const Request& request, const std::string& group) {
     return kDamaged;
   }
   say("no such checkpoint: " + group + ": " + request.checkpoint +
-      ": no replica has it here; see crane-ctl checkpoint list " + group);
+      ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
   return kNoSuchCheckpoint;
 }
 
-// What `member replace` asks the leader for.  `goal`: what the new one must have done to vote.
+// Sends the leader the next request of `member replace`.  `goal`: the index that the new replica
+// must have applied before it votes.
 RequestResult next_change(const Request& request, const std::string& group, const Json& summary,
                           ReplaceStep step, std::uint64_t goal) {
   const bool removes = step == ReplaceStep::kRemove;
   const char* change = removes ? "remove" : step == ReplaceStep::kAdd ? "add" : "promote";
   const Json row = row_of(summary, request.fresh);
-  // Of another host nobody tells.
+  // For a replica on another host this is unknown.
   const bool runs = !row.contains("server_pid") || number_in(row, "server_pid") > 0;
   if (step == ReplaceStep::kPromote && (!runs || number_in(row, "applied") < goal)) {
-    return {kRefused, name_of(request.fresh) + " takes in what the others have done", true};
+    return {kRefused, name_of(request.fresh) + " is still catching up", true};
   }
   return request_of_leader(request, group, summary,
                            {{"do", "member"},
@@ -332,13 +334,13 @@ int restore_replica(Request request) {
   const Starter starter = starter_of(request, group, request.replica);
   if (starter != Starter::kCraneRun) {
     return refuse(group,
-                  "only crane-run on one host does that; with several hosts crane-ctl "
-                  "replica drain and resume begin at the host's own newest checkpoint");
+                  "only crane-run on one host can do that; with several hosts, crane-ctl replica "
+                  "drain and resume restart the replica at its host's newest checkpoint");
   }
   if (!request.checkpoint.empty()) {
     if (const int bad = check_named(request, group); bad != 0) return bad;
   } else if (checkpoint::find_kept(request.home_of(group)).checkpoints.empty()) {
-    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
+    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now takes one");
     return kNoSuchCheckpoint;
   }
   if (state_of(request, group, request.replica) == "ok") {
@@ -358,7 +360,7 @@ int change_member(const Request& request, const char* change) {
   return ask_leader(request, {{"do", "member"}, {"change", change}, {"replica", request.replica}});
 }
 
-// Says everything once: what goes on, and what it waits for.
+// Replaces one member with another, step by step, and prints each step once.
 int replace_member(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
@@ -377,10 +379,11 @@ int replace_member(const Request& request) {
     const Json members = list_in(summary, "members");
     if (members.empty() || is_changing(answers)) {
       if (members.empty() && leaving) {
-        print("replica " + old + " leaves; nobody on this host is in the group any more\n");
+        print("replica " + old + " leaves; no replica of this host is in the group any more\n");
         return 0;
       }
-      if (members.empty()) tell("waiting: nobody tells the members; see crane-ctl status " + group);
+      if (members.empty())
+        tell("waiting: no node reports the members; see crane-ctl status " + group);
       continue;
     }
     if (role_of(summary, request.fresh) == "analysis") {
@@ -392,7 +395,7 @@ int replace_member(const Request& request) {
       return 0;
     }
     if (step == ReplaceStep::kNoMember) {
-      return refuse(group, "replica " + old + " is no member; see crane-ctl member list");
+      return refuse(group, "replica " + old + " is not a member; see crane-ctl member list");
     }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
     if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
@@ -404,7 +407,7 @@ int replace_member(const Request& request) {
       tell("waiting: " + told.message +
            (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
     } else {
-      say(told.message + "; the same command goes on from here, wherever it was broken off");
+      say(told.message + "; run the same command again to continue from here");
       return told.status;
     }
   }
@@ -415,7 +418,7 @@ int drain_replica(const Request& request) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const int replica = request.replica;
   const Starter starter = starter_of(request, group, replica);
-  // Alone on its host nobody tells the members then.
+  // If the replica is alone on its host and drained, no node reports the members.
   if (state_of(request, group, replica) != "drained") {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
     if (const int bad = drain(request, group, replica, starter); bad != 0) return bad;
@@ -439,7 +442,7 @@ int resume_replica(const Request& request) {
   return bring_back(request, group, request.replica, starter, false);
 }
 
-// In its own place: it is drained, and recovers as somebody who has nothing but a checkpoint.
+// Drains the replica and starts it again in the same slot, as a new member with only a checkpoint.
 int replace_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
@@ -449,10 +452,11 @@ int replace_replica(const Request& request) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
   }
   if (starter == Starter::kNone) {
-    return refuse(group, "nothing here starts nodes: stop the node of " + name_of(request.replica) +
+    return refuse(group, "no program on this machine starts its node: stop the node of " +
+                             name_of(request.replica) +
                              ", and start it with crane-node --forget-log");
   }
-  // Of several hosts the leader has one taken when it is needed.
+  // In a group of several hosts the leader requests a checkpoint when it is needed.
   if (starter == Starter::kCraneRun) keep_one(request, group);
   if (state_of(request, group, request.replica) == "ok") {
     if (const int bad = drain(request, group, request.replica, starter); bad != 0) return bad;
@@ -479,36 +483,35 @@ Command member_commands(Request& r) {
                    [&r, name] { return change_member(r, name); }};
   };
   return {"member",
-          "who belongs to the group",
+          "the members of the group",
           {},
           {{"list",
-            "the members, and how far they are",
+            "the members and their progress",
             {all_groups_word(r), output_word(r)},
             {},
             [&r] { return list_members(r); }},
-           change("add", "a replica that is no member gets the log, and begins at a checkpoint"),
-           change("promote", "a learner that has caught up votes"),
-           change("remove", "a member leaves; a leader hands over first"),
+           change("add", "adds a replica, which gets the log and begins at a checkpoint"),
+           change("promote", "lets a learner vote that has caught up"),
+           change("remove", "removes a member; a leader hands the lead over first"),
            {"replace",
-            "NEW is added, votes when it has caught up, then OLD leaves; broken off, it can be "
+            "adds NEW, lets it vote when it has caught up, removes OLD; can be interrupted and "
             "repeated",
-            {number_word("old", r.replica, "the replica that leaves"),
-             number_word("new", r.fresh, "the replica that comes"), group_word(r)},
+            {number_word("old", r.replica, "the replica to remove"),
+             number_word("new", r.fresh, "the replica to add"), group_word(r)},
             {},
             [&r] { return replace_member(r); }}}};
 }
 
 Command replica_commands(Request& r) {
-  return {
-      "replica",
-      "one replica leaves for a while, or restarts",
-      {},
-      {one_replica(r, "drain",
-                   "it hands the lead over; its server and node end, and are not missed",
-                   drain_replica),
-       one_replica(r, "resume", "one that was drained, or is lost, recovers", resume_replica),
-       one_replica(r, "replace", "in its own slot: with nothing but a checkpoint, as a new member",
-                   replace_replica)}};
+  return {"replica",
+          "drains, resumes or replaces one replica",
+          {},
+          {one_replica(r, "drain",
+                       "hands the lead over, then ends the replica's server and node in order",
+                       drain_replica),
+           one_replica(r, "resume", "starts a drained or lost replica again", resume_replica),
+           one_replica(r, "replace", "restarts a replica as a new member, with only a checkpoint",
+                       replace_replica)}};
 }
 
 }  // namespace crane::launcher

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl upgrade: the server of every replica ends at one entry of the log, and begins again
-// with another command line, and on the files that this machine has now
-// (checkpoint/machine_files.h); one that does not come up is rolled back.
+// crane-ctl upgrade: ends the server of every replica at one log entry and starts it again with
+// another command line and with the present files of this machine (checkpoint/machine_files.h).  If
+// the new server does not come up, the upgrade is rolled back.
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ using setup::say;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
-// As crane-run makes it of the same words.
+// The server's command line; crane-run derives the same one from these words.
 Outcome command_of(const std::vector<std::string>& typed, std::vector<std::string>& words) {
   std::string program;
   if (auto p = setup::find_program(typed[0], program); !p) return p;
@@ -45,7 +45,7 @@ std::string shown(const std::vector<std::string>& words) {
   return text;
 }
 
-// What is in the newest state of the machine's files and not in the one that the servers read.
+// The differences between the state of the machine's files that the servers read and the newest.
 std::string changed_text(const checkpoint::GroupFiles& before,
                          const checkpoint::GroupFiles& after) {
   constexpr std::size_t kShown = 8;
@@ -61,11 +61,11 @@ std::string changed_text(const checkpoint::GroupFiles& before,
   return text;
 }
 
-// The generation of the machine's files that the next server reads, and what differs in it.
+// Chooses the generation of the machine's files for the next server, and describes its changes.
 Outcome choose_files(const std::string& record, std::size_t now, std::size_t& next,
                      std::string& changed) {
   next = now;
-  if (access(record.c_str(), F_OK) != 0) return Done{};  // no container: as they are
+  if (access(record.c_str(), F_OK) != 0) return Done{};  // no container: servers read live files
   const auto before = checkpoint::held_files(record, now);
   const auto found = checkpoint::next_files(record, now);
   if (!found.ok()) return found.error();
@@ -74,22 +74,22 @@ Outcome choose_files(const std::string& record, std::size_t now, std::size_t& ne
   return Done{};
 }
 
-// Says what happens before it does; false: the operator does not want it.
+// Describes the steps and asks for confirmation.
 bool agreed(const Request& request, const std::string& group, const Running& now,
             const std::vector<std::string>& words, const std::string& changed) {
   print(
       "upgrade of " + group + "\n  from " + shown(now.command) + "\n  to   " + shown(words) + "\n" +
       changed +
-      "1. a checkpoint is taken, while clients go on\n"
-      "2. the server of every replica ends at one entry of the log; its clients are disconnected\n"
-      "3. the new one begins on the files that it left, everywhere alike\n"
-      "4. when it has listened for 2 s clients are let in; when it ends before, or does not "
-      "listen within " +
-      std::to_string(request.seconds) + " s, the old one begins again on the files of step 2\n");
+      "1. a checkpoint is taken, while clients continue\n"
+      "2. the server of every replica ends at the same log entry; its clients are disconnected\n"
+      "3. every replica starts the new server on the files that the old one left\n"
+      "4. when it has listened for 2 s, clients are let in; if it ends earlier, or does not listen "
+      "within " +
+      std::to_string(request.seconds) + " s, the old server starts again on the files of step 2\n");
   return confirmed(request);
 }
 
-// What became of the upgrade of this entry, by the word of the leader.
+// Waits until the leader reports the result of the upgrade at this entry.
 int await_verdict(const Request& request, const std::string& group, std::uint64_t entry) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
   std::string told;
@@ -99,17 +99,18 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
       const Json upgrade = object_in(answer.status, "upgrade");
       if (number_in(upgrade, "entry") != entry) continue;
       const std::string state = text_in(upgrade, "state");
-      if (state == "trial" && told != state) print((told = state) + ": the new server begins\n");
+      if (state == "trial" && told != state) print((told = state) + ": the new server starts\n");
       if (state == "kept") {
         print(
-            "upgraded: clients are let in.  The group is known by the command that started it:\n"
-            "keep the old program where it is until the group was stopped; start it then with "
-            "the new one\n");
+            "upgraded: clients are let in.  The command that started the group still identifies "
+            "it:\n"
+            "keep the old program in place until the group is stopped, then start it with the new "
+            "one\n");
         return 0;
       }
       if (state != "rolled back") continue;
       say("rolled back: " + group + ": the new server did not come up: " + text_in(upgrade, "why") +
-          "; the old one serves on the files of before");
+          "; the old one serves again on its own files");
       return kRolledBack;
     }
   }
@@ -153,10 +154,10 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
 bool confirmed(const Request& request) {
   if (request.yes) return true;
   if (isatty(STDIN_FILENO) == 0) {
-    say("not asked: standard input is no terminal; add --yes");
+    say("cannot ask: standard input is not a terminal; add --yes");
     return false;
   }
-  print("go on? [y/N] ");
+  print("continue? [y/N] ");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "yes";
@@ -186,22 +187,23 @@ int upgrade_server(const Request& request) {
   }
   if (request.command.empty() && files == now.files) {
     say("refused: " + group +
-        ": its servers read this machine's programs and /etc as they are now, and this build of "
-        "Crane runs beside those of its replicas, so nothing has to end at once: crane-ctl replica "
-        "drain N, resume N, one after the other, the leader last; another command line stands "
-        "behind --");
+        ": nothing has to end at once: its servers read this machine's present programs and /etc, "
+        "and this build of Crane can run beside those of its replicas; replace one replica after "
+        "the other, the leader last, with crane-ctl replica drain N and resume N, or give another "
+        "command line after --");
     return kRefused;
   }
   const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
   if (Json::parse(text) != Json(words)) {
-    say("command line: crane-ctl: the new command line is no UTF-8, as which it stands in the log");
+    say("command line: crane-ctl: the new command line is not UTF-8, but the log stores it as "
+        "UTF-8");
     return static_cast<int>(setup::Status::kUsage);
   }
   if (!agreed(request, group, now, words, changed)) return kRefused;
   const Json what{
       {"do", "upgrade"}, {"command", text}, {"seconds", request.seconds}, {"files", files}};
   std::uint64_t entry = 0;
-  const int bad = end_servers(request, group, what, "the files of step 2 are the way back", entry);
+  const int bad = end_servers(request, group, what, "a rollback uses the files of step 2", entry);
   return bad != 0 ? bad : await_verdict(request, group, entry);
 }
 
@@ -210,14 +212,14 @@ int upgrade_server(const Request& request) {
 Command upgrade_command(Request& r) {
   return {
       "upgrade",
-      "the server with another command line, behind --, and on the programs and /etc that this "
-      "machine has now: ended and begun at one entry of the log, rolled back if it does not come "
-      "up; without a command line: the same on the newer files, or this build of Crane in place of "
-      "the replicas', where their schedules differ",
+      "restarts the servers at one log entry with another command line (after --) and with this "
+      "machine's present programs and /etc, and rolls back if the new server does not come up; "
+      "without a command line: with the present files only, or with this build of Crane if its "
+      "schedule version differs",
       {group_word(r),
        {"--seconds",
         &r.seconds,
-        "within which it listens, or the build leads (default {})",
+        "time until the server listens, or the build leads (default {})",
         {.bounds = {{1, 86'400}}}},
        {"--yes", Word::Flag{&r.yes}, "do not ask"}},
       {},

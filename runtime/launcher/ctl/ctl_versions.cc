@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl versions: this build's, and those of the replicas that answer.
+// crane-ctl versions: the versions of this build and of the replicas that answer.
 #include <set>
 
 #include "dmt/base/versions.h"
@@ -61,7 +61,7 @@ std::string text_of(const Json& builds) {
 
 }  // namespace
 
-// A node of a build without the table tells nothing of itself.
+// A node of a build without the table reports no versions.
 std::string versions_of(const NodeAnswer& answer) {
   return control::text_in(control::object_in(answer.status, "build"), "versions",
                           "unknown: the build has no table of versions");
@@ -72,7 +72,7 @@ int show_versions(const Request& request) {
   std::vector<std::string> groups;
   if (!request.group.empty()) {
     if (const int bad = choose_groups(request, groups); bad != 0) return bad;
-  } else {  // also where nothing runs
+  } else {  // without a group the command succeeds even if nothing runs
     for (const auto& found : find_groups(request.dir, denied)) groups.push_back(found.name);
   }
   Json builds = Json::array();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that show what happens, or happened: crane-ctl top and events.
+// The commands crane-ctl top and events.
 #include <poll.h>
 #include <unistd.h>
 
@@ -62,10 +62,10 @@ int show_events(const Request& request) {
 
 Command top_command(Request& r) {
   return {"top",
-          "what each replica does just now: rates, clients, processor time, every 2 seconds",
+          "rates, clients and processor time of each replica, every 2 seconds",
           {all_groups_word(r),
            output_word(r),
-           {"--once", Word::Flag{&r.once}, "after 2 seconds, and no more"}},
+           {"--once", Word::Flag{&r.once}, "one table after 2 seconds"}},
           {},
           [&r] { return top(r); }};
 }
@@ -77,7 +77,7 @@ Command events_command(Request& r) {
            output_word(r),
            {"-n,--last",
             &r.last,
-            "only so many, the newest (default {}: all that are kept)",
+            "number of the newest events (default {}: all)",
             {.bounds = {{0, 1'000'000}}}}},
           {},
           [&r] { return show_events(r); }};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-ctl events: what happened to the replicas of a group on this machine, as their nodes have
-// written it down (proxy/host/event_log.h), whether they run or not.
+// crane-ctl events: the events that the nodes of this machine have recorded
+// (proxy/host/event_log.h), also of nodes that no longer run.
 //
 // Threads: plain functions.
 
@@ -11,13 +11,13 @@
 
 namespace crane::launcher {
 
-// All events in DIR/GROUP/r*/events.jsonl and its predecessor, the oldest first; a list.  A line
-// that is no event (a node was killed while it wrote) is left out.  `denied`: there are some that
-// this user may not read.
+// A list of all events in DIR/GROUP/r*/events.jsonl and its predecessor, the oldest first.  Skips
+// lines that are no events (a node was killed while it wrote one).  `denied`: this user may not
+// read some of the events.
 nlohmann::json read_events(const std::string& home, bool& denied);
-// The last `count` of them; 0: all.
+// The last `count` events; 0: all.
 nlohmann::json last_of(const nlohmann::json& events, std::size_t count);
-// For people, in this machine's time.
+// A table with times in this machine's time zone.
 std::string events_table(const nlohmann::json& events);
 
 }  // namespace crane::launcher

@@ -34,7 +34,7 @@ void look_in(const std::string& dir, std::map<std::string, std::string>& found, 
   denied = denied || is_denied(failure);
 }
 
-// Those that run, wherever they are.
+// Finds the running groups, in any directory.
 void look_at_homes(std::map<std::string, std::string>& found, bool& denied) {
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(setup::kSharedMemory, failure)) {
@@ -52,7 +52,7 @@ void look_at_homes(std::map<std::string, std::string>& found, bool& denied) {
 }  // namespace
 
 std::vector<FoundGroup> find_groups(const std::string& dir, bool& denied) {
-  std::map<std::string, std::string> found;  // who was found first counts: one that runs
+  std::map<std::string, std::string> found;  // the first place counts: that of a running group
   if (!dir.empty()) {
     look_in(dir, found, denied);
   } else {

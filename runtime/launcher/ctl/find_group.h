@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the groups of this machine are.  One that runs says so itself: /dev/shm/crane.NAME/home is
-// a link to its directory (GroupDirectories).  One that was stopped and lasts is where crane-run
-// keeps such groups by itself, or where --dir says.
+// Finds the groups of this machine.  For a running group, /dev/shm/crane.NAME/home is a link to its
+// directory (GroupDirectories).  A stopped group whose data last is in crane-run's default
+// directory for such groups, or in --dir.
 //
 // Threads: plain functions.
 
@@ -15,15 +15,15 @@ struct FoundGroup {
   std::string name, dir;  // its own directory is <dir>/<name>
 };
 
-// Those in `dir`, or, if that is empty, all that this user may see, by name; `denied`: there may be
-// more.
+// The groups in `dir`, or all groups that this user may see if `dir` is empty; sorted by name.
+// `denied`: there may be more.
 std::vector<FoundGroup> find_groups(const std::string& dir, bool& denied);
 
-// The directory that holds the group, `dir` or, if that is empty, wherever it is; "" if there is
-// none.  `denied`: it may be there, this user cannot see it.
+// The directory that contains the group: `dir`, or the place where it is found if `dir` is empty;
+// "" if there is no such group.  `denied`: the group may exist, but this user cannot see it.
 std::string directory_of(const std::string& dir, const std::string& group, bool& denied);
 
-// Where find_groups() looks, for a message.
+// The places that find_groups() searches, for a message.
 std::string places_of(const std::string& dir);
 
 }  // namespace crane::launcher

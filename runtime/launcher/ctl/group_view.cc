@@ -63,7 +63,7 @@ ReplicaView::Member member_of(const std::string& word) {
                                : ReplicaView::Member::kOther;
 }
 
-// As the witness knows it.
+// The replica's row in the witness's status.
 const Json& peer_in(const Json* witness, int replica) {
   static const Json kNone = Json::object();
   if (witness == nullptr) return kNone;
@@ -116,7 +116,7 @@ control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const Json&
   for (const Json& m : members) {
     group.replicas.push_back(one_seen(replica_in(m), answers, witness, text_in(m, "member")));
   }
-  if (members.empty()) {  // no node here knows them: those of this machine
+  if (members.empty()) {  // no node knows the members: take the replicas of this machine
     for (const auto& [replica, answer] : answers) {
       const bool analyses = text_in(answer.status, "role") == "analysis";
       group.replicas.push_back(

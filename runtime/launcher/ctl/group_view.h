@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The snapshot that the verdict on a group is made of, from what the nodes of this machine answer.
+// Builds the snapshot for the verdict on a group from the answers of this machine's nodes.
 //
 // Threads: plain functions.
 
@@ -12,15 +12,16 @@
 
 namespace crane::launcher {
 
-// No replica's number: none leads.
+// In place of a leader's number: no replica leads.
 inline constexpr int kNoReplicaNumber = 255;
 
-// The one that leads in the highest view: a deposed one may not know yet.  nullptr: none.
+// The status of the leader in the highest view; nullptr: none leads.  A deposed leader may not know
+// of a newer view yet.
 const nlohmann::json* leader_of(const std::map<int, NodeAnswer>& answers);
-// The node whose word on the others counts: the one that leads, else that of the newest view.
+// The status that decides about the other replicas: the leader's, else that of the newest view.
 const nlohmann::json* witness_of(const std::map<int, NodeAnswer>& answers);
 
-// `summary`: with its leader and members.
+// REQUIRES: `summary` has its leader and members.
 control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const nlohmann::json& summary);
 
 }  // namespace crane::launcher

@@ -23,14 +23,14 @@ using Json = nlohmann::json;
 
 constexpr char kPrefix[] = "log-";  // proxy/host/operator_requests.cc
 constexpr int kLookForMs = 20;
-// A replica that copies nothing for so long is given up; a group without a leader, too.
+// Limit for a replica that copies nothing, and for a group without a leader.
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
 
 consensus::LogPlace place_of(const checkpoint::Manifest& m) { return {m.at, m.cursor}; }
 
 bool answers(const NodeAnswer& answer) { return answer.reply == Reply::kAnswer; }
 
-// What killed ones have left.
+// Removes copies that killed processes left.
 void remove_dead(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
@@ -85,7 +85,7 @@ int LogCopy::make_file(const std::string& home, int replica) {
   return say_error(checkpoint::file_error("lock", path));
 }
 
-// Until the replica has copied it.  Not 0: it has not, for the reason in `why`.
+// Waits until the replica has copied the log.  Returns 0, or an exit status and the reason, `why`.
 int LogCopy::ask(const Request& request, const Source& source, int replica, std::uint64_t through,
                  std::string& why, bool& gone) {
   const checkpoint::Manifest& m = source.listed.manifest;
@@ -105,7 +105,7 @@ int LogCopy::ask(const Request& request, const Source& source, int replica, std:
     if (monotonic_ns() < moved_ns + kPatienceNs) continue;
     if (told.status == 0) {
       why = "no answer: " + source.group + ": replica " + std::to_string(replica) +
-            " does not get as far as log index " + std::to_string(through) +
+            " does not reach log index " + std::to_string(through) +
             ", which is committed; see its node.log";
     }
     return told.status != 0 ? told.status : static_cast<int>(Health::kDegraded);
@@ -123,7 +123,7 @@ Outcome LogCopy::check(const Source& source, const std::string& log_id) {
     return Done{};
   }
   return failure(Code::kDamaged, "copy the log",
-                 source.listed.path + " is a checkpoint of another log than the group's");
+                 source.listed.path + " is a checkpoint of a log that is not the group's");
 }
 
 int LogCopy::take(const Request& request, const Source& source, const std::string& log_id,
@@ -166,8 +166,8 @@ Outcome check_tail(const std::string& path, const std::string& file, const About
   const auto read = consensus::check_log_tail(path);
   if (!read) return bad(read.error().message());
   const consensus::LogTail& tail = read.value();
-  if (tail.log_id != number_of_log(log_id)) return bad("it is of another group");
-  if (tail.begin != place_of(m)) return bad("it does not begin right behind the checkpoint");
+  if (tail.log_id != number_of_log(log_id)) return bad("it belongs to another group");
+  if (tail.begin != place_of(m)) return bad("it does not begin right after the checkpoint");
   if (value(tail.end.at.index) != about.last) {
     return bad("it ends at log index " + std::to_string(value(tail.end.at.index)) + ", not " +
                std::to_string(about.last));
@@ -177,14 +177,15 @@ Outcome check_tail(const std::string& path, const std::string& file, const About
 
 Outcome check_versions(const About& about, const std::string& file) {
   for (const AgreedVersion& ours : kAgreedVersions) {
-    if (std::string(ours.name) == "checkpoint") continue;  // that tells by itself
+    if (std::string(ours.name) == "checkpoint") continue;  // the checkpoint has its own version
     const auto theirs = about.versions.find(ours.name);
     const std::uint32_t number = theirs == about.versions.end() ? 0 : theirs->second;
     if (number == ours.number) continue;
     return failure(Code::kWrongVersion, "restore",
-                   file + " holds a log with " + ours.name + " version " + std::to_string(number) +
-                       " (" + about.crane + "), and this Crane has " + std::to_string(ours.number) +
-                       ": it cannot run it again; restore the group with that version of Crane, or "
+                   file + " contains a log with " + ours.name + " version " +
+                       std::to_string(number) + " (" + about.crane + "), but this Crane has " +
+                       std::to_string(ours.number) +
+                       " and cannot replay it; restore the group with that version of Crane, or "
                        "only its server's files: crane-ctl restore --tier restart");
   }
   return Done{};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The log behind a checkpoint, which a replica of this machine copies into a file below its
-// directory, for `crane-ctl backup`; and the same in a backup that is restored.
+// The log after a checkpoint: for `crane-ctl backup`, a replica of this machine copies it to a file
+// below its directory; `crane-ctl restore` checks the copy in a backup.
 //
-// The copy reaches at least as far as the leader knew the log to be committed when it was asked
-// for: what a client was answered before is in it.
+// The copy contains at least the entries that the leader knew to be committed at the request, and
+// so everything that clients were answered before.
 //
-// Threads: one.  All of this may block for as long as replicas and disks do.
+// Threads: one.  Every function may block as long as replicas and disks do.
 
 #include <cstdint>
 #include <map>
@@ -19,13 +19,15 @@
 
 namespace crane::launcher {
 
-// What the leader of the newest view, and whoever else answers, knows to be committed: no client
-// was answered behind that before they were asked.  0: none leads now, or it does not answer.
+// The highest index that the leader of the newest view, or another node that answers, knows to be
+// committed.  No client got an answer for a later entry before this request.  0: no replica leads
+// now, or the leader does not answer.
 std::uint64_t committed_at_least(const std::map<int, NodeAnswer>& all);
-// Those that can copy the log, in order: followers, of these `preferred` first, then the leader.
+// Replicas that can copy the log, in this order: `preferred` if it follows, other followers, the
+// leader.
 std::vector<int> able_to_copy(const std::map<int, NodeAnswer>& all, int preferred);
 
-// Its file is gone with it.
+// The destructor removes the file.
 class LogCopy {
  public:
   LogCopy() = default;
@@ -33,11 +35,12 @@ class LogCopy {
   LogCopy(const LogCopy&) = delete;
   LogCopy& operator=(const LogCopy&) = delete;
 
-  // Of the log `log_id`, behind the checkpoint; 0, or the exit status after a message.  `gone`, and
-  // no message: the log was cut behind the checkpoint, so there is a newer one.
+  // Copies the log `log_id` from the checkpoint on.  Returns 0, or the exit status after a message.
+  // Sets `gone`, without a message, if the log was cut after the checkpoint: then there is a newer
+  // checkpoint.
   int take(const Request& request, const Source& source, const std::string& log_id, bool& gone);
 
-  const std::string& path() const { return path_; }  // empty: there is none
+  const std::string& path() const { return path_; }  // empty: no file
   const consensus::LogTail& tail() const { return tail_; }
 
  private:
@@ -48,16 +51,16 @@ class LogCopy {
   void remove();
 
   std::string path_;
-  checkpoint::Descriptor fd_;  // locked: while it is, no other crane-ctl removes the file
+  checkpoint::Descriptor fd_;  // locked, so that no other crane-ctl removes the file
   consensus::LogTail tail_;
 };
 
-// Whether the tail in the file `path`, out of the archive `file`, is the one behind the checkpoint:
-// of that log, whole, and as long as the archive says.
+// Checks that the file `path`, from the archive `file`, is the log after the checkpoint: of the log
+// `log_id`, complete, and as long as the archive's header states.
 Outcome check_tail(const std::string& path, const std::string& file, const About& about,
                    const checkpoint::Manifest& checkpoint, const std::string& log_id);
 
-// Whether this build can run the entries of that one again.  kWrongVersion.
+// Checks that this build can replay the archive's entries.  Fails with kWrongVersion.
 Outcome check_versions(const About& about, const std::string& file);
 
 }  // namespace crane::launcher

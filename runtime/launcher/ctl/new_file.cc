@@ -40,7 +40,7 @@ Result<Descriptor> NewFile::open() {
     return Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   }
   if (is_there(path_)) {
-    return failure(Code::kExists, "create", path_ + " is there already; name another file");
+    return failure(Code::kExists, "create", path_ + " exists already; name another file");
   }
   fd_ = Descriptor(::open(directory().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (!fd_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {

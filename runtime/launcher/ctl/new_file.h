@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file that an operator asked for: it has its name when it is whole, and never stands for another
-// file.  Where the file system can (O_TMPFILE), nothing is left of one whose program was killed;
-// elsewhere .NAME.new-PID is.
+// A file that an operator requested.  It gets its name when it is complete, and never replaces
+// another file.  If the program is killed, it leaves no file on file systems with O_TMPFILE, and
+// .NAME.new-PID on others.
 //
 // Threads: one.
 
@@ -14,18 +14,18 @@ namespace crane::launcher {
 
 class NewFile {
  public:
-  // `path`: "-" is standard output, which must not be a terminal.  kExists, kBadArgument, ..
+  // `path`: "-" is standard output, which must not be a terminal.
   explicit NewFile(std::string path) : path_(std::move(path)) {}
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  // Where to write it, mode 0600.
+  // A descriptor to write to; the file has mode 0600.  Fails with kExists, kBadArgument, ...
   Result<checkpoint::Descriptor> open();
-  // All was written, and synced.
+  // Gives the file its name.  REQUIRES: its content was written and synced.
   Outcome name_it();
   bool is_stdout() const noexcept { return path_ == "-"; }
-  // For messages.
+  // The name for messages.
   std::string shown() const { return is_stdout() ? "standard output" : path_; }
 
  private:
@@ -36,7 +36,7 @@ class NewFile {
   checkpoint::Descriptor fd_;
 };
 
-// A file to read, or, "-", standard input, and what messages call it.
+// Opens a file to read; "-" is standard input.  shown_input() is its name for messages.
 Result<checkpoint::Descriptor> open_to_read(const std::string& path);
 std::string shown_input(const std::string& path);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What processes of this machine use, with all that they have started.
+// Processor time and memory of processes with all their descendants.
 //
 // Threads: plain values; read_processes() reads /proc.
 
@@ -14,7 +14,7 @@ namespace crane::launcher {
 
 using Processes = std::map<pid_t, ProcessStat>;
 
-// Those that are there; one that ends meanwhile is left out.
+// All processes of this machine, except those that end meanwhile.
 Processes read_processes();
 // The process, with the times and memory of all its descendants added.
 ProcessStat tree_of(const Processes& all, pid_t pid);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What `crane-ctl member replace` does next, told from who is a member now: so it can be broken off
-// and run again at any point (DESIGN C7: one change at a time).
+// The next step of `crane-ctl member replace`, which depends only on the present members.  The
+// command can therefore be interrupted and run again at any point (DESIGN C7: one change at a
+// time).
 //
 // Threads: plain functions.
 

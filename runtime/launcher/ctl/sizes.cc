@@ -29,7 +29,7 @@ std::int64_t files_of(const Kept& kept) {
   return 0;
 }
 
-// Of a server that runs, of one that has ended, and what one that recovers is unpacked into.
+// Bytes of the files of a running server, of one that has ended, and of one that recovers.
 std::optional<std::uint64_t> files_on_disk(const std::string& replica) {
   std::uint64_t sum = 0;
   for (const char* part : {"/upper", "/left"}) {
@@ -61,11 +61,11 @@ std::optional<std::uint64_t> bytes_on_disk(const std::string& path, std::uint64_
   for (auto it = fs::recursive_directory_iterator(path, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
     if (++files > most) return std::nullopt;
-    if (lstat(it->path().c_str(), &info) != 0) continue;  // gone meanwhile
+    if (lstat(it->path().c_str(), &info) != 0) continue;  // removed meanwhile
     const auto names = S_ISDIR(info.st_mode) ? 1 : std::max<std::uint64_t>(info.st_nlink, 1);
     sum += static_cast<std::uint64_t>(info.st_blocks) * 512 / names;
   }
-  // What the server removes while it is looked at is no error.
+  // A file that the server removes meanwhile is no error.
   if (failed && failed != std::errc::no_such_file_or_directory) return std::nullopt;
   return sum;
 }
@@ -76,7 +76,7 @@ std::optional<Growth> growth_of(const std::vector<Kept>& kept) {
     if (one.listed.damage.empty()) usable.push_back(&one);
   }
   if (usable.empty()) return std::nullopt;
-  const auto& log = usable.front()->listed.manifest.log_digest;  // the newest is the first
+  const auto& log = usable.front()->listed.manifest.log_digest;  // the newest comes first
   std::erase_if(usable, [&](const Kept* one) { return one->listed.manifest.log_digest != log; });
   const auto& newest = usable.front()->listed.manifest;
   const auto& oldest = usable.back()->listed.manifest;
@@ -100,7 +100,7 @@ void add_sizes(Json& summary, const std::string& home) {
     const std::string number = std::to_string(control::replica_in(row));
     const std::string replica = home + "/r" + number;
     std::error_code ignored;
-    if (!fs::is_directory(replica, ignored)) continue;  // of another host
+    if (!fs::is_directory(replica, ignored)) continue;  // it is on another host
     row["disk"] = {{"files_bytes", number_or_null(files_on_disk(replica))},
                    {"checkpoints_bytes", number_or_null(bytes_on_disk(replica + "/checkpoints"))},
                    {"store_bytes", number_or_null(bytes_on_disk(home + "/store/r" + number))}};

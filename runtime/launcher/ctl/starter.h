@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The program that starts the nodes of a group on this machine: crane-run, which started all of
-// them here; the agent of crane-run --hosts, which started one; or none that can be asked.
+// The program that starts the nodes of a group on this machine: crane-run, which starts all of
+// them; the agent of crane-run --hosts, which starts one; or none that crane-ctl can reach.
 //
 // Threads: plain functions.
 
@@ -14,17 +14,17 @@ namespace crane::launcher {
 enum class Starter { kCraneRun, kAgent, kNone };
 
 Starter starter_of(const Request& request, const std::string& group, int replica);
-// Whether one of its replica directories lies on this machine.
+// Whether the directory of this replica is on this machine.
 bool is_here(const Request& request, const std::string& group, int replica);
-// What the agent says; its answer has `node`: it has one, which may not listen yet.
+// Sends a request to the agent.  `node` in its answer: it has a node, which may not listen yet.
 RequestResult ask_agent(const Request& request, const std::string& group, int replica,
                         const nlohmann::json& what);
-// The same for the group's crane-run.
+// Sends a request to the group's crane-run.
 RequestResult ask_crane_run(const Request& request, const std::string& group,
                             const nlohmann::json& what);
-// What crane-run started and none supervises now.
+// Whether crane-run started the group and no crane-run supervises it now.
 bool is_unsupervised(const std::string& dir, const std::string& group);
-// How somebody brings the replica back, for people.
+// A sentence that explains how to bring the replica back.
 std::string way_back(Starter starter, int replica);
 
 }  // namespace crane::launcher

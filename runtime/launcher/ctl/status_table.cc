@@ -45,7 +45,7 @@ std::uint64_t number(const Json& json, const char* key) {
              : 0;
 }
 
-// A replica of another machine, as that node knows it.
+// The row of a replica of another machine, from the status of `witness`.
 Json remote(int replica, const Json* witness, std::uint64_t commit) {
   Json row{{"replica", replica}, {"state", "on another host"}};
   if (witness == nullptr) return row;
@@ -59,7 +59,7 @@ Json remote(int replica, const Json* witness, std::uint64_t commit) {
   return row;
 }
 
-// Somebody tells the members, and it is none: nobody misses its node.
+// Whether the members are known and the replica is not one: then its missing node is no fault.
 bool was_removed(const Json& summary, int replica) {
   const Json& members = list_in(summary, "members");
   if (members.empty()) return false;
@@ -67,7 +67,7 @@ bool was_removed(const Json& summary, int replica) {
                       [&](const Json& m) { return replica_in(m) == replica; });
 }
 
-// What only the leader knows of the others, and what those of this machine say themselves.
+// Adds what only the leader knows of the other members, and the answers of this machine's nodes.
 void complete_members(Json& members, const Json* leader, const std::map<int, NodeAnswer>& answers) {
   for (Json& member : members) {
     const int replica = replica_in(member);
@@ -82,7 +82,7 @@ void complete_members(Json& members, const Json* leader, const std::map<int, Nod
   }
 }
 
-// What the answers say together.
+// The group's state from all answers.
 struct Heard {
   std::uint64_t commit = 0, view = 0;
   std::uint64_t leader = kNoReplicaNumber;
@@ -90,7 +90,7 @@ struct Heard {
   bool any = false;
 };
 
-// Only a follower or the leader itself knows who leads; of those the newest view's word counts.
+// Only followers and the leader itself know the leader; the answer of the newest view counts.
 Heard hear(const std::map<int, NodeAnswer>& answers) {
   Heard heard;
   if (!answers.empty()) heard.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
@@ -124,7 +124,7 @@ Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* w
   return row;
 }
 
-// What concerns the whole group: of the newest view, the leader's word before others'.
+// Adds the fields of the whole group, from answers of the newest view; the leader's have priority.
 void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Json* leader,
                std::uint64_t view) {
   for (const auto& [replica, answer] : answers) {
@@ -188,7 +188,7 @@ Health health_of(const Json& summary) {
 
 namespace {
 
-// What the server asked for in vain, by kind; "": nothing.
+// The kinds and numbers of the server's unsupported requests; "": none.
 std::string unsupported_of(const Json& row) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"datagrams", "datagrams to others dropped"},
@@ -203,7 +203,7 @@ std::string unsupported_of(const Json& row) {
   return kinds.empty() ? "" : "unsupported: " + joined(kinds) + "; runtime.log names them\n";
 }
 
-// The first few calls of one replica that bypassed libcrane.so, for people.
+// The first few calls of one replica that bypassed libcrane.so.
 std::string unhooked_of(const Json& row) {
   std::string text = fmt::format("unhooked calls: {}\n", cell(row, "unhooked_calls"));
   for (const Json& u : list_in(row, "unhooked")) {
@@ -213,7 +213,7 @@ std::string unhooked_of(const Json& row) {
   return text + unsupported_of(row);
 }
 
-// Of the replica that made most: they differ only while one is behind.
+// Shows the replica with the most calls: the numbers differ only while a replica is behind.
 std::string unhooked_text(const Json& summary) {
   const Json* most = nullptr;
   for (const Json& row : summary["replicas"]) {
@@ -225,7 +225,7 @@ std::string unhooked_text(const Json& summary) {
   return most == nullptr ? "" : unhooked_of(*most);
 }
 
-// Of the first replica that tells: arrivals differ only while one is behind.
+// Shows the first replica with soft barriers: arrivals differ only while a replica is behind.
 std::string soft_barriers_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
     if (!row.contains("soft_barriers")) continue;
@@ -241,7 +241,7 @@ std::string soft_barriers_text(const Json& summary) {
   return "";
 }
 
-// Of a row, a text about what its replica recovers by; "": it has none.
+// A text of a row about the recovery of its replica; "": it has none.
 std::string of_recovery(const Json& row, const char* what) {
   const auto found = row.find("recovery");
   if (found == row.end() || !found->is_object()) return "";
@@ -249,8 +249,8 @@ std::string of_recovery(const Json& row, const char* what) {
   return text != found->end() && text->is_string() ? text->get<std::string>() : "";
 }
 
-// What the replicas of this machine made of checkpoints: the newest that was published, the newest
-// that was given up unless there is a later one, and who recovered from one.
+// The checkpoints of this machine's replicas: the newest published one, the newest abandoned one if
+// no later one was published, and the replicas that recovered from a checkpoint.
 std::string checkpoints_text(const Json& summary) {
   const Json *published = nullptr, *failed = nullptr;
   std::uint64_t last = 0, gave_up = 0;
@@ -293,7 +293,7 @@ std::string checkpoints_text(const Json& summary) {
   return (text.empty() ? "" : "checkpoint: " + text + "\n") + returned;
 }
 
-// What analysis replicas have found, and how far they are.
+// The findings and the progress of analysis replicas.
 std::string analysis_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
@@ -316,13 +316,13 @@ std::string analysis_text(const Json& summary) {
       text += "  " + (line.is_string() ? line.get<std::string>() : line.dump()) + "\n";
     }
     if (const std::string why = text_in(a, "ended"); !why.empty()) {
-      text += "  it goes no further: " + why + "\n";
+      text += "  it has stopped: " + why + "\n";
     }
   }
   return text;
 }
 
-// Who is away, and when it is started again.
+// The absent replicas and the times of their next starts.
 std::string returns_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
@@ -339,7 +339,7 @@ std::string returns_text(const Json& summary) {
                      : std::string());
 }
 
-// What a replica that is lost now would recover by, and who recovered without a checkpoint.
+// How a replica that is lost now would recover, and which replicas recovered without a checkpoint.
 std::string recovery_text(const Json& summary) {
   const Json* best = nullptr;
   std::pair<std::uint64_t, bool> best_rank;
@@ -349,7 +349,7 @@ std::string recovery_text(const Json& summary) {
     if (of_recovery(row, "came_back_by") == "replay") {
       returned += "replica " + cell(row, "replica") + " recovered by running all inputs again\n";
     }
-    // Who has tried knows why.
+    // A replica that has tried knows the reason.
     const std::pair rank{number(row["recovery"], "entry"), !of_recovery(row, "refused").empty()};
     if (best == nullptr || rank > best_rank) {
       best = &row;
@@ -371,18 +371,18 @@ std::string recovery_text(const Json& summary) {
 
 namespace {
 
-// What the head line does not have room for.
+// Details for which the first line has no room.
 std::string serving_text(const Json& summary) {
   std::string text;
   if (const std::string why = text_in(summary, "no_quorum"); !why.empty()) text += why + "\n";
   if (const std::string why = text_in(summary, "no_room"); !why.empty()) {
-    text += "no room: " + why + "; inputs wait where no majority has room\n";
+    text += "no room: " + why + "; inputs wait if no majority has room\n";
   }
   if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
     text += "not serving: " + why + "; see server.log\n";
   }
   const Json& verdict = object_in(summary, "verdict");
-  if (control::flag_in(verdict, "serving")) return text;  // they stand in the head line
+  if (control::flag_in(verdict, "serving")) return text;  // the first line contains the notes
   for (const Json& note : list_in(verdict, "notes")) {
     if (note.is_string()) text += note.get<std::string>() + "\n";
   }
@@ -406,7 +406,7 @@ std::string verified_text(const Json& summary) {
   return text;
 }
 
-// Both, either or none of the last election and what the next one would take.
+// The last election and the failure detection, as far as they are known.
 std::string election_text(const Json& summary) {
   const Json &e = object_in(summary, "last_election"), &d = object_in(summary, "detection");
   std::string text;
@@ -421,8 +421,7 @@ std::string election_text(const Json& summary) {
   return text;
 }
 
-// The leader's clients, which other replicas could go on with them, and what became of them when
-// the leader changed.
+// The leader's connections, replicas that could continue them, and the last leader change.
 std::string connections_text(const Json& summary) {
   const Json* leader = nullptr;
   std::vector<std::string> followers;
@@ -451,7 +450,7 @@ std::string connections_text(const Json& summary) {
 
 }  // namespace
 
-// The last upgrade of the server, by the word of the leader.
+// The last upgrade of the server, as the leader reports it.
 std::string upgrade_text(const Json& summary) {
   for (const Json& row : list_in(summary, "replicas")) {
     const Json upgrade = object_in(row, "upgrade");
@@ -513,7 +512,7 @@ std::string members_of(const Json& summary) {
                                         {"STREAMED TO", "streaming", false},
                                         {"NEEDS CHECKPOINT", "needs_checkpoint", false}};
   const Json members = list_in(summary, "members");
-  if (members.empty()) return text_in(summary, "group", "?") + ": nobody tells the members\n";
+  if (members.empty()) return text_in(summary, "group", "?") + ": no node reports the members\n";
   return text_in(summary, "group", "?") + ":\n" + table(kColumns, members);
 }
 

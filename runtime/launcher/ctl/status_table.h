@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-ctl status shows: the answers of a group's nodes as one JSON object or as a table.
+// The output of crane-ctl status: the answers of a group's nodes as one JSON object or as a table.
 //
 // Threads: plain functions.
 
@@ -12,27 +12,28 @@
 
 namespace crane::launcher {
 
-// How well a group is, and crane-ctl's exit status for it.
+// The health of a group; the value is crane-ctl's exit status.
 enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2, kNotServing = 6 };
 
 struct NodeAnswer {
   Reply reply = Reply::kAbsent;
-  nlohmann::json status;             // when kAnswer
-  nlohmann::json returns = nullptr;  // of one that is away: how it recovers; null: unknown
+  nlohmann::json status;             // if reply is kAnswer
+  nlohmann::json returns = nullptr;  // how an absent replica recovers; null: unknown
 };
 
-// As `crane-ctl schema status` has it: runtime/control/answers.h.  The nodes of this machine speak
-// for themselves; of the others' replicas stands what the leader knows if it is here, else what
-// they have told the node here that knows the newest view.  The verdict is control::verdict_of().
-// `unsupervised`: crane-run started the group and no crane-run supervises it now; what to do about
-// that.
+// The object that `crane-ctl schema status` describes (runtime/control/answers.h).  For replicas of
+// this machine it contains the nodes' own answers.  For replicas of other hosts it contains what
+// the leader knows, if the leader is on this machine; otherwise what they reported to the node of
+// this machine that knows the newest view.  The verdict is control::verdict_of(). `unsupervised`: a
+// hint for the operator if crane-run started the group and no crane-run supervises it now;
+// otherwise empty.
 nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers,
                          const std::string& unsupervised = "");
 Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
-// As `member list -o json` has them.
+// The output of `member list -o json`.
 nlohmann::json members_json(const nlohmann::json& summary);
-// The members by the word of who leads, else of the newest view that answers; empty: no node tells.
+// The members that the leader reports, else the node of the newest view; empty: no node answers.
 std::string members_of(const nlohmann::json& summary);
 
 }  // namespace crane::launcher

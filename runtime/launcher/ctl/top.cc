@@ -23,7 +23,7 @@ pid_t pid_of(const Json& status, const char* key) {
   return static_cast<pid_t>(number_of(status, key));
 }
 
-// Counters of a replica, and how long ago the earlier ones were.
+// Counters of a replica at two times, and the seconds between them.
 struct Span {
   const Json &before, &now;
   double seconds;

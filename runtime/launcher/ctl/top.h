@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-ctl top: what the replicas of this machine do just now, by two looks at them.
+// crane-ctl top: the present activity of this machine's replicas, from two samples.
 //
-// Threads: plain functions; only look_at() asks nodes and reads /proc.
+// Threads: plain functions; only look_at() sends requests to nodes and reads /proc.
 
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ namespace crane::launcher {
 
 struct Request;
 
-// One look: by group, what its nodes answered.
+// One sample: the answers of the nodes of each group.
 struct Look {
   std::int64_t at_ns = 0;  // CLOCK_MONOTONIC
   std::map<std::string, std::map<int, NodeAnswer>> groups;
@@ -25,8 +25,8 @@ struct Look {
 };
 Look look_at(const Request& request, const std::vector<std::string>& groups);
 
-// A list with one object per replica that answered both times and is the same process: rates per
-// second, processor time in percent of one processor, as members of the second look.
+// A list with one object per replica that answered both times with the same process: rates per
+// second, processor time in percent of one processor.  Members are those of the second sample.
 nlohmann::json rates_between(const Look& before, const Look& now);
 std::string top_table(const nlohmann::json& rates);
 

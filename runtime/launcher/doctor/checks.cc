@@ -19,7 +19,7 @@ constexpr std::uint64_t kDescriptorsWanted = 4096;
 constexpr std::uint64_t kInodesPerReplica = 2000;  // checkpoints of some hundred files each
 constexpr std::int64_t kSlowFsyncUs = 5'000;
 constexpr const char* kRunsAgain =
-    "a lost replica runs all inputs again, while the log reaches back";
+    "a lost replica runs all inputs again, as long as the log has them";
 
 // The messages of runtime/setup are "<what>: <object>: <cause>; <what to do>".
 Finding from_message(const char* area, Verdict verdict, const Error& error, std::string costs) {
@@ -43,9 +43,9 @@ bool is_at_least(const Kernel& kernel, int major, int minor) {
 std::string cost_of_capability(const std::string& name) {
   constexpr std::pair<std::string_view, const char*> kCosts[] = {
       {"CAP_NET_ADMIN", "no virtual address"},
-      {"CAP_NET_RAW", "a virtual address that moves is not announced"},
+      {"CAP_NET_RAW", "a moving virtual address is not announced"},
       {"CAP_SYS_PTRACE", "clients are disconnected when the leader is lost"},
-      {"CAP_SYS_ADMIN", "no groups of root, whose replicas have mounts of their own"},
+      {"CAP_SYS_ADMIN", "no groups of root, because their replicas need their own mounts"},
       {"CAP_SYS_NICE", "a lost leader is noticed later on a busy machine"}};
   for (const auto& [capability, cost] : kCosts) {
     if (capability == name) return cost;
@@ -53,7 +53,7 @@ std::string cost_of_capability(const std::string& name) {
   return name;
 }
 
-// Free space, inodes and quotas; `costs` and `mend` are of what is found first.
+// Checks free space, inodes and quotas.  `costs` and `mend` describe the first lack.
 Finding check_room(Finding finding, const Room& room, std::uint64_t bytes, std::uint64_t inodes) {
   finding.seen = fmt::format("{} ({}): {} free, {} needed", room.path, room.type,
                              mib(room.usable_bytes()), mib(bytes));
@@ -83,7 +83,7 @@ Finding check_parts(const Outcome& parts) {
   if (!parts) {
     return from_message("parts", Verdict::kMissing, parts.error(), "no replica can start");
   }
-  return {"parts", Verdict::kOk, "crane-node and libcrane.so are there", "", ""};
+  return {"parts", Verdict::kOk, "crane-node and libcrane.so are installed", "", ""};
 }
 
 Finding check_privileges(const Privileges& privileges) {
@@ -97,7 +97,7 @@ Finding check_privileges(const Privileges& privileges) {
   f.verdict = Verdict::kLimited;
   f.seen = "root without " + joined(privileges.lacks);
   f.costs = joined(privileges.lacks, cost_of_capability);
-  f.mend = "give them to the service or container that this is";
+  f.mend = "give them to this service or container";
   const auto& lacks = privileges.lacks;
   if (std::find(lacks.begin(), lacks.end(), "CAP_SYS_ADMIN") != lacks.end()) {
     f.verdict = Verdict::kMissing;
@@ -135,10 +135,9 @@ Finding check_addresses(const Kernel& kernel) {
   if (kernel.addresses_error == 0) {
     return {"addresses", Verdict::kOk, "address randomisation can be switched off", "", ""};
   }
-  return {
-      "addresses", Verdict::kLimited, "personality " + refusal(kernel.addresses_error),
-      "addresses differ between replicas: servers that order by them diverge",
-      "allow personality(ADDR_NO_RANDOMIZE) in the seccomp filter of the container that this is"};
+  return {"addresses", Verdict::kLimited, "personality " + refusal(kernel.addresses_error),
+          "addresses differ between replicas: servers that order by them diverge",
+          "allow personality(ADDR_NO_RANDOMIZE) in the seccomp filter of this container"};
 }
 
 Finding check_taking(const Kernel& kernel) {
@@ -148,7 +147,7 @@ Finding check_taking(const Kernel& kernel) {
   const bool old = kernel.take_error == ENOSYS;
   return {
       "connections", Verdict::kLimited, "pidfd_getfd " + refusal(kernel.take_error),
-      "when the leader is lost its clients are disconnected, and come again",
+      "when the leader is lost, its clients are disconnected and must connect again",
       old ? "use Linux 5.6 or later"
           : "run as root, or sysctl kernel.yama.ptrace_scope=0, and allow it in seccomp filters"};
 }
@@ -161,11 +160,12 @@ Finding check_container(const Privileges& privileges, const Outcome& lxc, const 
     if (!*needed) return from_message("container", Verdict::kLimited, needed->error(), costs);
   }
   if (!trial.container_problem.empty()) {
-    return {"container", Verdict::kLimited, "none starts here: " + trial.container_problem, costs,
+    return {"container", Verdict::kLimited, "no container starts: " + trial.container_problem,
+            costs,
             "allow mounts of overlays and new namespaces (a privileged container), or add "
             "--no-container"};
   }
-  return {"container", Verdict::kOk, "one was started", "", ""};
+  return {"container", Verdict::kOk, "a container was started", "", ""};
 }
 
 Finding check_checkpoints(const Privileges& privileges, const Outcome& lxc, const Trial& trial) {
@@ -174,7 +174,7 @@ Finding check_checkpoints(const Privileges& privileges, const Outcome& lxc, cons
       trial.criu.empty() ? "" : "CRIU " + trial.criu_version + " (" + trial.criu + ")";
   if (trial.criu.empty()) {
     return {"checkpoints", Verdict::kLimited, trial.criu_problem, costs,
-            "run get_criu.sh of Crane (make deps), or name one in CRANE_CRIU"};
+            "run Crane's get_criu.sh (make deps), or name a CRIU in CRANE_CRIU"};
   }
   if (!privileges.root || !lxc || !trial.tried || !trial.container_problem.empty()) {
     return {"checkpoints", Verdict::kLimited, which + ", but no container", costs,
@@ -182,7 +182,7 @@ Finding check_checkpoints(const Privileges& privileges, const Outcome& lxc, cons
   }
   if (!trial.criu_problem.empty()) {
     return {"checkpoints", Verdict::kLimited, which + " refuses: " + trial.criu_problem, costs,
-            "run get_criu.sh of Crane, which gets one for this kernel"};
+            "run Crane's get_criu.sh, which installs one for this kernel"};
   }
   return {"checkpoints",
           Verdict::kOk,
@@ -205,7 +205,7 @@ Finding check_control_groups(const ControlGroups& groups, bool is_root) {
     f.mend = "mount /sys/fs/cgroup";
     return f;
   }
-  f.seen += "; no group with a weight of its own can be made";
+  f.seen += "; a group with its own weight cannot be created";
   f.costs = "packing of checkpoints takes processors from servers";
   f.mend = "write \"+cpu\" to /sys/fs/cgroup/cgroup.subtree_control, or make it writable";
   return f;
@@ -217,7 +217,7 @@ Finding check_processors(int usable, const Wanted& wanted) {
   if (usable >= wanted.replicas) return f;
   f.verdict = Verdict::kLimited;
   f.costs = "replicas share them: each waits for the others, and answers come later under load";
-  f.mend = fmt::format("give it {}, or use --hosts", wanted.replicas);
+  f.mend = fmt::format("give it {} processors, or use --hosts", wanted.replicas);
   return f;
 }
 
@@ -241,11 +241,11 @@ Finding check_memory_lock(const Limits& limits, const Devices& devices, const Wa
 Finding check_descriptors(const Limits& limits) {
   Finding f{"descriptors", Verdict::kOk, "without limit", "", ""};
   if (!limits.descriptors) return f;
-  f.seen = fmt::format("at most {} of a process", *limits.descriptors);
+  f.seen = fmt::format("at most {} per process", *limits.descriptors);
   f.measures["descriptors"] = *limits.descriptors;
   if (*limits.descriptors >= kDescriptorsWanted) return f;
   f.verdict = Verdict::kLimited;
-  f.costs = "no more clients at once than that; Crane and CRIU need some of them";
+  f.costs = "limits the number of clients; Crane and CRIU need some descriptors, too";
   f.mend =
       fmt::format("ulimit -Hn {} or more (LimitNOFILE= in a unit of systemd)", kDescriptorsWanted);
   return f;
@@ -265,11 +265,11 @@ Finding check_clock(const Clock& clock) {
   };
   if (!clock.synchronised) {
     add("servers have the date of the machine that led at their start, which may be wrong",
-        "run chrony or another NTP client, if the machine below does not keep the time");
+        "run chrony or another NTP client, unless the hypervisor keeps the time");
   }
   if (clock.source == "hpet" || clock.source == "acpi_pm" || clock.source == "jiffies" ||
       clock.source == "refined-jiffies") {
-    add("each look at the clock is a system call of about a microsecond",
+    add("each look at the clock takes a system call of about a microsecond",
         "use tsc or a clock of the hypervisor (kvm-clock), if the kernel offers it");
   }
   return f;
@@ -308,8 +308,7 @@ Finding check_port(const Port& port) {
   const std::string area = "port " + std::to_string(port.number);
   if (port.is_ours) return {area, Verdict::kOk, "this group listens there", "", ""};
   if (port.free) return {area, Verdict::kOk, "free", "", ""};
-  return from_message(area.c_str(), Verdict::kMissing, port.free.error(),
-                      "clients cannot come there");
+  return from_message(area.c_str(), Verdict::kMissing, port.free.error(), "clients cannot use it");
 }
 
 Finding check_directory(const Room& room, const Wanted& wanted, bool lasts) {
@@ -319,7 +318,7 @@ Finding check_directory(const Room& room, const Wanted& wanted, bool lasts) {
     f.seen = room.path + ": " + strerror(room.write_error);
     f.costs =
         lasts ? "--data and --durability disk need another place" : "no group can start there";
-    f.mend = "name another with --dir, or mend its permissions";
+    f.mend = "name another with --dir, or correct its permissions";
     return f;
   }
   const auto replicas = static_cast<std::uint64_t>(wanted.replicas);
@@ -329,7 +328,7 @@ Finding check_directory(const Room& room, const Wanted& wanted, bool lasts) {
   }
   if (f.verdict == Verdict::kOk && lasts && room.in_memory) {
     f.verdict = Verdict::kLimited;
-    f.costs = "it is memory: nothing there outlives a loss of power";
+    f.costs = "it is in memory: a loss of power deletes all of it";
     f.mend = "name a directory on a disk with --dir";
   }
   return f;
@@ -350,7 +349,7 @@ Finding check_shared_memory(const Room& room, const Wanted& wanted) {
   if (f.verdict == Verdict::kOk) return f;
   if (room.usable_bytes() < all) {
     if (!wanted.runs) f.verdict = Verdict::kMissing;
-    f.costs = wanted.runs ? "inputs wait when it is full" : "no such group is started here";
+    f.costs = wanted.runs ? "inputs wait when it is full" : "no such group can start here";
   }
   f.mend =
       "mount -o remount,size=2G /dev/shm (docker run --shm-size 2g), fewer replicas, or a "
@@ -373,10 +372,10 @@ Finding check_fsync(const DiskSpeed& speed, const Room& room) {
                 {"fsync_slowest_us", speed.slowest_us},
                 {"writes", speed.writes}};
   if (room.in_memory) {
-    f.seen += ", of memory";
+    f.seen += ", in memory";
   } else if (speed.median_us > kSlowFsyncUs) {
     f.verdict = Verdict::kLimited;
-    f.costs = "with --durability disk an answer waits at least as long";
+    f.costs = "with --durability disk every answer takes at least as long";
     f.mend = "use a disk with a write cache that survives a loss of power, or --durability memory";
   }
   return f;

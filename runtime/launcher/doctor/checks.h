@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a machine is like (machine.h), judged: what each lack costs a group, and how to mend it.
+// Judges the properties of a machine (machine.h): what each limit costs a group, and how to fix it.
 //
 // Threads: pure functions.
 
@@ -9,13 +9,13 @@
 
 namespace crane::launcher {
 
-// What is asked for: a group of so many replicas.
+// The group that the machine is checked for.
 struct Wanted {
   int replicas = 3;
-  std::uint32_t ring_mb = 128;  // of each replica's log in memory
-  bool container = true;        // else containers and checkpoints are not looked at
-  bool lasts = true;            // something of it is to outlive it, else no disk is looked at
-  bool runs = false;            // it has its memory and its ports already
+  std::uint32_t ring_mb = 128;  // size of each replica's log in memory
+  bool container = true;        // false: do not check containers and checkpoints
+  bool lasts = true;            // the group keeps data; false: do not check disks
+  bool runs = false;            // the group has its memory and ports already
 };
 
 Finding check_parts(const Outcome& parts);
@@ -33,11 +33,11 @@ Finding check_descriptors(const Limits& limits);
 Finding check_clock(const Clock& clock);
 Finding check_devices(const Devices& devices);
 Finding check_port(const Port& port);
-// Where a group's files are.  `lasts`: with --data or --durability disk; nothing else needs it.
+// The directory of a group's files.  `lasts`: that of --data and --durability disk.
 Finding check_directory(const Room& room, const Wanted& wanted, bool lasts);
 Finding check_shared_memory(const Room& room, const Wanted& wanted);
 Finding check_fsync(const DiskSpeed& speed, const Room& room);
-// Copies of what `base` bytes of lasting data come to.
+// The room for each replica's copy of `base_bytes` of lasting data.
 Finding check_copies(const Room& room, const Wanted& wanted, std::uint64_t base_bytes);
 
 }  // namespace crane::launcher

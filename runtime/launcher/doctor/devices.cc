@@ -15,9 +15,9 @@
 namespace crane::launcher {
 namespace {
 
-constexpr int kLimitMs = 60'000;  // of crane-node, which gives a device some seconds
+constexpr int kLimitMs = 60'000;  // for crane-node, which gives each device some seconds
+// Returns the last line that begins with '[' when the child has ended.  Kills a child that is late.
 
-// All that the child writes; its end, or its kill when the time is over, has been awaited.
 std::string output_of(const Child& child, bool& late) {
   const std::int64_t end = now_ms() + kLimitMs;
   std::string text;
@@ -26,7 +26,7 @@ std::string output_of(const Child& child, bool& late) {
   while (more && now_ms() < end) {
     pollfd ready{child.out, POLLIN, 0};
     poll(&ready, 1, static_cast<int>(end - now_ms()));
-    // What libraries complain about comes the same way; the answer says it in our words.
+    // Libraries print their complaints to the same pipe; the answer contains the problem.
     more = lines.read_from(child.out, [&text](const std::string& line) {
       if (!line.empty() && line[0] == '[') text = line;
     });
@@ -43,7 +43,7 @@ Devices parse_devices(const std::string& text) {
   Devices devices;
   const auto all = nlohmann::json::parse(text, nullptr, false);
   if (!all.is_array()) {
-    devices.problem = "crane-node --check-devices gave no answer that can be read";
+    devices.problem = "crane-node --check-devices gave no readable answer";
     return devices;
   }
   for (const auto& one : all) {

@@ -35,7 +35,7 @@ std::string nearest_directory(fs::path there) {
   return there.string();
 }
 
-// The type of the file system that the longest mount point above `path` has.
+// The type of the file system at the longest mount point above `path`.
 std::string file_system_of(const std::string& path) {
   std::ifstream mounts("/proc/self/mounts");
   std::string found, longest;
@@ -51,7 +51,7 @@ std::string file_system_of(const std::string& path) {
   return found;
 }
 
-// Quotas that bind root are those of projects; those of users bind all others.
+// Project quotas limit root, too; user quotas limit all users except root.
 void add_quota(int fd, int kind, std::uint32_t id, const char* whose, std::vector<Quota>& quotas) {
 #ifdef SYS_quotactl_fd
   dqblk block{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Looks whether this machine can run groups: `crane-run doctor`, `crane-ctl doctor`.
+// Checks whether this machine can run groups: `crane-run doctor`, `crane-ctl doctor`.
 //
 // Threads: the caller must be single-threaded.
 
@@ -14,14 +14,14 @@
 namespace crane::launcher {
 
 struct Examination {
-  std::string dir;  // of groups; empty: where crane-run has them by itself
+  std::string dir;  // directory of groups; empty: crane-run's default
   std::vector<Port> ports;
   Wanted wanted;
 };
 
-// Tries and measures for some seconds; leaves nothing behind.
+// Tests and measures for some seconds; leaves nothing behind.
 std::vector<Finding> examine(const Examination& what);
-// Writes the report to standard output; the exit status.
+// Writes the report to standard output and returns the exit status.
 int tell(const Report& report, const std::string& output);
 
 }  // namespace crane::launcher

@@ -22,7 +22,7 @@ std::string counted(std::ptrdiff_t count, const char* what) {
   return fmt::format("{} {} {}", count, count == 1 ? "thing is" : "things are", what);
 }
 
-// "costs: ..." in lines of at most kColumns, below what was seen.
+// "costs: ..." in indented lines of at most kColumns.
 std::string explained(const char* what, const std::string& text, std::size_t indent) {
   constexpr std::size_t kColumns = 100;
   if (text.empty()) return "";

@@ -48,12 +48,12 @@ void add_durability(const Json& summary, std::vector<Finding>& findings) {
   if (durability.empty()) return;
   findings.push_back({"durability", Verdict::kOk,
                       durability == "disk"
-                          ? "disk: what was answered outlives all replicas"
-                          : "memory: what was answered outlives a minority of the replicas",
+                          ? "disk: everything that was answered outlives all replicas"
+                          : "memory: everything that was answered outlives a minority of replicas",
                       "", ""});
 }
 
-// The first node that says so tells for all.
+// The first node that reports a problem counts for all.
 Finding check_recovery(const std::vector<const Json*>& rows) {
   Finding f{"recovery", Verdict::kOk, "a lost replica recovers from a checkpoint", "", ""};
   const std::string not_yet = text_in(object_in(*rows.front(), "recovery"), "why");
@@ -66,9 +66,9 @@ Finding check_recovery(const std::vector<const Json*>& rows) {
     if (refused.empty() && none.empty()) continue;
     f.verdict = Verdict::kLimited;
     f.seen = refused.empty() ? "no checkpoints: " + none : "CRIU refuses this server: " + refused;
-    f.costs = "a lost replica runs all inputs again, while the log reaches back";
+    f.costs = "a lost replica runs all inputs again, as long as the log has them";
     f.mend = refused.empty()
-                 ? "give the server a container, and the machine a CRIU"
+                 ? "run the server in a container, and install CRIU"
                  : "--restart-checkpoints, if the server may be ended and started again";
     return f;
   }
@@ -76,9 +76,9 @@ Finding check_recovery(const std::vector<const Json*>& rows) {
     const std::string why = text_in(object_in(*row, "checkpoints"), "why_not");
     if (why.empty() || number(object_in(*row, "checkpoints"), "taken") != 0) continue;
     f.verdict = Verdict::kLimited;
-    f.seen = who(*row) + " gave a checkpoint up: " + why;
+    f.seen = who(*row) + " gave up a checkpoint: " + why;
     f.costs = "until one is taken, a lost replica runs all inputs again";
-    f.mend = "crane-ctl checkpoint now tries again";
+    f.mend = "crane-ctl checkpoint now takes one";
     return f;
   }
   return f;
@@ -102,7 +102,7 @@ Finding check_unhooked(const std::vector<const Json*>& rows) {
       f.verdict = Verdict::kLimited;
       f.seen += fmt::format(", {} at {}+{} passed", text_in(call, "call"), text_in(call, "object"),
                             text_in(call, "offset"));
-      f.costs = "what the kernel answers there may differ between replicas";
+      f.costs = "the kernel's answers to it may differ between replicas";
       f.mend = "see Unhooked calls in the manual; --strict ends the group at such a call";
       break;
     }
@@ -110,7 +110,7 @@ Finding check_unhooked(const std::vector<const Json*>& rows) {
   return f;
 }
 
-// What the server asked for and did not get.
+// Requests of the server that Crane does not support.
 Finding check_unsupported(const std::vector<const Json*>& rows) {
   Finding f{"asked in vain", Verdict::kOk, "nothing", "", ""};
   constexpr std::pair<const char*, const char*> kKinds[] = {{"datagrams", "datagrams to others"},
@@ -151,7 +151,7 @@ std::vector<Finding> check_group(const Json& summary) {
   const auto rows = answering(summary);
   std::vector<Finding> findings{check_service(summary, !rows.empty())};
   if (const std::string what = text_in(summary, "unsupervised"); !what.empty()) {
-    findings.push_back({"crane-run", Verdict::kLimited, "none supervises the group",
+    findings.push_back({"crane-run", Verdict::kLimited, "no crane-run supervises the group",
                         "lost replicas stay away", what});
   }
   if (rows.empty()) return findings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the nodes of a running group say of themselves, judged as a machine is (checks.h).
+// Judges the reports of a running group's nodes, in the same form as checks.h judges a machine.
 //
 // Threads: pure functions.
 
@@ -11,7 +11,7 @@
 
 namespace crane::launcher {
 
-// `summary`: as crane-ctl status -o json has it (runtime/control/answers.h, document `group`).
+// `summary`: the output of crane-ctl status -o json (runtime/control/answers.h, document `group`).
 std::vector<Finding> check_group(const nlohmann::json& summary);
 
 }  // namespace crane::launcher

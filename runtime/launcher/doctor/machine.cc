@@ -27,7 +27,7 @@
 namespace crane::launcher {
 namespace {
 
-// Numbers of linux/capability.h, in whose order /proc shows them.
+// Numbers of linux/capability.h, which are the bits that /proc shows.
 struct Capability {
   int number;
   const char* name;
@@ -39,7 +39,7 @@ constexpr Capability kCapabilities[] = {{12, "CAP_NET_ADMIN"},
                                         {23, "CAP_SYS_NICE"}};
 constexpr int kNotTried = 255;
 
-// What `attempt` returns, an errno below 255, in a process of its own, which it may spoil.
+// Runs `attempt` in a separate process, which it may spoil, and returns its errno (below 255).
 int in_child(const std::function<int()>& attempt) {
   const pid_t child = fork();
   if (child == 0) _exit(attempt());
@@ -49,7 +49,7 @@ int in_child(const std::function<int()>& attempt) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kNotTried;
 }
 
-// A child that only waits, until it is ended.
+// A child that only waits until the destructor ends it.
 class Waiting {
  public:
   Waiting() : pid_(fork()) {
@@ -70,7 +70,7 @@ class Waiting {
   pid_t pid_;
 };
 
-// As libcrane.so does for its threads (runtime/preload/trap): the selector allows all calls.
+// Does what libcrane.so does for its threads (runtime/preload/trap); the selector allows all calls.
 int try_trap() {
   constexpr int kSetDispatch = 59, kDispatchOn = 1;  // PR_SET_SYSCALL_USER_DISPATCH
   static volatile char selector = 0;
@@ -79,7 +79,7 @@ int try_trap() {
 
 int try_fixed_addresses() { return personality(ADDR_NO_RANDOMIZE) >= 0 ? 0 : errno; }
 
-// As a new leader takes the sockets of the old one: neither is the other's parent.
+// Takes a descriptor as a new leader takes the old leader's: neither process is the other's parent.
 int try_take() {
   const Waiting holder;
   return in_child([&holder] {
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> bound(rlim_t limit) {
   return limit;
 }
 
-// What the process' own control group of version 2 gets at most; `all`: it has no limit.
+// The number of processors that this process's version 2 control group allows; `all`: no limit.
 int processors_of_group(int all) {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -179,7 +179,7 @@ int usable_processors() {
   return std::min(bound_to, processors_of_group(bound_to));
 }
 
-// Nodes raise their limit of descriptors as far as they may, and leave that of memory.
+// Nodes raise their limit of descriptors to the hard limit, and leave that of locked memory.
 Limits look_at_limits() {
   Limits limits;
   constexpr int kLockMemory = 14;  // CAP_IPC_LOCK, for which the limit does not count

@@ -13,7 +13,7 @@
 namespace crane::launcher {
 namespace {
 
-// `alive`: our end of the pipe.
+// `alive`: the read end of the pipe.
 [[noreturn]] void remove_at_the_end(const std::string& path, int alive) {
   setsid();  // Ctrl-C is not for this process
   for (const int signo : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signo, SIG_IGN);
@@ -34,7 +34,7 @@ Scratch::Scratch(const std::string& parent) {
   }
   path_ = path;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;  // then it only goes when we are not killed
+  if (pipe2(ends, O_CLOEXEC) != 0) return;  // only the destructor removes the directory then
   alive_ = ends[1];
   remover_ = fork();
   if (remover_ == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A directory for something that is tried, gone afterwards, also when this process is killed: a
-// child removes it when neither this process nor another that holds alive_fd() is left.
+// A directory for trials, which is removed afterwards, also when this process is killed: a child
+// removes it when no process holds alive_fd() any more.
 //
 // Threads: one; the constructor forks, so it must be the only one.
 
@@ -13,7 +13,8 @@ namespace crane::launcher {
 
 class Scratch {
  public:
-  // Made in `parent`, which exists.  path() is empty and error() says why: it cannot be made.
+  // Creates the directory in `parent`, which must exist.  On failure path() is empty and error() is
+  // the errno.
   explicit Scratch(const std::string& parent);
   ~Scratch();
   Scratch(const Scratch&) = delete;
@@ -21,14 +22,14 @@ class Scratch {
 
   const std::string& path() const { return path_; }
   int error() const { return error_; }
-  // For a process that uses the directory and may outlive this one: it keeps this open.
+  // A process that uses the directory and may outlive this one must keep this descriptor open.
   int alive_fd() const { return alive_; }
 
  private:
   std::string path_;
   int error_ = 0;
-  int alive_ = -1;      // the end of a pipe: closed when no process has it any more
-  pid_t remover_ = -1;  // waits for that
+  int alive_ = -1;      // write end of a pipe
+  pid_t remover_ = -1;  // child that waits until all write ends are closed
 };
 
 }  // namespace crane::launcher

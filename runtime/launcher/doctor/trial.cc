@@ -34,9 +34,9 @@ std::string problem_of(const Container& server, const Error& error, const char* 
   return server.reason().empty() ? error.message() : server.reason();
 }
 
-// Why the server does not start, or is not restored; empty: it runs.
+// Waits for the server.  Returns why it did not start or was not restored; empty: it runs.
 std::string await_start(Container& server, const Outcome& begun, int limit_ms) {
-  if (!begun) return problem_of(server, begun.error(), "another one of its name runs");
+  if (!begun) return problem_of(server, begun.error(), "another container of this name runs");
   if (auto pid = server.started(limit_ms); !pid) {
     return problem_of(server, pid.error(), "it did not start in time");
   }
@@ -77,7 +77,7 @@ Trial try_container(const std::string& directory, int limit_ms) {
     if (!trial.container_problem.empty() || !trial.criu_problem.empty()) return trial;
     const std::int64_t begin = monotonic_ns() / 1'000;
     if (auto begun = first.begin_checkpoint(images, upper); !begun) {
-      trial.criu_problem = "dump: " + problem_of(first, begun.error(), "one is under way");
+      trial.criu_problem = "dump: " + problem_of(first, begun.error(), "another is under way");
     } else if (auto dumped = first.checkpointed(limit_ms); !dumped) {
       trial.criu_problem =
           "dump: " + problem_of(first, dumped.error(), "CRIU was not ready in time");

@@ -45,8 +45,7 @@ Outcome choose_profile(const Options& options, const std::string& program, Profi
                  "use one of: " + crane::joined(profile_names()));
 }
 
-// What crane-run writes down can wait: it must not take the processor from nodes that elect a
-// leader.
+// crane-run's own work can wait: it must not take the processor from nodes that elect a leader.
 void give_way() {
   const sched_param none{};
   (void)sched_setscheduler(0, SCHED_BATCH, &none);
@@ -57,7 +56,7 @@ int fail(const Error& problem) {
   return problem.exit_status;
 }
 
-// Everything that is found out before a group runs.
+// What crane-run determines before it starts a group.
 struct Found {
   std::string program;
   ProgramPaths parts;
@@ -87,9 +86,9 @@ int show_plan(const Options& options, const Found& found, const Remains& remains
   return 0;
 }
 
-// A person is told that there is no room, and a service waits for it; false: it was told to stop.
+// Waits 2 s until the next attempt to find room.  False: a signal requests the end.
 bool wait_for_room(const Outcome& problem) {
-  say(problem.error().text + "; it looks again every 2 s", crane::setup::Level::kError);
+  say(problem.error().text + "; crane-run tries again every 2 s", crane::setup::Level::kError);
   service_manager().status("waits for room: " + problem.error().text);
   sigset_t ends;
   sigemptyset(&ends);
@@ -99,7 +98,8 @@ bool wait_for_room(const Outcome& problem) {
   return sigtimedwait(&ends, nullptr, &look) < 0;
 }
 
-// Before the first node starts, so that all of them find it; and a person is told of it.
+// Holds the state of the machine's files and reports it.
+// REQUIRES: no node runs yet, so that all nodes find this state.
 Outcome hold_machine_files(const Options& options, const std::string& directory) {
   if (!options.container) return Done{};
   const std::string record = directory + "/" + kFilesRecord;
@@ -113,16 +113,16 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   const crane::checkpoint::GroupFiles& files = held.value();
   if (!files.why_live.empty()) {
     say("the server reads this machine's files as they are (" + files.why_live +
-            "): what is installed or removed while the group runs may end replicas",
+            "): installing or removing software while the group runs may end replicas",
         crane::setup::Level::kWarning);
   } else if (files.made_names > 1) {
-    say(
-        fmt::format("{} files of this machine's programs are kept as they are now, in {:.1f} s; "
-                    "that is done once after each change of them",
-                    files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
+    say(fmt::format(
+        "{} files of this machine's programs are kept in their present state, in {:.1f} "
+        "s; this happens once after each change of the files",
+        files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
   } else if (!files.newest && !crane::checkpoint::is_current(files)) {
-    say("the group goes on with this machine's programs and /etc as they were (" + files.state +
-        "); crane-ctl upgrade takes those of now");
+    say("the group continues with this machine's programs and /etc as they were (" + files.state +
+        "); crane-ctl upgrade switches to the present ones");
   }
   return Done{};
 }
@@ -168,7 +168,7 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
   return status;
 }
 
-// The one that lives is told to; one that nobody supervises is taken over for it.
+// Stops the group of this name: through its crane-run, or by taking it over if it has none.
 int stop_group(Options options) {
   options.dir = find_base(options.place());
   const Remains remains = look_for_remains(options.place());
@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
   if (remains.record && options.force_new_group && remains.living > 0) {
     return fail(refuse_to_give_up(options, remains.living));
   }
-  // A group that lasts is gone on with from its disk, where none of its nodes lives.
+  // A group whose data last continues from its disk if none of its nodes lives.
   const bool from_disk = options.lasts() && remains.living == 0;
   const bool fresh = !remains.record || options.force_new_group || from_disk;
   if (!fresh) take_surroundings(*remains.record);

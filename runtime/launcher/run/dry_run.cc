@@ -25,17 +25,17 @@ std::string text_of(const std::string& title, const PlanLines& lines) {
 }
 
 std::string beginning(const Plan& p) {
-  if (!p.fresh) return fmt::format("takes over the {} nodes of this group that live", p.living);
-  if (p.on_disk) return "goes on with what " + p.base + "/" + p.options.name + " holds";
+  if (!p.fresh) return fmt::format("takes over the {} living nodes of this group", p.living);
+  if (p.on_disk) return "continues with the data that " + p.base + "/" + p.options.name + " holds";
   return "as a new group";
 }
 
 std::string lasting_text(const Options& o) {
-  if (!o.lasts()) return "nothing: what the server writes is gone when the group ends (see --data)";
+  if (!o.lasts()) return "nothing: the server's files are gone when the group ends (see --data)";
   std::string text =
-      o.data.empty() ? "what was answered" : "what the server has in " + joined(o.data);
+      o.data.empty() ? "all answered requests" : "the server's files in " + joined(o.data);
   return text +
-         (o.on_disk() ? ", also when everything is killed at once" : ", over stop and start");
+         (o.on_disk() ? ", even if everything is killed at once" : ", across stop and start");
 }
 
 std::string clients_text(const setup::Ports& publish) {
@@ -52,8 +52,8 @@ std::string checkpoints_text(const Options& o) {
   std::vector<std::string> when;
   if (o.checkpoint_every_s != 0) when.push_back(fmt::format("every {} s", o.checkpoint_every_s));
   if (o.checkpoint_log_mb != 0) when.push_back(fmt::format("every {} MB", o.checkpoint_log_mb));
-  if (when.empty()) return "none by themselves";
-  return "by a follower, " + joined(when) + " of log, while clients do something";
+  if (when.empty()) return "only on request";
+  return "by a follower, " + joined(when) + " of log, while clients are active";
 }
 
 std::string http_text(const Options& o) {
@@ -92,7 +92,7 @@ std::string plan_text(const Plan& p) {
 
 std::string plan_text_of_hosts(const Options& o) {
   const std::string hosts = joined(o.remote.hosts, &setup::HostWord::name);
-  return text_of("crane-run would do this; no host was asked, nothing was started or written",
+  return text_of("crane-run would do this; no host was contacted, nothing was started or written",
                  {{"group", o.name + ", one replica on each of " + hosts}, {"by", o.remote.rsh}}) +
          "the file of each of its nodes (the secret is made or read at the start):\n" +
          setup::to_toml(group_file_of(o));
@@ -104,7 +104,7 @@ Outcome check_plan(const Plan& p) {
   if (auto found = p.fresh ? setup::check_http_ports(o.http, o.places()) : Done{}; !found)
     return found;
   std::error_code ignored;
-  std::filesystem::path there = p.base;  // the first that exists
+  std::filesystem::path there = p.base;  // its nearest existing parent
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {
     there = there.parent_path();
   }

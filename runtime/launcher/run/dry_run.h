@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-run --dry-run: what a command line would do here, after everything that can be looked at
-// without starting or writing anything.
+// crane-run --dry-run: describes what a command line would do on this machine, and makes all checks
+// that neither start nor write anything.
 //
 // Threads: plain functions.
 
@@ -17,18 +17,18 @@ namespace crane::launcher {
 struct Plan {
   const Options& options;
   const setup::Profile& profile;
-  std::string program;   // its path
-  bool fresh = true;     // no group of this name is there to be taken over
-  int living = 0;        // its nodes that live
-  std::string base;      // where the group's directory lies or will lie
-  bool on_disk = false;  // something of the group lasts there, and it goes on with that
+  std::string program;   // path of the server's program
+  bool fresh = true;     // no group of this name exists that could be taken over
+  int living = 0;        // number of the group's nodes that run
+  std::string base;      // parent of the group's directory
+  bool on_disk = false;  // the group starts from what it kept in its directory
 };
 
-// Lines of "what: how", for people.
+// The plan of a group on one machine, one line per item.
 std::string plan_text(const Plan& plan);
-// Of a group of several hosts.
+// The plan of a group on several hosts.
 std::string plan_text_of_hosts(const Options& options);
-// What would refuse a start: privileges, LXC, ports, room.  Statuses as crane-run's.
+// Checks privileges, LXC, ports and room for a start.  Fails with crane-run's statuses.
 Outcome check_plan(const Plan& plan);
 
 }  // namespace crane::launcher

@@ -25,9 +25,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kOutputTimeoutMs = 5'000;  // for a reader of the servers' output that is stopped
+constexpr int kOutputTimeoutMs = 5'000;  // for a stopped reader of the servers' output
 constexpr int kLookTimeoutMs = 500;      // between two looks at a node that does not answer
-constexpr int kLeftTimeoutMs = 10'000;   // for what nodes left behind
+constexpr int kLeftTimeoutMs = 10'000;   // for processes that nodes left behind
 
 sigset_t signals_of_group() {
   sigset_t set;
@@ -108,7 +108,7 @@ int Group::run() {
   return conclude();
 }
 
-// Serves until the end; crane-run's status.
+// Serves until the group ends.  Returns crane-run's exit status.
 int Group::conclude() {
   serve();
   finish_output();
@@ -119,8 +119,8 @@ int Group::conclude() {
     return supervisor_.status();
   }
   say(problem.error().text, setup::Level::kError);
-  // A group whose first port was taken has heard of no client, and one that ends by --strict was
-  // started to find that out.
+  // If the first port was taken, no client was ever heard.  A group that --strict ended was started
+  // to find unhooked calls.  Neither holds data that matters.
   const bool heard = status_of(problem) != Status::kPortTaken || !listeners_.sockets().empty();
   if (supervisor_.has_served() && heard && status_of(problem) != Status::kUnhooked) {
     say_what_stays();
@@ -131,14 +131,14 @@ int Group::conclude() {
   return problem.error().exit_status;
 }
 
-// There is nothing to go on with.
+// Ends a group that has nothing to continue with.
 void Group::end_for_good() {
   unsaved_.end(directories_.dir(), options_.places());
   remove_record(directories_.dir());
   if (directories_.keeps_logs()) say("its logs and checkpoints stay in " + directories_.dir());
 }
 
-// All that was said and written, unless nothing reads it.
+// Forwards the rest of the servers' output, unless its reader is stopped.
 void Group::finish_output() {
   const auto deadline = now_ms() + kOutputTimeoutMs;
   for (output_.show(); output_.waits() && now_ms() < deadline; output_.show()) {
@@ -147,18 +147,18 @@ void Group::finish_output() {
   }
 }
 
-// Data is not given up because the group ends by itself.
+// A group that fails keeps its data; names them and the command that continues with them.
 void Group::say_what_stays() {
   directories_.keep_all();
   write_state();
-  say("what the group holds stays in " + directories_.dir() + " and " + directories_.shm_dir() +
-      "; the same command goes on with it, with --force-new-group it gives that up: " +
+  say("the group's data stay in " + directories_.dir() + " and " + directories_.shm_dir() +
+      "; the same command continues with them, or gives them up with --force-new-group: " +
       command_text(record_.words));
 }
 
 // --- the loop -----------------------------------------------------------------------------------
 
-// Until no process of the group is left.
+// Returns when no process of the group is left.
 void Group::serve() {
   while (!supervisor_.over()) {
     std::vector<pollfd> fds{{signals_, POLLIN, 0},
@@ -198,9 +198,10 @@ void Group::serve() {
     if (fds[0].revents != 0) on_signals();
     step(supervise::Tick{});
   }
-  // Keepers of sockets waited for other nodes.
+  // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
-  // What the nodes left (container supervisors that clean up) has become ours: wait for it.
+  // Processes that the nodes left (container supervisors that clean up) are now children of this
+  // process: wait for them.
   const auto deadline = now_ms() + kLeftTimeoutMs;
   while (now_ms() < deadline) {
     const pid_t left = waitpid(-1, nullptr, WNOHANG);
@@ -214,7 +215,7 @@ void Group::on_signals() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
-    step(supervise::Stop{info.ssi_signo == SIGINT ? "interrupted" : "told to stop"});
+    step(supervise::Stop{info.ssi_signo == SIGINT ? "interrupted" : "stop requested"});
   }
   reap();
 }
@@ -231,7 +232,7 @@ void Group::reap() {
 }
 
 void Group::on_node_end(Replica& replica, int status) {
-  hear(replica);  // what it said last is read before it is judged
+  hear(replica);  // its last messages count before its end is judged
   replica.node = -1;
   if (replica.pidfd >= 0) close(replica.pidfd);
   replica.pidfd = -1;
@@ -246,7 +247,7 @@ std::string Group::home_of(int replica) const {
 }
 
 void Group::write_state() {
-  // A pid that is not there is null: -1 would be everybody's for kill().
+  // A missing pid is null, because kill(-1) would signal every process.
   const auto or_null = [](int number) { return number >= 0 ? Json(number) : Json(); };
   Json state{{"version", control::kVersion},
              {"group", options_.name},

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The running group as crane-run sees it: N node processes, each at the end of a control channel.
-// What becomes of them runtime/supervise decides: here what happened becomes events, and actions
-// are carried out.
+// The running group as crane-run sees it: N node processes, each connected by a control channel.
+// runtime/supervise decides what to do with the nodes.  Group turns what happened into events for
+// it, and carries out the actions that it returns.
 //
 // Control channel: SOCK_SEQPACKET, the node's end is its descriptor 3; one JSON object per message.
-// Which, runtime/control/requests.cc lists, for both directions.
+// runtime/control/requests.cc lists the messages of both directions.
 //
-// When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
-// to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
+// When crane-run dies, its nodes continue.  The next crane-run takes them over: it connects to each
+// node (take_over.h), and that connection becomes the channel (group_take_over.cc).
 //
-// INVARIANT ADOPT-1  A port is opened anew only when every node that was taken over has handed
-//                        over the listening sockets that it has; a port that cannot be had ends no
-//                        group that has served.
+// INVARIANT ADOPT-1  crane-run opens a port again only after every node that it took over has
+//                        handed its listening sockets over.  A port that cannot be opened never
+//                        ends a group that has served.
 //
-// Threads / Processes: one thread. crane-run is the subreaper of all that its nodes leave behind,
-// so run() returns only when no process of the group is left.  Nodes that it took over are not its
-// children: pidfds tell of their ends.
+// Threads / Processes: one thread. crane-run is the subreaper of all processes that its nodes leave
+// behind, so run() returns only when no process of the group is left.  Nodes that it took over are
+// not its children: pidfds report their ends.
 
 #include <sys/types.h>
 
@@ -47,8 +47,8 @@ using setup::GroupDirectories;
 using setup::Profile;
 using setup::ProgramPaths;
 
-// From here on SIGINT, SIGTERM, SIGHUP and SIGCHLD wait for the group's loop: who is told to stop
-// while it finds its nodes ends them in order.
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD until the group's loop reads them.  A crane-run that
+// is stopped while it looks for its nodes therefore still ends them in order.
 void hold_signals();
 
 class Group {
@@ -62,22 +62,22 @@ class Group {
 
   // Starts the nodes and serves until the group ends. Returns crane-run's exit status.
   int run();
-  // The same for a group that is there already.  `ends`: only to end it.
+  // Like run(), for a group that already runs.  `ends`: takes it over only to end it.
   int take_over(bool ends);
 
  private:
-  // Of a replica's node; the rest stands in `supervisor_`.
+  // The processes of a replica; `supervisor_` holds the rest of its state.
   struct Replica {
     int number = 0;
     pid_t node = -1;
-    int pidfd = -1;  // of a node that is no child of ours
+    int pidfd = -1;  // of a node that is not a child of this process
     pid_t server = -1;
     int channel = -1;
-    control::Outbox outbox;   // to its node, which may be stopped
-    bool introduces = false;  // it has answered, and not handed all of its listening sockets over
-    std::vector<control::Message> asks_to_listen;  // which waits for those of others (ADOPT-1)
-    std::int64_t heard_of_ms = 0;                  // when a node that is silent was asked last
-    pid_t unheard_pid = -1;                        // as the crane-run before knew it
+    control::Outbox outbox;   // messages to its node, which may be stopped
+    bool introduces = false;  // the node answered, but has yet to hand over all its sockets
+    std::vector<control::Message> asks_to_listen;  // requests that wait for sockets (ADOPT-1)
+    std::int64_t heard_of_ms = 0;                  // time of the last attempt at a silent node
+    pid_t unheard_pid = -1;                        // node's pid, from the previous crane-run
   };
 
   void step(supervise::Event event);
@@ -97,7 +97,7 @@ class Group {
   void carry_out(const supervise::AnalysisReleased& a);
   void carry_out(const supervise::Answer& a);
   template <typename Other>
-  void carry_out(const Other&) {}  // an agent's
+  void carry_out(const Other&) {}  // actions of agents only
   Outcome start_node(Replica& replica, const supervise::Plan& plan);
   std::string configuration(int number, const supervise::Plan& plan) const;
   void kill_node(const Replica& replica, int signal);
@@ -153,10 +153,10 @@ class Group {
   std::vector<Replica> replicas_;
   supervise::Supervisor supervisor_;
   std::deque<supervise::Event> events_;
-  nlohmann::json answer_;  // to crane-ctl, by what `supervisor_` says
+  nlohmann::json answer_;  // `supervisor_`'s answer to crane-ctl
   int signals_ = -1;       // signalfd
   bool steps_ = false;
-  bool took_over_ = false;  // nodes that live: they may have sockets that clients use
+  bool took_over_ = false;  // took living nodes over: they may hold sockets that clients use
 };
 
 }  // namespace crane::launcher

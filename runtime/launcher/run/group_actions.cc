@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the supervisor of the group wants done, carried out.
+// Carries out the actions of the group's supervisor.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace crane::launcher {
 
 using Json = nlohmann::json;
 
-// What comes back from an action is an event of its own (SUP-S1).
+// Handles the event and then those that its actions cause (SUP-S1).
 void Group::step(supervise::Event event) {
   events_.push_back(std::move(event));
   if (std::exchange(steps_, true)) return;
@@ -113,7 +113,7 @@ void Group::carry_out(const supervise::AskMember& a) {
   tell(at(a.leader), {{"t", "member"}, {"change", a.change}, {"replica", a.replica}});
 }
 
-// The node looks whether it is whole.
+// Only looks whether there is a checkpoint; the node checks whether it is whole.
 void Group::carry_out(const supervise::LookForCheckpoint& a) {
   const std::string digest =
       checkpoint::digest_of_log(options_.name, number_of_log(record_.log_id));
@@ -142,8 +142,8 @@ void Group::carry_out(const supervise::Answer& a) { answer_ = answer_of(a); }
 
 void Group::carry_out(const supervise::AnalysisReleased& a) {
   say("analysis replica " + std::to_string(a.replica) + " is gone: " + a.why +
-      "; the group goes on without it" +
-      (has_report() ? ", what it found is in " + report() : std::string()));
+      "; the group continues without it" +
+      (has_report() ? "; its findings are in " + report() : std::string()));
 }
 
 bool Group::has_report() const {
@@ -151,15 +151,15 @@ bool Group::has_report() const {
   return std::filesystem::exists(report(), ignored);
 }
 
-// Nothing stays of one that found nothing.
+// Reports where the findings are; if there are none, removes all traces of the analysis.
 void Group::end_analysis() const {
   if (options_.analysis.empty()) return;
-  if (has_report()) say("what " + options_.analysis + " found is in " + report());
+  if (has_report()) say("the findings of " + options_.analysis + " are in " + report());
   const std::string place = std::to_string(options_.analysis_place());
   std::error_code ignored;
   std::filesystem::remove(options_.analysis_dir + "/replica-" + place + ".history", ignored);
   (void)rmdir(options_.analysis_dir.c_str());
-  // Of those that were killed with all their processes.
+  // Remove the shared memory of analysis nodes that were killed with all their processes.
   const std::string memory = "crane." + options_.name + ".r" + place + ".";
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
     if (entry.path().filename().string().rfind(memory, 0) != 0) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channels between crane-run and its nodes, and what comes through them: either side may be
-// stopped, and the other one goes on (OUTBOX-1).
+// The channels between crane-run and its nodes, and their messages.  When one side is stopped, the
+// other one continues (OUTBOX-1).
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,7 +15,7 @@ namespace crane::launcher {
 
 using Json = nlohmann::json;
 
-// All that it has said until now.
+// Handles all messages that have arrived from the node.
 void Group::hear(Replica& replica) {
   std::string json;
   while (replica.channel >= 0) {
@@ -40,7 +40,7 @@ void Group::close_channel(Replica& replica) {
   open_channel(replica, -1);
 }
 
-// Never waits for the node: one that is stopped hears it when it is continued.
+// Never waits for the node: a stopped node receives the message when it continues.
 void Group::tell(Replica& replica, const Json& message, int passed) {
   using control::Outbox;
   const auto kind = message["t"] == "stop" ? Outbox::Kind::kLast : Outbox::Kind::kUsual;
@@ -49,7 +49,7 @@ void Group::tell(Replica& replica, const Json& message, int passed) {
     if (const auto found = message.find(name); found != message.end()) key += found->dump() + " ";
   }
   if (replica.outbox.send(kind, key, message.dump(), passed) == Outbox::Sent::kFailed) {
-    say("replica " + std::to_string(replica.number) + " does not hear " + message.dump() + ": " +
+    say("replica " + std::to_string(replica.number) + ": cannot send " + message.dump() + ": " +
             strerror(errno),
         setup::Level::kError);
   }
@@ -58,12 +58,12 @@ void Group::tell(Replica& replica, const Json& message, int passed) {
 void Group::flush(Replica& replica) {
   while (replica.outbox.flush() == control::Outbox::Sent::kFailed) {
     say("replica " + std::to_string(replica.number) +
-            " does not hear a message that waited: " + strerror(errno),
+            ": cannot send a delayed message: " + strerror(errno),
         setup::Level::kError);
   }
 }
 
-// --- what nodes say -----------------------------------------------------------------------------
+// --- messages of nodes --------------------------------------------------------------------------
 
 namespace {
 
@@ -91,10 +91,10 @@ void Group::on_message(Replica& replica, const std::string& json) {
                                                       {"drained", Word::kDrained},
                                                       {"acceptor_only", Word::kAcceptorOnly}};
   const control::Parsed parsed = control::parse(control::Channel::kNodeToRun, json);
-  replica.introduces = false;  // its sockets came before
+  replica.introduces = false;  // a node sends its sockets first
   const int number = replica.number;
   if (!parsed.message) {
-    return detail("replica " + std::to_string(number) + " said " + json + ": " +
+    return detail("replica " + std::to_string(number) + " sent " + json + ": " +
                   parsed.refusal.message);
   }
   const control::Message& message = *parsed.message;
@@ -119,7 +119,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
     say("analysis replica " + std::to_string(number) + ": " + message.text("text"));
   } else if (message.is("bring_back")) {
     const supervise::BringBack wanted = brought_back(message);
-    // Its asker has seen that it says goodbye.
+    // The requester has seen the replica announce its end: read that announcement first.
     if (wanted.replica < options_.places()) hear(at(wanted.replica));
     step(wanted);
   } else if (message.is("refused")) {
@@ -138,7 +138,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
     replica.asks_to_listen.push_back(asked);
     return;
   }
-  // One of a server's addresses was refused, and that ended the group: the others come too late.
+  // One of the server's addresses was refused and that ended the group: ignore the others.
   if (supervisor_.stopping() && listeners_.sockets().count(key) == 0) return;
   int fd = -1;
   bool fresh = false;
@@ -146,7 +146,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
   const Outcome opened =
       listeners_.open({place, asked.number<int>("backlog"), for_bind}, fd, fresh);
   if (!opened && fd == -EADDRINUSE && listeners_.waits_for_own(place)) {
-    replica.asks_to_listen.push_back(asked);  // the leader's server has not come so far
+    replica.asks_to_listen.push_back(asked);  // until the leader's node closes that socket
     return;
   }
   if (!opened) return refuse_to_listen(replica, place, for_bind, opened.error(), -fd);
@@ -168,16 +168,17 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
                  {"error", error}});
   if (supervisor_.stopping()) return;
   if (for_bind) return say(why.text + "; the server's bind fails");
-  // Else clients reach the server at another place, or through sockets that nodes have.  Servers
-  // that listen at both kinds of addresses go on where a machine has no IPv6.
+  // Otherwise clients reach the server at another place, or through sockets that nodes hold.  A
+  // server that listens at IPv4 and IPv6 addresses continues on a machine without IPv6.
   const bool lacks_ipv6 =
       place::is_ipv6(place.address) && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
   if (!took_over_ && listeners_.sockets().empty() && !lacks_ipv6) return step(supervise::Fail{why});
   if (listeners_.unreached(place))
-    say(why.text + "; the group goes on, clients do not reach this port");
+    say(why.text + "; the group continues, but clients do not reach this port");
 }
 
-// A port of the server's own: a bind that waits succeeds, as no process of the machine can have it.
+// Answers for a port inside the group.  A waiting bind succeeds, because no other process of the
+// machine can hold that port.
 void Group::keep_inside(Replica& replica, const Place& place) {
   tell(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
   if (listeners_.unreached(place.port)) {

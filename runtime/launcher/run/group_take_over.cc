@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crane-run that takes over a group whose own crane-run died: the nodes that live, the sockets
-// that they have, and the replicas that were lost meanwhile.
+// Takes over a group that lost its crane-run: the living nodes, their sockets, and the replicas
+// that were lost meanwhile.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kAskAgainMs = 500;  // a node that lives and does not answer
+constexpr std::int64_t kAskAgainMs = 500;  // between attempts at a node that does not answer
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
@@ -38,7 +38,7 @@ int Group::take_over(bool ends) {
   return conclude();
 }
 
-// The crane-run before knew of members; the leader tells what changed since.
+// The file of the previous crane-run lists the members; the leader reports later changes.
 std::vector<supervise::Found> Group::find_nodes() {
   using Node = supervise::Found::Node;
   std::vector<supervise::Found> all;
@@ -84,7 +84,7 @@ bool Group::has_silent() const {
                      [this](const Replica& r) { return is_silent(r); });
 }
 
-// A socket that one of these has cannot be opened anew (ADOPT-1).
+// Whether a node may still hold sockets, which cannot be opened again (ADOPT-1).
 bool Group::waits_for_sockets() const {
   return std::any_of(replicas_.begin(), replicas_.end(), [this](const Replica& r) {
     return is_silent(r) || (r.introduces && r.node >= 0);
@@ -100,7 +100,7 @@ void Group::answer_listens() {
   }
 }
 
-// A node that was busy, stopped or about to start when it was asked.
+// Tries again to adopt nodes that were busy, stopped or about to start.
 void Group::look_for_adoption() {
   for (Replica& replica : replicas_) {
     if (!is_silent(replica) || now_ms() - replica.heard_of_ms < kAskAgainMs) continue;
@@ -122,13 +122,13 @@ void Group::look_at_adopted() {
   }
 }
 
-// The listening sockets come before anything else that a node tells.
+// A node sends its listening sockets before any other message.
 void Group::on_fd(Replica& replica, const std::string& json, int fd) {
   const control::Parsed said = control::parse(control::Channel::kNodeToRun, json);
   const bool listener = said.message && said.message->is("listener");
   if (!listener) {
     close(fd);
-    detail(name_of(replica.number) + ": a descriptor that was not asked for: " + json);
+    detail(name_of(replica.number) + ": sent an unexpected descriptor: " + json);
     return;
   }
   const control::Message& message = *said.message;
@@ -136,7 +136,7 @@ void Group::on_fd(Replica& replica, const std::string& json, int fd) {
   write_state();
 }
 
-// crane-ctl, where no leader could pass it on.
+// Answers crane-ctl directly, for requests that no leader could forward.
 Json Group::answer(const Json& request) {
   if (!request.is_object() || request.value("do", Json()) != "resume") {
     return answer_of({"unknown", "this version of crane-run does not know that request"});

@@ -29,12 +29,12 @@ namespace {
 using Json = nlohmann::json;
 using supervise::how_ended;
 
-constexpr int kGreetingMs = 30'000;  // for the remote shell and the agent's first word
+constexpr int kGreetingMs = 30'000;  // for the remote shell and the agent's first message
 constexpr int kPreparingMs = 30'000;
 constexpr int kStartingMs = 60'000;   // until all replicas run and one leads
-constexpr int kServerEndMs = 10'000;  // for the other replicas, once one server ended by itself
+constexpr int kServerEndMs = 10'000;  // for the other replicas, after one server ended
 constexpr int kStoppingMs = 40'000;   // longer than an agent needs
-constexpr int kCrane = 64;            // a node's own statuses are from here on
+constexpr int kCrane = 64;            // the lowest of a node's own statuses
 
 std::string own_path() {
   std::error_code failure;
@@ -47,7 +47,7 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// How to repeat or end this group by hand.
+// The command that stops this group by hand.
 std::string stop_command(const Options& o) {
   std::string list;
   for (const auto& host : o.remote.hosts) list += (list.empty() ? "" : ",") + host.name;
@@ -65,8 +65,9 @@ bool is_noteworthy(const std::string& line) {
   return false;
 }
 
-// The remote shell reached the host, but what it was to run is not there: as a shell tells it, or
-// as one does that runs words without a shell.  Files may be missing here, too (ssh -F FILE).
+// Whether the remote shell reached the host, but found no crane-run there: by the exit status of a
+// shell, or by the message of a program that runs the words without one.  The message must name
+// `path`, because files may be missing on this machine, too (ssh -F FILE).
 bool lacks_crane(int status, const std::string& cause, const std::string& path) {
   const auto said = [&cause](const std::string& part) {
     return cause.find(part) != std::string::npos;
@@ -75,7 +76,8 @@ bool lacks_crane(int status, const std::string& cause, const std::string& path) 
                                said("--host-agent") || (said("No such file") && said(path)));
 }
 
-// A node's status that is not its server's: one of its own, or what was found before it was up.
+// The status for a node that ended, if it is not the server's: the node's own, or that of a check
+// before the node ran.
 Status status_of_end(int wait) {
   if (WIFSIGNALED(wait)) return Status::kNodeFailed;
   const int status = WEXITSTATUS(wait);
@@ -91,7 +93,7 @@ setup::GroupFile group_file_of(const Options& o) {
   setup::GroupFile f;
   static_cast<setup::NodeOptions&>(f) = o;
   f.name = o.name;
-  f.secret_file = "/secret";  // each host has a place of its own
+  f.secret_file = "/secret";  // each agent replaces it
   f.state_dir = o.dir;
   f.fabric = o.remote.fabric;
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
@@ -157,14 +159,15 @@ Outcome Hosts::open() {
 Outcome Hosts::connect(Host& host) {
   path_ = options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
   std::vector<std::string> words = setup::split_words(options_.remote.rsh);
-  // The remote shell may hand these words to a shell or run them as they are: both mean the same.
+  // The remote shell may pass these words to a shell or run them directly.  Plain words have the
+  // same meaning in both cases.
   const bool plain = path_.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%") ==
                      std::string::npos;
   if (words.empty() || !plain) {
     return failure(Status::kUsage, words.empty() ? "--rsh" : "--remote-path",
                    words.empty() ? options_.remote.rsh : path_,
-                   "not a command that a remote shell can be given",
+                   "a remote shell cannot run this command",
                    "use letters, digits and _./+-@% only");
   }
   std::string shell;
@@ -203,7 +206,7 @@ int Hosts::run() {
 
 // --- the loop -----------------------------------------------------------------------------------
 
-// Until no remote shell is left.
+// Returns when no remote shell is left.
 void Hosts::serve() {
   while (connected() > 0) {
     std::vector<pollfd> fds{{signals_, POLLIN, 0}};
@@ -231,7 +234,7 @@ void Hosts::serve() {
     }
     if (fds[0].revents != 0) on_signals();
     advance();
-    // What has come counts first, but lines that go on coming put nothing off.
+    // Input that has arrived counts before the deadline; later input does not postpone it.
     if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) on_deadline();
   }
 }
@@ -241,10 +244,10 @@ void Hosts::on_signals() {
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     if (phase_ == Phase::kStopping && !killed_) {
-      killed_ = true;  // asked twice
+      killed_ = true;  // second request
       for (Host& host : hosts_) send(host, {{"t", "kill"}});
     } else {
-      stop(info.ssi_signo == SIGINT ? "interrupted" : "told to stop");
+      stop(info.ssi_signo == SIGINT ? "interrupted" : "stop requested");
     }
   }
   int status = 0;
@@ -278,7 +281,7 @@ void Hosts::on_deadline() {
 
 void Hosts::send(Host& host, const Json& message) {
   const std::string line = message.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
-  // One that does not take it has ended, or hangs and is found late.
+  // An agent that does not accept the line has ended, or hangs until the deadline finds it.
   if (host.shell.in >= 0) (void)!write(host.shell.in, line.data(), line.size());
 }
 
@@ -293,7 +296,7 @@ void Hosts::enter(Phase phase) {
   deadline_ms_ = limit == 0 ? 0 : now_ms() + limit + (options_.remote.stop ? kStoppingMs : 0);
 }
 
-// All hosts that are not out are at least there.
+// Whether every host without a problem has reached at least `state`.
 bool Hosts::all_are(State state) const {
   return std::all_of(hosts_.begin(), hosts_.end(),
                      [state](const Host& host) { return host.state >= state || !host.problem; });
@@ -307,7 +310,7 @@ void Hosts::advance() {
   if (!asking || !all_are(phase_ == Phase::kGreeting ? State::kGreeted : State::kReady)) return;
   if (phase_ == Phase::kPreparing && bad == hosts_.end()) check_servers();
   if (phase_ == Phase::kStopping) return;
-  if (bad != hosts_.end()) {  // every host says what it lacks, the first one's status counts
+  if (bad != hosts_.end()) {  // report every host's problem; the first one's status counts
     for (auto other = bad + 1; other != hosts_.end(); ++other) {
       if (!other->problem.ok()) say(other->problem.error().text, setup::Level::kWarning);
     }
@@ -325,7 +328,7 @@ void Hosts::advance() {
   enter(greeted ? Phase::kPreparing : Phase::kStarting);
 }
 
-// The same server everywhere, or replicas would differ.
+// All hosts must have the same server, because replicas would differ otherwise.
 void Hosts::check_servers() {
   const Host& first = hosts_[0];
   for (const Host& host : hosts_) {
@@ -338,11 +341,11 @@ void Hosts::check_servers() {
   }
 }
 
-// --- what hosts say -----------------------------------------------------------------------------
+// --- messages of hosts --------------------------------------------------------------------------
 
 void Hosts::on_line(Host& host, const std::string& line) {
   const Json message = Json::parse(line, nullptr, false);
-  // A login shell may say something of its own first.
+  // A login shell may print its own lines first.
   if (!message.is_object() || !message.contains("t")) return detail(host.name + ": " + line);
   try {
     const std::string type = message.at("t");
@@ -429,7 +432,7 @@ void Hosts::look_whether_all_run() {
   }
 }
 
-// Where clients may connect, once every host that runs has the port.
+// Reports where clients may connect, once every host that runs has opened the port.
 void Hosts::show_ports() {
   std::vector<std::pair<int, int>> known;
   for (const Host& host : hosts_) known.insert(known.end(), host.ports.begin(), host.ports.end());
@@ -476,7 +479,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
   judge(host);
 }
 
-// The server of one replica ended by itself: so do the others, at the same point of its history.
+// After the server of one replica ended: the others end at the same point of its history.
 void Hosts::on_server_end() {
   if (phase_ != Phase::kEnding) enter(Phase::kEnding);
   const Host* last = nullptr;
@@ -497,9 +500,10 @@ void Hosts::on_server_end() {
   stop(nullptr);
 }
 
-// The remote shell ended: in order, or the host cannot be reached, or has no Crane.
+// The remote shell ended: after its agent, because it did not reach the host or found no Crane, or
+// because the connection broke.
 void Hosts::on_shell_end(Host& host, int status) {
-  for (const int fd : {host.shell.out, host.shell.err}) {  // its last words
+  for (const int fd : {host.shell.out, host.shell.err}) {  // read its last output
     if (fd < 0) continue;
     Lines& lines = fd == host.shell.out ? host.out : host.err;
     lines.read_from(fd, [&](const auto& line) {
@@ -525,10 +529,10 @@ void Hosts::on_shell_end(Host& host, int status) {
                     " " + host.name + " true");
   } else {
     host.state = State::kLost;
-    host.drained = false;  // an operator may bring it back, and nobody would tell
+    host.drained = false;  // an operator may resume it, and no message would arrive
     if (phase_ == Phase::kStopping) return;
     host.problem = failure(Status::kHost, "the connection to the host is lost", host.name, cause,
-                           "its replica may go on without it");
+                           "its replica may continue without it");
     judge(host);
   }
   if (options_.remote.stop) {
@@ -542,7 +546,7 @@ void Hosts::stop(const char* why) {
   enter(Phase::kStopping);
   if (why != nullptr) say(std::string(why) + ", stopping");
   for (Host& host : hosts_) {
-    // One that has not said a word yet may never read this.
+    // An agent that has not sent anything yet may never read this.
     if (host.state == State::kConnecting && host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
     send(host, {{"t", "stop"}});
   }
@@ -553,7 +557,7 @@ void Hosts::end_with(const Error& problem) {
   stop(nullptr);
 }
 
-// What could not be told to stop goes on (AGENT-1): the user must know.
+// Replicas that did not receive the request to stop continue (AGENT-1): tell the user.
 void Hosts::say_what_is_left() {
   std::vector<std::string> lost;
   for (const Host& host : hosts_) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group of several hosts as crane-run sees it: an agent (host_agent.h) on each, at the end of a
-// remote shell.  All hosts are asked before anything starts on one of them; what starts afterwards
-// ends only when it is told to (AGENT-1), so whoever loses crane-run loses no service.
+// A group of several hosts as crane-run sees it: an agent (host_agent.h) on each host, connected by
+// a remote shell.  crane-run checks all hosts before it starts anything on one of them.  A started
+// replica ends only on request (AGENT-1), so the service survives the loss of crane-run.
 //
 // Threads / Processes: one thread; one child per host, the remote shell.
 
@@ -18,7 +18,7 @@
 
 namespace crane::launcher {
 
-// The group's file, as it is sent; the agents put their own paths in.
+// The group's file as crane-run sends it; each agent fills in its own paths.
 setup::GroupFile group_file_of(const Options& options);
 
 class Hosts {
@@ -28,11 +28,12 @@ class Hosts {
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  // Starts the group and stays until it ends, or stops one.  Returns crane-run's exit status.
+  // Starts the group and supervises it until it ends; with --stop, stops it.  Returns crane-run's
+  // exit status.
   int run();
 
  private:
-  // kLost: the remote shell ended before the agent; its replica may go on.
+  // kLost: the remote shell ended before the agent; the replica may continue.
   enum class State { kConnecting, kGreeted, kReady, kRuns, kEnded, kLost };
   enum class Phase { kGreeting, kPreparing, kStarting, kServing, kStopping, kEnding };
   struct Host {
@@ -40,19 +41,19 @@ class Hosts {
     std::string name;
     Child shell;
     Lines out, err;
-    std::string said;  // by the remote shell, last
+    std::string said;  // last error line of the remote shell
     State state = State::kConnecting;
     Outcome problem = Done{};
-    std::string program;  // of the server
+    std::string program;  // path of the server's program
     std::vector<setup::ProgramFile> files;
     std::string role, log;
     std::uint64_t view = 0;
     bool server = false, told = false;
-    bool drained = false;                    // its agent waits, without a node
-    std::vector<std::pair<int, int>> ports;  // the server's, the host's
+    bool drained = false;                    // the agent waits and runs no node
+    std::vector<std::pair<int, int>> ports;  // the server's port, the host's port
     int server_exit = -1;
     supervise::ExitReason exit_reason{};
-    std::string refused;  // by libcrane.so, what the server asked for
+    std::string refused;  // the request of the server that libcrane.so refused
   };
 
   Outcome open();
@@ -74,7 +75,7 @@ class Hosts {
   void on_shell_end(Host& host, int status);
   void on_server_end();
   void on_deadline();
-  void advance();  // to the next phase, once all hosts are that far
+  void advance();  // enters the next phase when all hosts are ready for it
   bool all_are(State state) const;
   void check_servers();
   void judge(Host& host);
@@ -89,7 +90,7 @@ class Hosts {
 
   const Options& options_;
   std::string file_, secret_;
-  std::string path_;  // of crane-run on the hosts
+  std::string path_;  // path of crane-run on the hosts
   std::vector<Host> hosts_;
   Phase phase_ = Phase::kGreeting;
   int signals_ = -1;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of a group of several hosts are left: those that were lost, and those that an
-// operator drained.
+// Lost and drained replicas of a group of several hosts.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +11,7 @@ std::string Hosts::place_of(const Host& host) {
   return "replica " + std::to_string(host.number) + " on " + host.name;
 }
 
-// Its node ended because it was told to, and nobody misses it; or it was brought back in vain.
+// The host's node ended on request, or an attempt to resume the replica failed.
 void Hosts::on_drained(Host& host, const nlohmann::json& message) {
   host.drained = true;
   host.server = false;
@@ -32,9 +31,9 @@ void Hosts::on_resumed(Host& host) {
   say(place_of(host) + " is brought back");
 }
 
-// After a replica was lost, or the connection to one.
+// Decides whether the group continues after it lost a replica or the connection to one.
 void Hosts::judge(Host& host) {
-  // A server that strict mode stops here is the same server on the others.
+  // Strict mode would stop the same server on the other hosts, too.
   if (phase_ == Phase::kStarting || status_of(host.problem) == Status::kUnhooked) {
     return end_with(host.problem.error());
   }
@@ -42,18 +41,18 @@ void Hosts::judge(Host& host) {
   const int maybe = maybe_running();
   say(host.problem.error().text, setup::Level::kWarning);
   if (maybe * 2 <= total) {
-    return end_with(failure(Status::kMajorityLost, "the group cannot go on", options_.name,
+    return end_with(failure(Status::kMajorityLost, "the group cannot continue", options_.name,
                             std::to_string(maybe) + " of " + std::to_string(total) +
                                 " replicas are left, fewer than a majority",
                             "start it again"));
   }
   if (phase_ == Phase::kServing && host.state == State::kEnded) {
-    say("the group goes on with " + std::to_string(maybe) + " of " + std::to_string(total) +
+    say("the group continues with " + std::to_string(maybe) + " of " + std::to_string(total) +
         " replicas");
   }
 }
 
-// Those whose connection is lost may run.
+// Replicas that may run, including those that lost their connection.
 int Hosts::maybe_running() const {
   return static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(), [](const Host& h) {
     return (h.state == State::kRuns && !h.drained) || h.state == State::kLost;

@@ -90,7 +90,7 @@ void Listeners::adopt(const Place& place, int fd) {
   socklen_t length = sizeof listens;
   (void)getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
   const std::uint16_t published = ntohs(is_v6 ? v6->sin6_port : v4->sin_port);
-  // At a port without a place --publish named the address.
+  // A place without an address is a port for which --publish named the address.
   sockets_[place] = {fd, place.address.empty() ? text : place.address, published, listens != 0};
 }
 

@@ -22,9 +22,9 @@ class Listeners {
  public:
   struct Socket {
     int fd;
-    std::string address;  // Place::address, of this machine
+    std::string address;  // Place::address on this machine
     std::uint16_t published;
-    bool serves;  // false: the server is bound to it, and has not listened there
+    bool serves;  // false: the server is bound to the port, but does not listen yet
   };
   struct Request {
     Place place;  // where the server listens
@@ -37,21 +37,23 @@ class Listeners {
   Listeners(const Listeners&) = delete;
   Listeners& operator=(const Listeners&) = delete;
 
-  // Whether clients are to reach the server's `port`.
+  // Whether clients may reach the server's `port`.
   bool publishes(std::uint16_t port) const {
     return setup::published_port(publish_, port).has_value();
   }
-  // Clients do not reach the server there; true: that was not so when it was asked for last.
+  // Notes that clients do not reach the server at `place`.  True: this is new.
   bool unreached(const Place& place) { return unreached_.insert(place).second; }
-  // REQUIRES: publishes(place.port).  The name of the socket that takes the clients of that place.
-  // Where --publish names an address it is one for all places of the port.
+  // The key of the socket that accepts the clients of `place`.  All places of a port share one key
+  // if --publish names an address for the port.
+  // REQUIRES: publishes(place.port).
   Place key_of(const Place& place) const;
-  // REQUIRES: publishes(place.port).  The socket for that place; it is opened at the first request.
-  // Status kPortTaken, and in `fd` minus the errno.  `fresh`: it takes clients from now on.
+  // Sets `fd` to the socket for the place, which the first request opens.  Sets `fresh` if the
+  // socket accepts clients from now on.  Fails with kPortTaken; `fd` is then minus the errno.
+  // REQUIRES: publishes(place.port).
   Outcome open(const Request& request, int& fd, bool& fresh);
-  // A socket of ours at the same port has its clients, until the leader's node closes it.
+  // Whether another socket of the group occupies the place until the leader's node closes it.
   bool waits_for_own(const Place& place) const;
-  // Of a group that is taken over: the socket that its nodes have; ours now.
+  // Takes ownership of a socket that a node of a taken-over group handed over.
   void adopt(const Place& place, int fd);
   const std::map<Place, Socket>& sockets() const { return sockets_; }
 
@@ -59,7 +61,7 @@ class Listeners {
   Outcome refused(const Request& request, int error, int& fd) const;
 
   setup::Ports publish_;
-  std::map<Place, Socket> sockets_;  // by where the server listens
+  std::map<Place, Socket> sockets_;  // by key_of() the server's place
   std::set<Place> unreached_;
 };
 

@@ -46,7 +46,7 @@ void ServerOutput::show() {
     ssize_t n = 0;
     while (log >= 0 &&
            (n = pread(log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {  // SHOWN-1
-      // What the server said before the checkpoint that it begins at is a hole in its log.
+      // The output before the checkpoint that a server began at is a hole in its log.
       const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
       const ssize_t taken =
           setup::write_what_fits(to_, text, static_cast<std::size_t>(buffer + n - text));
@@ -55,7 +55,7 @@ void ServerOutput::show() {
         shown_ += static_cast<std::uint64_t>(text + std::max<ssize_t>(taken, 0) - buffer);
         return;
       }
-      shown_ += static_cast<std::uint64_t>(n);  // also where nothing reads it any more
+      shown_ += static_cast<std::uint64_t>(n);  // also if the reader is gone
     }
   }
 }

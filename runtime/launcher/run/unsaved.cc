@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr const char* kFleeting[] = {"/run",     "/tmp",       "/dev",
                                      "/var/run", "/var/lock",  "/var/tmp",
                                      "/var/log", "/var/cache", "/etc/ld.so.preload"};
-constexpr std::size_t kPlacesMost = 3;  // named at the end
+constexpr std::size_t kPlacesMost = 3;  // directories named at the end
 
 std::string size_of(std::uint64_t bytes) {
   if (bytes < 10'000) return std::to_string(bytes) + " bytes";
@@ -31,7 +31,7 @@ std::string files_of(std::uint64_t files) {
 
 }  // namespace
 
-// With durability disk the log brings all of it back.
+// With durability disk the log restores all files.
 Unsaved::Unsaved(const Options& options)
     : wanted_(options.container && !options.on_disk()),
       kept_(std::begin(kFleeting), std::end(kFleeting)) {
@@ -80,7 +80,7 @@ Unsaved::Written Unsaved::look_through(const std::string& upper, int watch) cons
 void Unsaved::begin(const std::string& upper) {
   if (!wanted_ || !upper_.empty()) return;
   fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (fd_ < 0) return;  // the end tells
+  if (fd_ < 0) return;  // end() still reports
   upper_ = upper;
   look();
 }
@@ -99,7 +99,7 @@ void Unsaved::look() {
       fs::path(written.first).parent_path().string());
 }
 
-// Of the one that wrote most: others may have died before it.
+// Reports the replica that wrote the most: the others may have died earlier.
 void Unsaved::end(const std::string& dir, int places) const {
   if (!wanted_) return;
   Written written;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the server writes where nothing lasts (--data): said when it begins, and at the end how much
-// it was.
+// Warns about files that the server writes outside of --data, which are lost with the group: names
+// the first file when it appears, and reports the amount at the end.
 //
-// The upper directory of a server's overlay holds all that it wrote of the machine's file system.
-// It is watched (inotify) until the first file appears there, and looked through at the end; so a
-// server that only serves costs nothing.  /run, /tmp, /var/tmp, /var/log, /var/cache and what these
-// are linked to are where a server may write what it can do without.
+// The upper directory of a server's overlay holds every file that the server wrote.  inotify
+// watches it until the first file appears there, and it is searched again at the end.  A server
+// that writes no files costs nothing.  Files in /run, /tmp, /var/tmp, /var/log, /var/cache and the
+// targets of their links do not count, because a server can do without them.
 //
 // Threads: one.
 
@@ -26,26 +26,28 @@ class Unsaved {
   Unsaved(const Unsaved&) = delete;
   Unsaved& operator=(const Unsaved&) = delete;
 
-  // The server whose files are in `upper` runs.  One of them is enough: they write the same.
+  // Starts to watch `upper`, the directory of a server that runs.  Later calls do nothing, because
+  // all servers write the same files.
   void begin(const std::string& upper);
-  // Readable when look() has something to do; -1: never.
+  // Readable when look() has work; -1: never.
   int fd() const { return fd_; }
   void look();
-  // When the servers have ended, whose replicas' directories are in `dir`.
+  // Reports the lost files.  `dir` contains the replicas' directories.
+  // REQUIRES: the servers have ended.
   void end(const std::string& dir, int places) const;
 
  private:
   struct Written {
     std::uint64_t files = 0, bytes = 0;
-    std::string first;                            // a path, as the server sees it
+    std::string first;                            // the path that the server sees
     std::map<std::string, std::uint64_t> places;  // files per directory
   };
   bool lasts(const std::string& path) const;
-  // `watch` >= 0: stops at the first file, and watches each directory that it comes through.
+  // `watch` >= 0: stops at the first file, and watches each directory on the way.
   Written look_through(const std::string& upper, int watch) const;
 
   const bool wanted_;
-  std::vector<std::string> kept_;  // directories that last, or need not
+  std::vector<std::string> kept_;  // directories that are kept or may be lost
   std::string upper_;
   int fd_ = -1;
 };

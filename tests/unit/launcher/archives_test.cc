@@ -145,7 +145,7 @@ TEST_CASE("about: a log of another place or group is not the checkpoint's", "[ct
     checkpoint::Manifest other;
     other.at = {View{view}, Index{index}};
     other.cursor = cursor;
-    CHECK(why(a, other, "77").find("right behind the checkpoint") != std::string::npos);
+    CHECK(why(a, other, "77").find("right after the checkpoint") != std::string::npos);
   }
   a.last = 13;
   CHECK(why(a, m, "77").find("it ends at log index 12, not 13") != std::string::npos);

@@ -75,7 +75,7 @@ TEST_CASE("checkpoint list: all replicas', the newest first; a later view is new
 TEST_CASE("checkpoint list: the table, in UTC, and what is damaged below", "[ctl]") {
   Json listed{{"group", "web"}, {"checkpoints", Json::array()}};
   CHECK(checkpoints_table(listed) ==
-        "web: no checkpoint here; crane-ctl checkpoint now makes one\n");
+        "web: no checkpoint here; crane-ctl checkpoint now takes one\n");
   const auto row = [](int replica, const char* name, std::uint64_t bytes, bool verified) {
     return Json{{"replica", replica}, {"name", name},      {"view", 2},
                 {"index", 20},        {"time", 86'399},    {"bytes", bytes},

@@ -430,7 +430,7 @@ TEST_CASE("group: where a majority fails by itself each time, the group ends and
   kill(last, SIGKILL);
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
   CHECK(group.has_said("no check-in in time"));
-  CHECK(group.has_said("the same command goes on with it"));
+  CHECK(group.has_said("the same command continues with them"));
   CHECK(fs::exists("/dev/shm/crane." + group.options.name));
   CHECK_FALSE(fs::exists(connections));  // no client waits for it (KEEPER-1)
   CHECK(look_for_remains(group.options.place()).record);

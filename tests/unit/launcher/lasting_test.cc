@@ -135,7 +135,7 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
     for (int i = 1; i < 3; ++i) h.leave(i, "left", "good", 7, Position::kEnded);
     REQUIRE(h.start(said).ok());
     CHECK(h.base() == "good");
-    CHECK(has(said, "replica 0 has left other files"));
+    CHECK(has(said, "replica 0 has other files"));
   }
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("lasting: what cannot be is refused, and nothing is left of it", "[roo
   CHECK_FALSE(fs::exists(h.dir));
   h.options.data = {h.scratch};
   const Outcome p = h.start(said);
-  CHECK(has(p.error().text, "lies within it"));
+  CHECK(has(p.error().text, "is inside it"));
   CHECK_FALSE(fs::exists(h.dir));
   for (const char* wrong : {"/", "/run/x", "/proc/1", "/sys", "/dev/shm"}) {
     std::vector<std::string> data{wrong};
