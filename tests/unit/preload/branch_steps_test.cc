@@ -108,9 +108,7 @@ TEST_CASE("an interrupt within the margin starts the single steps") {
   CHECK(step(slice, kLengths, step_at(kLengths.slice)).next == Next::kEnd);
 }
 
-TEST_CASE(
-    "an interrupt at the number of branches is too late: it may be past the first such "
-    "instruction") {
+TEST_CASE("an interrupt at the number of branches is too late, since it may be past the end") {
   Slice slice = new_slice(kLengths);
   CHECK(step(slice, kLengths, interrupt_at(kLengths.slice)).next == Next::kStop);
 }
