@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A sink of trees that asserts, for any bytes that a reader got, what every sink may rely on.
+// A sink of trees that asserts the guarantees for sinks, for any bytes that a reader got.
 //
 // Threads: one object, one thread.
 

@@ -115,7 +115,7 @@ TEST_CASE("huge pages: an existing log is moved with its content", "[fabric]") {
   }
 }
 
-TEST_CASE("huge pages: \"require\" without huge pages is an error, and loses nothing", "[fabric]") {
+TEST_CASE("huge pages: requiring missing ones is an error, and loses nothing", "[fabric]") {
   const TemporaryDirectory directory;
   fill(opened(directory.path(), HugePages::kAuto)->log_memory());
   {

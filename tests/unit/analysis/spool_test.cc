@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    SPOOL-1: the spool of an analysis replica never exceeds its limit. It can be read while
 //         it grows, and entries that were read take no space.
-//         and what was read takes no room.
 // METHOD  Entries are put into a spool in a temporary directory, and a history follower reads them.
 #include "proxy/analysis/spool.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    dmt/base/result.h
-// GOAL    One Error serves who decides and who reports.
+// GOAL    One Error serves code that decides and code that reports.
 // CHECKS  message() of each form; that an error goes through results of other types whole.
 #include "dmt/base/result.h"
 

@@ -2,8 +2,7 @@
 // GOAL    The host sends no acknowledgement of a byte from the virtual address before the byte is
 //         committed, and a host whose node does not lead sends nothing from it.
 // METHOD  A network namespace with two addresses; a real client; the gate filters the packets of
-// the
-//         server's address.
+//         the server's address.
 // CHECKS  GATE-1, GATE-2; the end of the gate's process; ports that are not Crane's.
 #include "proxy/clients/egress_gate.h"
 

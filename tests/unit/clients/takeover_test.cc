@@ -392,7 +392,7 @@ TEST_CASE("the position of a socket does not depend on bytes that arrive while i
   REQUIRE(wrong == 0);
 }
 
-TEST_CASE("an urgent byte whose entry was not committed keeps its mark for the next leader",
+TEST_CASE("an urgent byte without a committed entry keeps its mark for the next leader",
           "[takeover][CONN-4]") {
   Lone l;
   set_stream_options(l.tcp.server);

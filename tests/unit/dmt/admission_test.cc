@@ -67,7 +67,7 @@ TEST_CASE("virtual time is the newest stamp and never moves back", "[admission][
   CHECK(world.w.scheduler.now_ns == kOrigin + 700);
 }
 
-TEST_CASE("a deadline fires before the effect of the entry whose stamp passes it", "[admission]") {
+TEST_CASE("a deadline fires before the effect of an entry with a later stamp", "[admission]") {
   World world;
   world.w.processes[kMainProcess].dispositions[SIGUSR1] = Disposition::kHandler;
   WakeReason reason{};
@@ -235,7 +235,7 @@ class SegmentFile {
 
 }  // namespace
 
-TEST_CASE("attach reports what is wrong with a segment", "[segment]") {
+TEST_CASE("attach reports the state of an invalid segment", "[segment]") {
   SegmentFile file;
   CHECK(attach_segment(-1).state == Attach::kAbsent);
   CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);

@@ -36,7 +36,7 @@ rc::Gen<Step> any_step() {
       rc::gen::set(&Step::weight, rc::gen::inRange<std::uint32_t>(1, 2000)));
 }
 
-// A thread of one replica: the word in which its stubs count, and what it did.
+// A thread of one replica: the word in which its stubs count, and its history.
 struct Thread {
   explicit Thread(Layout& of) : w(of) {}
 

@@ -141,7 +141,8 @@ TEST_CASE("a tick point of too few bytes fences the replica", "[slices][fence]")
         }) == kFenced);
 }
 
-TEST_CASE("the leader's node is asked for a bubble after a slice if no entry waits", "[slices]") {
+TEST_CASE("a bubble is requested from the leader's node after a slice if no entry waits",
+          "[slices]") {
   World world;
   world.hold();
   SchedulerState& s = world.w.scheduler;
@@ -158,7 +159,7 @@ TEST_CASE("the leader's node is asked for a bubble after a slice if no entry wai
     world.admit();
     CHECK(rings_of(world, ask) == 1);
   }
-  SECTION("the leader asks once") {
+  SECTION("the leader sends one request") {
     CHECK(rings_of(world, ask) == 1);
     CHECK(s.slice_wanted.load() == 1);
     CHECK(rings_of(world, ask) == 0);

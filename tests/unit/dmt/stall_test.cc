@@ -314,7 +314,7 @@ TEST_CASE("a sliced thread runs before a thread that gives way", "[stall][SLICE-
   operate(w, world.main);
   const Slot other = create_slot(w, 1), sliced = create_slot(w, 1);
   Slot expected = sliced;
-  SECTION("it may do what the other thread waits for") { end_slice(w, sliced); }
+  SECTION("the sliced thread may do the work that the other waits for") { end_slice(w, sliced); }
   SECTION("also if the thread that gives way is sliced, too") {
     end_slice(w, sliced);
     end_slice(w, world.main);

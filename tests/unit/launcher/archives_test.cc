@@ -58,7 +58,7 @@ Code code_of(const About& a) {
 
 }  // namespace
 
-TEST_CASE("about: what was written is read back", "[ctl]") {
+TEST_CASE("about: a written text is read back unchanged", "[ctl]") {
   const auto parsed = parse_about(text_of(about(), kBackupHead), kBackupHead, "FILE");
   REQUIRE(parsed.ok());
   CHECK(parsed.value().group == "shop");
@@ -224,7 +224,7 @@ TEST_CASE("new directory: it gets its name at the end, and remains of dead proce
   CHECK(NewDirectory(path).begin().error().code == Code::kExists);
 }
 
-TEST_CASE("known group: what was written is read back, and damage is detected", "[ctl]") {
+TEST_CASE("known group: a written text is read back, and damage is detected", "[ctl]") {
   KnownGroup group;
   group.name = "shop";
   group.log_id = "17";

@@ -304,7 +304,7 @@ TEST_CASE("doctor: a quota limits the available space", "[doctor]") {
   CHECK(room.usable_bytes() == 0);
 }
 
-TEST_CASE("doctor: a slow disk limits what waits for it", "[doctor]") {
+TEST_CASE("doctor: a slow disk limits the work that waits for it", "[doctor]") {
   check_well(check_fsync({50, 900, 4'000, 0}, room_of(kGiB)), "take 900 us now (median of 50");
   check_limited(check_fsync({50, 9'000, 40'000, 0}, room_of(kGiB)), Verdict::kLimited, "9000 us",
                 "--durability disk", "disk");
@@ -312,7 +312,7 @@ TEST_CASE("doctor: a slow disk limits what waits for it", "[doctor]") {
                 "--durability disk", "--dir");
 }
 
-TEST_CASE("doctor: for a group it reports what the group lacks", "[doctor]") {
+TEST_CASE("doctor: it reports the missing parts of a group", "[doctor]") {
   const auto all = check_group(group_of({node_of(0), node_of(1)}));
   for (const Finding& f : all) CHECK(f.verdict == Verdict::kOk);
   CHECK(find(all, "recovery") != nullptr);
@@ -362,7 +362,7 @@ TEST_CASE("doctor: for a group it reports what the group lacks", "[doctor]") {
   CHECK(stopped[0].verdict == Verdict::kOk);
 }
 
-TEST_CASE("doctor: what is tried for real works, and leaves nothing", "[doctor]") {
+TEST_CASE("doctor: the real trials work, and leave nothing", "[doctor]") {
   char name[] = "/tmp/crane-doctor-test-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::string dir = name;

@@ -108,7 +108,7 @@ TEST_CASE("options: wrong options have different statuses", "[launcher]") {
     CAPTURE(row.words.size(), row.words.empty() ? "" : row.words[0]);
     CHECK(parse(row.words, o, p) == Parsed::kProblem);
     CHECK(status_of(p) == row.status);
-    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains what to do
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains the remedy
   }
 }
 

@@ -313,7 +313,7 @@ TEST_CASE("status: an answer with strange values is displayed but not trusted", 
   CHECK_NOTHROW(table_of(summarise("g", {{0, odd}})));
 }
 
-TEST_CASE("members: from the leader, with what only it knows; otherwise from a follower", "[ctl]") {
+TEST_CASE("members: from the leader, with its own knowledge; otherwise from a follower", "[ctl]") {
   const Json members = Json::array({{{"replica", 0}, {"member", "voter"}},
                                     {{"replica", 1}, {"member", "voter"}},
                                     {{"replica", 3}, {"member", "learner"}}});

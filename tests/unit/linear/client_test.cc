@@ -139,7 +139,7 @@ TEST_CASE("resp: replies of every kind are read, also in pieces", "[linear]") {
   }
 }
 
-TEST_CASE("history: what was written is read back, and other text is refused", "[linear]") {
+TEST_CASE("history: written lines are read back, and other text is refused", "[linear]") {
   for (const char* line : {"17 r3.12 set 4711 1000 1850 ok", "18 c0.2 incr 0 1010 1700 5",
                            "19 l1.0 range 0 1020 2000 [8,9]", "19 l1.0 range 0 1020 2000 []",
                            "20 r3.12 get 0 1030 - ?1730", "20 r3.12 get 0 1030 1031 nil",

@@ -20,7 +20,7 @@ struct Inputs {
   bool polled = false, slept = false;
 };
 
-// Returns what a node tries in `windows` busy windows.
+// Returns the ways that a node tries in `windows` busy windows.
 Inputs see(const Config& config, int windows) {
   Inputs seen;
   LoadTrials trials(config);

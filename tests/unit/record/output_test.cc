@@ -98,7 +98,7 @@ std::uint32_t seed() {
 
 }  // namespace
 
-TEST_CASE("recording: what was written is read back, connection by connection", "[record]") {
+TEST_CASE("recording: written output is read back, connection by connection", "[record]") {
   Bed bed;
   {
     auto r = bed.record(2);

@@ -76,7 +76,7 @@ std::vector<SchedulePoint> read(const RecordedSchedule& recorded) {
 
 }  // namespace
 
-TEST_CASE("schedule: what was recorded is read back, over many records", "[schedule]") {
+TEST_CASE("schedule: recorded points are read back, over many records", "[schedule]") {
   Bed bed;
   bed.record(schedule(1, 5000));
   const auto recorded = RecordedSchedule::open(bed.path(0));
@@ -204,7 +204,8 @@ TEST_CASE("schedule: another way to rest after the last entry is a difference", 
   CHECK(c.difference->index == 30);
 }
 
-TEST_CASE("schedule: V1, what was not compared is unknown, never equal", "[schedule][compare]") {
+TEST_CASE("schedule: V1, parts that were not compared are unknown, never equal",
+          "[schedule][compare]") {
   Bed bed;
   bed.record(schedule(1, 10));
   SECTION("a recording that ends early") { bed.record(schedule(1, 10), false); }

@@ -117,7 +117,7 @@ TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
   CHECK_FALSE(same_digest({said(1), said(2)}, 0, 1));
   CHECK_FALSE(same_digest({none, none}, 0, 1));
   CHECK_FALSE(same_digest({said(1)}, 0, 1));
-  // Another view is not a difference in what the replicas did.
+  // Another view is not a difference between the replicas.
   Digests views{said(1), said(1)};
   views[1]->view = 2;
   CHECK(judge(views, 2).verdict == Verdict::kEqual);
@@ -207,7 +207,7 @@ TEST_CASE("HASH entries survive their encoding, and truncated ones are refused",
   CHECK_FALSE(read.evidence->whole);
 }
 
-TEST_CASE("first turn: its number, and what both sides did in it", "[verify][trace]") {
+TEST_CASE("first turn: its number, and the operation of both sides in it", "[verify][trace]") {
   using Answer = FirstTurn::Answer;
   const auto turns = some_turns(100);
   CHECK(first_turn(ran(turns), sent(ran(turns))).answer == Answer::kNone);

@@ -66,7 +66,7 @@ struct Bed {
 
 }  // namespace
 
-TEST_CASE("history: what was recorded is read back", "[history]") {
+TEST_CASE("history: recorded entries are read back", "[history]") {
   const Bed bed;
   const std::uint64_t first = GENERATE(1u, 500u);
   bed.record(first, first + 999);

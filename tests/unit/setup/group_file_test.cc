@@ -227,6 +227,6 @@ TEST_CASE("group file: mistakes are reported with their line", "[setup]") {
     CAPTURE(row.from, row.to, (p.ok() ? "" : p.error().text));
     CHECK(status_of(p) == Status::kGroupFile);
     for (const auto& word : row.words) CHECK(p.error().text.find(word) != std::string::npos);
-    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains what to do
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains the remedy
   }
 }

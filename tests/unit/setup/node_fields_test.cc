@@ -62,7 +62,7 @@ TEST_CASE("each field reaches the node", "[node_fields]") {
 #undef FIELD
 }
 
-TEST_CASE("a recording keeps what its replay needs, but no secret", "[node_fields]") {
+TEST_CASE("a recording keeps the fields that its replay needs, but no secret", "[node_fields]") {
   const NodeFields told = changed();
   nlohmann::json json;
   write_fields(told, Fields::kKept, json);

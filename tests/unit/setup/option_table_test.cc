@@ -154,7 +154,7 @@ TEST_CASE("option table: a choice has the same texts in each form", "[setup]") {
   }
 }
 
-TEST_CASE("option table: what was written is read back", "[setup]") {
+TEST_CASE("option table: written options are read back", "[setup]") {
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.key);
     GroupFile file, again;

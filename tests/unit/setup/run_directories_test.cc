@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A server finds the directories under /run that its package creates.
 // METHOD  A package database, a tmpfiles.d file and units in a directory of the test.
-// CHECKS  run_directories_of: both sources, owners, what is left out, other packages.
+// CHECKS  run_directories_of: both sources, owners, omitted lines, other packages.
 #include "runtime/setup/run_directories.h"
 
 #include <catch2/catch.hpp>

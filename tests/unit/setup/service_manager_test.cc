@@ -41,7 +41,7 @@ struct Manager {
 
 }  // namespace
 
-TEST_CASE("a service reports that it is ready, what it does and that it is alive",
+TEST_CASE("a service reports that it is ready, its status, and that it is alive",
           "[service_manager]") {
   const Manager manager;
   setenv("WATCHDOG_USEC", "30000000", 1);

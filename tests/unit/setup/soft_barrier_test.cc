@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Each word of --soft-barrier has one meaning; points of profiles are valid in parallel
-// mode
-//         only.
+//         mode only.
 // METHOD  Words as users write them, including wrong ones; a profile with points.
 // CHECKS  Fields, refusals, precedence.
 #include "runtime/setup/soft_barrier.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command that a user meant who mistyped one.
+// The command that a user meant by a mistyped one.
 #include "runtime/setup/suggest.h"
 
 #include <catch2/catch.hpp>

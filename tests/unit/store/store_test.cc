@@ -184,7 +184,7 @@ TEMPLATE_TEST_CASE("store: entries covered by a checkpoint can be dropped", "[C9
   CHECK(numbers(*s) == range(first + 1, 300));
 }
 
-TEST_CASE("store: a power loss loses only what was not synced", "[STORE-T1][STORE-T4]") {
+TEST_CASE("store: a power loss loses only entries that were not synced", "[STORE-T1][STORE-T4]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
