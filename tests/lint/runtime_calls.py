@@ -166,7 +166,7 @@ def collect():
         sections[runtime] = (f"{packages[0]} {version_of(packages[0])}", functions, calls)
     release = said("go", "env", "GOVERSION").strip()
     sections["Go"] = (f"the standard library of {release}", set(), calls_of_go(named))
-    text = ["# What runtimes use: functions of libc.so.6 that they import (glibc: that it exports",
+    text = ["# Calls of the runtimes: functions of libc.so.6 that they import (glibc: exports",
             "# in their default version), and system calls in their code or, for Go, its source.",
             "# An alias is a second name of a function that has a row in interposed.def.",
             "# Written by runtime_calls.py --collect."]
@@ -301,7 +301,7 @@ def paragraph(text):
 
 
 def table(data, judged, groups):
-    text = ["# What runtimes call, and what answers it", "",
+    text = ["# Calls of the runtimes and their classes", "",
             "`tests/lint/runtime_calls.py --write` writes this file from the calls of runtimes "
             "(`tests/lint/runtime_calls.txt`),",
             "the two tables (`core/interposed.def`, `trap/system_calls.def`) and the reasons "

@@ -95,8 +95,8 @@ TEST_CASE("F2: a write lands late past access flags, and none past the other fen
                 safe.late, safe.rounds, static_cast<unsigned long long>(safe.writes), probe.bytes);
     CHECK(safe.late == 0);
     if (safe.rounds < probe.rounds_max) {
-      std::printf("SKIPPED: fence: time for %u of %u rounds of %s\n", safe.rounds, probe.rounds_max,
-                  name(fence));
+      std::printf("SKIPPED: fence: time for only %u of %u rounds of %s\n", safe.rounds,
+                  probe.rounds_max, name(fence));
     }
   }
 }

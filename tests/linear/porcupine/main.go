@@ -76,7 +76,7 @@ var server = porcupine.Model{
 	DescribeOperation: func(in, out interface{}) string {
 		heard := out.(output)
 		if heard.open {
-			return fmt.Sprintf("%s %s: not heard", in.(input).action, in.(input).value)
+			return fmt.Sprintf("%s %s: no answer", in.(input).action, in.(input).value)
 		}
 		return fmt.Sprintf("%s %s: %s", in.(input).action, in.(input).value, heard.result)
 	},

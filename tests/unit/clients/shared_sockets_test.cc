@@ -78,7 +78,7 @@ struct Host {
     for (const SocketHolder& holder : table.value()->memory().holders) {
       if (pid_of(holder.node.load()) == node) return pid_of(holder.keeper.load());
     }
-    FAIL("the node holds no record");
+    FAIL("the node has no record");
     return -1;
   }
   // Waits until the keeper has seen its node end and has closed all but the clients' sockets.

@@ -43,8 +43,7 @@ std::string text_of(const World& world, const Blocker& r) {
 // Returns what the node finds with the turn, after the threads had time to become quiescent.
 Blocker at_last(World& world, BlockerKind wanted) {
   take_turn(world);
-  world.until("the threads are where they are to be",
-              [&] { return find_blocker(world.w).why == wanted; });
+  world.until("the expected blocker", [&] { return find_blocker(world.w).why == wanted; });
   const Blocker r = find_blocker(world.w);
   lay_turn(world);
   return r;

@@ -75,7 +75,7 @@ struct Thread {
 }  // namespace
 
 TEST_CASE("slices: a count continues from a checkpoint", "[slices][property]") {
-  rc::check("slices: a count goes on from a checkpoint", [] {
+  rc::check("slices: a count continues from a checkpoint", [] {
     const auto steps = *rc::gen::container<std::vector<Step>>(200, any_step());
     const auto taken_at = *rc::gen::inRange<std::size_t>(0, steps.size());
     const auto early_clock = *rc::gen::inRange<std::uint64_t>(0, 10);

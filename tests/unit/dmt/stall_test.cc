@@ -164,9 +164,9 @@ TEST_CASE("operations wait at the leader's clock limit, code between them does n
   world.until("five turns", [&] { return between.load() == 5; });
   CHECK(w.scheduler.clock == 5);
   set_leader_clock_limit(w, 6);
-  world.until("one more", [&] { return between.load() == 6; });
+  world.until("one more turn", [&] { return between.load() == 6; });
   CHECK(w.scheduler.clock == 6);
-  world.until("it waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
+  world.until("the thread waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
   set_leader_clock_limit(w, kNoClock);
   world.drive();
   CHECK(between.load() == 9);
@@ -331,8 +331,8 @@ TEST_CASE("a sliced thread runs before a thread that gives way", "[stall][SLICE-
 }
 
 TEST_CASE("giving way does not count as an operation of the thread", "[stall]") {
-  // Random streams depend on this number, also outside of turns (D7), so they may start before or
-  // after giving way.
+  // Random streams start at the number of operations, also outside of turns (D7): by chance before
+  // or after giving way.
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
@@ -366,7 +366,7 @@ TEST_CASE("a held thread is released when the replica no longer leads", "[stall]
     if (!has_held_thread(w, body)) return;
     w.scheduler.leading.store(0);
     release_held_thread(w);
-    world.until("it is let go", [&] { return released.load(); });
+    world.until("the thread is released", [&] { return released.load(); });
   });
   CHECK(body.slot == value(world.main));
   CHECK(body.clock == 1);
@@ -518,7 +518,7 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
     found = body.leaves == 1;
     w.scheduler.leading.store(0);
     release_held_thread(w);
-    world.until("it is let go", [&] { return looked.load(); });
+    world.until("the probes are done", [&] { return looked.load(); });
   });
   return found;
 }

@@ -285,7 +285,7 @@ void random_request(Book& book, PlainBook& plain, std::uint64_t number, std::int
 }
 
 TEST_CASE("Random requests have the same results as in the plain book, and conserve quantity") {
-  CHECK(rc::check("the book and the plain book do the same", [] {
+  CHECK(rc::check("the book and the plain book have the same results", [] {
     Book book;
     PlainBook plain;
     std::int64_t balance[2] = {};

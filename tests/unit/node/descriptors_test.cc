@@ -2,7 +2,7 @@
 // GOAL    A node's descriptor table has its full size before the node has a second thread, and its
 //         server gets the limit that the node was started with.
 // METHOD  In a child with a low soft limit.
-// CHECKS  The kernel's data on the child (DESCRIPTORS-1).
+// CHECKS  The kernel's report on the child (DESCRIPTORS-1).
 #include "proxy/host/descriptors.h"
 
 #include <sys/wait.h>

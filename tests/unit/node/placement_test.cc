@@ -2,7 +2,7 @@
 // GOAL    A replica runs on the processors, and prefers the memory, that its host's file names. It
 //         is refused if the machine lacks them.
 // METHOD  On this machine's first usable processor and NUMA node, in a child, which is then bound.
-// CHECKS  The kernel's data on the child.
+// CHECKS  The kernel's report on the child.
 #include "proxy/host/placement.h"
 
 #include <linux/mempolicy.h>

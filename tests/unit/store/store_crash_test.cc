@@ -132,7 +132,7 @@ TEST_CASE("store: a killed process loses nothing that it reported as stored",
     std::vector<std::byte> bytes;
     REQUIRE(opened.value()->read(Index{1}, ~std::size_t{0} / 2, bytes).ok());
   }
-  std::printf("  store: 30 rounds, %llu entries said and found\n",
+  std::printf("  store: 30 rounds, %llu entries reported and found\n",
               static_cast<unsigned long long>(said->stored));
   ::munmap(said, sizeof *said);
 }
@@ -176,7 +176,7 @@ TEST_CASE("store: a failed sync is an error, and so are all later operations", "
 TEST_CASE("store: a full disk is reported as full, and loses nothing", "[STORE-T5]") {
   TemporaryDisk disk;
   if (::mount("crane-test", disk.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
-    std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted here\n");
+    std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted\n");
     return;
   }
   BdbOptions o;
