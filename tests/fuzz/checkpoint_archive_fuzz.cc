@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of `crane-ctl data` and `backup`, before compression: whatever the bytes are, the reader
-// tells only of trees that can be, with names that stay in their tree.
+// Archives of `crane-ctl data` and `backup`, before compression: for any bytes the reader reports
+// only valid trees, with names that stay in their tree.
 
 #include <sys/stat.h>
 
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ArchiveReader reader(source, "fuzzed");
   const bool accepted = reader.head(kHead).ok() && reader.read(sink).ok();
   CRANE_ASSERT(!accepted || sink.is_whole());
-  // The seeds are archives as they are written, or all of this would look at nothing.
+  // The seeds must be valid archives; otherwise the target would test nothing.
   static const std::vector<std::string> seeds = crane::fuzz::seeds();
   for (const std::string& seed : seeds) {
     const bool is_seed = size == seed.size() && std::memcmp(data, seed.data(), size) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests of checkpoints: any JSON with a right checksum is refused or understood, and no name of
-// a file in it leaves the checkpoint's directory.
+// Manifests of checkpoints: any JSON with a valid checksum is refused or understood, and no file
+// name in it leaves the checkpoint's directory.
 
 #include "checkpoint/manifest.h"
 #include "dmt/base/assert.h"
@@ -46,7 +46,7 @@ std::vector<std::string> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string body(reinterpret_cast<const char*>(data), size);
-  // As it is: refused, or a manifest from its own writer.
+  // Unsealed: it is refused, or it is a manifest from the real writer.
   (void)parse_manifest(body, "fuzzed");
   const auto read = parse_manifest(sealed(body), "fuzzed");
   if (!read) {

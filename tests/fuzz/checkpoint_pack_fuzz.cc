@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs of a checkpoint, before compression: whatever the bytes are, the reader tells only of trees
-// that can be, with names that stay in their directory.
+// Packs of a checkpoint, before compression: for any bytes the reader reports only valid trees,
+// with names that stay in their directory.
 
 #include <sys/stat.h>
 
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Strict sink;
   const bool accepted = decode(source, "part", "fuzzed", sink).ok();
   CRANE_ASSERT(!accepted || sink.is_whole());
-  // The seeds are packs as they are written, or all of this would look at nothing.
+  // The seeds must be valid packs; otherwise the target would test nothing.
   static const std::vector<std::string> seeds = crane::fuzz::seeds();
   for (const std::string& seed : seeds) {
     const bool is_seed = size == seed.size() && std::memcmp(data, seed.data(), size) == 0;

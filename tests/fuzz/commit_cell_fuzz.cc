@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a writer with permission may leave in a follower's log memory: any bytes in the ring and in
-// the commit cell behind it.  The follower delivers only whole entries, one after the other.
+// Any bytes that a writer with permission may leave in the ring of a follower's log memory and in
+// the commit cell after it. The follower delivers only whole entries in sequence.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators and Crane's programs ask: any text is a message of its channel, with fields that
-// every handler can read, or is refused.
+// Requests of operators and of Crane's programs: any text is refused, or it is a message of its
+// channel with fields that every handler can read.
 
 #include "dmt/base/assert.h"
 #include "dmt/base/ids.h"
@@ -13,7 +13,7 @@ namespace {
 using control::Field;
 using control::Kind;
 
-// Every field as its handler reads it.
+// Reads every field as its handler does.
 void read(const control::Message& message) {
   for (const Field& field : message.verb().fields) {
     if (field.kind == Kind::kFlag) (void)message.flag(field.name);
@@ -30,7 +30,7 @@ void read(const control::Message& message) {
   }
 }
 
-// A valid message, and the same with its last field of another type.
+// Adds a valid message, and the same with another type in its last field.
 void add_seeds(std::vector<std::string>& all, const control::ChannelTable& table,
                const control::Verb& verb) {
   nlohmann::json message{{table.key, verb.name}, {"version", control::kVersion}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core's messages: any fields, from any peer, in any order, at a leader, a follower and a
-// learner.  A step ends, breaks no invariant and touches no foreign memory.
+// learner. A step ends, breaks no invariant and touches no foreign memory.
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@ using namespace crane::consensus::core;
 struct Letter {
   std::uint8_t to;
   std::uint8_t from;
-  std::uint8_t mend;  // put right what a stranger cannot know
-  std::uint8_t then;  // events behind it
+  std::uint8_t mend;  // corrects fields that a foreign sender cannot know
+  std::uint8_t then;  // events after it
   Message message;
 };
 

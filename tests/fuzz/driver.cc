@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzzing engine for compilers without one: the seeds, then mutations of them, all from one
-// number.  No coverage guides it; `make fuzz` has that.
+// A fuzzing engine for compilers without one: runs the seeds, then mutations of them, all derived
+// from one number. No coverage guides it, unlike `make fuzz`.
 //
-// fuzz-FORMAT [--runs N] [--seed S]   the seeds and N mutations; prints what replays a crash
-// fuzz-FORMAT --hex HEX               one input
-// fuzz-FORMAT --write-seeds DIR       the seeds as files, for libFuzzer
+// fuzz-FORMAT [--runs N] [--seed S]   runs the seeds and N mutations; prints how to replay a crash
+// fuzz-FORMAT --hex HEX               runs one input
+// fuzz-FORMAT --write-seeds DIR       writes the seeds as files, for libFuzzer
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 #include "consensus/sim/world.h"
 #include "tests/fuzz/fuzz.h"
 
-// Defined by asan's runtime when there is one.
+// Defined by asan's runtime if it is linked.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
@@ -25,7 +25,7 @@ namespace {
 using crane::consensus::sim::Random;
 
 constexpr std::size_t kInputMax = 8192;
-constexpr double kSecondsMax = 8;  // a slow build stops early and says so
+constexpr double kSecondsMax = 8;  // a slow build stops early; the output has the count
 
 std::string under_way;
 

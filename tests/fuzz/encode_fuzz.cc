@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_one<SignalBody>(bytes);
   read_with_codec(bytes);
   if (size >= sizeof(sockaddr)) {
-    const std::vector<std::byte> address(bytes.begin(), bytes.end());  // exactly so long
+    const std::vector<std::byte> address(bytes.begin(), bytes.end());  // exactly this length
     const VirtualAddress a = virtual_address(reinterpret_cast<const sockaddr*>(address.data()),
                                              static_cast<socklen_t>(address.size()));
     CRANE_ASSERT(a.family == AF_INET || a.family == AF_INET6);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a fuzz target gives: one run, and inputs to begin with.  Built with clang's libFuzzer
-// (`make fuzz`), or with driver.cc as a plain program (`make test`).
+// The interface of a fuzz target: one run, and initial inputs. Built with clang's libFuzzer (`make
+// fuzz`), or with driver.cc as a plain program (`make test`).
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace crane::fuzz {
 // Valid and nearly valid inputs, made by the code that writes the format.
 std::vector<std::string> seeds();
 
-// Takes values from an input's front; zeros when it is used up.
+// Takes values from the front of an input; zeros when it is used up.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size)

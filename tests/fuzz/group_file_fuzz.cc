@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a group on several hosts: any text is read or refused with a reason, and what is read
-// is written so that it is read again.
+// The file of a group on several hosts: any text is read, or refused with a reason; a file that was
+// read is written so that it can be read back.
 
 #include "dmt/base/assert.h"
 #include "runtime/setup/group_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HASH entries: what a leader's payload says is judged and compared by every node, whatever it is.
+// HASH entries: every node can judge and compare any payload of a leader.
 
 #include "dmt/base/assert.h"
 #include "proxy/record/first_turn.h"
@@ -8,7 +8,8 @@
 
 namespace crane::fuzz {
 
-// Of a replica that took three turns to its second entry, the third by operation `third`.
+// The evidence of a replica with three turns up to its second entry, the third by operation
+// `third`.
 proxy::Evidence some_evidence(std::uint32_t third) {
   proxy::Evidence e{{{1, 2, 3}}, {{4, 1, 5}, {5, 4, 0}}, true, 0};
   e.first_turn = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log's entries (core/log.h): any bytes in the ring, checksummed or not, from any cursor.
-// A scan ends, stays within the memory, and finds entries that follow each other.
+// The log's entries (core/log.h): any bytes in the ring, checksummed or not, from any cursor. A
+// scan ends, stays within the memory, and finds only consecutive entries.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ constexpr std::uint64_t kLogId = 77;
 constexpr std::uint32_t kPayloadMax = 300;
 
 struct Prefix {
-  std::uint8_t mend;  // put right the checksums of so many entries, so that the rest is reached
+  std::uint8_t mend;  // number of entries with corrected checksums, so that the rest is reached
   std::uint8_t padding[7];
   std::uint64_t pos, view, index;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a backup (consensus/log_tail.h): whatever the file's bytes are, its reader hands out
-// entries that follow each other, takes no memory for what is not there, and says that the file is
-// whole only when all of it is (BACKUP-1).
+// The log of a backup (consensus/log_tail.h): for any bytes of the file its reader returns only
+// consecutive entries, allocates no memory for missing ones, and reports the file as whole only if
+// all of it is (BACKUP-1).
 
 #include <algorithm>
 
@@ -52,7 +52,7 @@ std::string written(const core::Cursor& begin, unsigned entries) {
 
 namespace crane::fuzz {
 
-// The first byte: whether checksums of the head are put right, so that the rest is reached.
+// The first byte selects whether checksums of the head are corrected, so that the rest is reached.
 std::vector<std::string> seeds() {
   std::vector<std::string> out;
   for (const char mends : {'\0', '\1'}) {

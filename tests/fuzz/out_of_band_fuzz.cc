@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out-of-band messages: any bytes are one row's message or none, and what is read says the same
-// when it is sent on; what a peer says of itself is read without trust.
+// Out-of-band messages: any bytes are the message of one row or none, and a message that was read
+// has the same bytes when it is sent on. A peer's report about itself is read without trust.
 
 #include <variant>
 

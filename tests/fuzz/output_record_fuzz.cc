@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of outputs: crane-diff reads whatever file it is given, whole, torn or damaged.
+// Recordings of outputs: crane-diff can read any file, whole, torn or damaged.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using namespace crane::proxy;
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kRecordBytes = 24;
 
-// Puts the checksums right of the header and of so many records.
+// Corrects the checksums of the header and of `records` records.
 void mend(std::string& file, unsigned records) {
   if (file.size() < kHeaderBytes) return;
   const std::uint32_t header = crc32c(file.data(), 20);

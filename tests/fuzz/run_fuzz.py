@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every libFuzzer target for some seconds on seeds that the plain build writes.
 
-The last line is `N passed, N failed`; a finding is kept in OUT/findings/<format>/ and shown with
-the command that replays it."""
+The last line is `N passed, N failed`.  A finding is kept in OUT/findings/<format>/, and the command
+that replays it is printed."""
 import argparse
 import pathlib
 import re
@@ -15,10 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", required=True, help="tree of the libFuzzer build")
-    parser.add_argument("--plain", required=True, help="tree of the plain build: writes the seeds")
-    parser.add_argument("--seconds", type=int, default=60, help="for each target")
-    parser.add_argument("names", nargs="*", help="only targets whose name holds one of these")
+    parser.add_argument("--out", required=True, help="output tree of the libFuzzer build")
+    parser.add_argument("--plain", required=True, help="tree of the plain build that writes seeds")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds per target")
+    parser.add_argument("names", nargs="*", help="only targets with one of these in their name")
     options = parser.parse_args()
     out, failed, passed = pathlib.Path(options.out), 0, 0
     for source in sorted((ROOT / "tests/fuzz").glob("*_fuzz.cc")):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries of the Paxos sequence: any type, body, stamp and grant; a server's world admits each
-// or fences itself, and never does anything else.
+// The entries of the Paxos sequence: for any type, body, stamp and grant a server's segment admits
+// the entry or fences itself, and never does anything else.
 
 #include <sys/mman.h>
 #include <array>
@@ -89,7 +89,7 @@ class Replica {
   bool held_ = false;
 };
 
-// Apart from setjmp, whose function keeps no variable alive across the jump.
+// Separate from setjmp, because its function keeps no variable alive across the jump.
 __attribute__((noinline)) void admit_all(Replica& replica, crane::fuzz::Input& input) {
   const StartBody start{};
   replica.push({static_cast<std::uint8_t>(EntryType::kStart), 0, sizeof start, 100, 1000},
@@ -146,7 +146,7 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kTaken, TakenBody{ConnId{2}, 50});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1, Resets::kThoseThatStay});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 2, Resets::kAll});
-  // Each type once with a body of zeros, so that none is missing here.
+  // Each type once with a body of zeros, so that none is missing.
 #define ENTRY(symbol, number, name, origin) \
   piece(all, EntryType::symbol, std::array<std::byte, 64>{});
 #include "dmt/sequence/entry_types.def"

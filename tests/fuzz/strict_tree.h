@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A sink of trees that asserts what any sink may rely on, whatever the bytes are that a reader got.
+// A sink of trees that asserts the guarantees for sinks, for any bytes that a reader got.
 //
 // Threads: one object, one thread.
 
@@ -46,7 +46,7 @@ class StrictTree : public checkpoint::TreeSink {
   }
 
  protected:
-  // What the format at hand promises of a name.
+  // Checks the guarantees of the format for a name.
   virtual void check(const std::string& name) = 0;
   bool is_closed() const noexcept { return open_.empty(); }
   // REQUIRES: !is_closed().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas say when a checkpoint travels (checkpoint/transfer_frame.h): a stream of any bytes
-// is a row of frames, one that is not whole, or bad; a message that is understood is written again
-// as the same one, and names no file outside of a checkpoint.
+// The messages of a checkpoint transfer (checkpoint/transfer_frame.h): a stream of any bytes is a
+// series of frames, an incomplete frame, or bad. A message that is understood is written back as
+// the same message, and names no file outside of a checkpoint.
 
 #include "checkpoint/transfer_frame.h"
 #include "dmt/base/assert.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The write queue of the shared-memory fabric: a foreign hand may leave anything in the segment.
-// The owner takes in or says that the format is broken; it stays within its memory and returns.
+// The write queue of the shared-memory fabric: another process may leave any bytes in the segment.
+// The owner takes the writes in or reports a broken format; it stays within its memory and returns.
 
 #include <unistd.h>
 
@@ -23,12 +23,12 @@ constexpr Key kTestKey{5};
 
 struct Prefix {
   std::uint64_t tail, base, drained;
-  std::uint8_t header;  // damage the constant fields too
+  std::uint8_t header;  // also damages the constant fields
   std::uint8_t padding[7];
   std::uint64_t magic, key, capacity;
 };
 
-// One segment for all runs, mapped a second time as a foreign hand would.
+// One segment for all runs, mapped a second time as another process would map it.
 struct Fixture {
   Fixture() : directory("/dev/shm/crane-fuzz-" + std::to_string(::getpid())) {
     std::filesystem::create_directories(directory);
@@ -60,7 +60,7 @@ std::vector<std::string> seeds() {
     }
     out.push_back(s);
   }
-  // A base that is not a multiple of a record: the next one would end behind the segment.
+  // A base that is not a multiple of a record: the next record would end after the segment.
   std::string odd;
   put(odd, Prefix{kCapacity + 64, 9, kCapacity + 8, 0, {}, kWriteQueueMagic, 5, kCapacity});
   out.push_back(odd);
@@ -68,7 +68,7 @@ std::vector<std::string> seeds() {
   put(skip, Prefix{kCapacity + 48, 0, kCapacity - 48, 1, {}, kWriteQueueMagic, 5, kCapacity});
   put(skip, Record{kSkip, 0});
   out.push_back(skip);
-  // At the end of the numbers: the next lap would begin at 0.
+  // At the largest number: the next lap would start at 0.
   std::string wrapped;
   const std::uint64_t end = ~std::uint64_t{0};
   put(wrapped, Prefix{end - 63, 0, end - 127, 0, {}, kWriteQueueMagic, 5, kCapacity});
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   h->tail = prefix.tail;
   h->base = prefix.base;
   h->drained = prefix.drained;
-  // What follows is where the owner will look next.
+  // The place where the owner will look next.
   std::uint64_t place = (prefix.drained - prefix.base) % kCapacity;
   for (const std::byte b : input.rest()) {
     fixture.foreign.data()[kWriteQueueData + place] = b;

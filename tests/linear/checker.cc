@@ -34,7 +34,7 @@ struct HashConfiguration {
 
 class Search {
  public:
-  // With `every_state` open operations that no answer shows are tried, too.
+  // With `every_state`, open operations without effect on any answer are tried, too.
   Search(std::span<const Operation> operations, const Limits& limits, bool every_state)
       : limits_(limits), every_state_(every_state), operations_(operations), open_(operations) {
     struct Moment {
@@ -45,7 +45,7 @@ class Search {
     std::vector<Moment> moments;
     for (std::size_t i = 0; i < operations.size(); ++i) {
       const Operation& op = operations[i];
-      // What an open read would have seen is of no consequence.
+      // The result of an open read does not matter.
       if (op.open() && (op.reads() || mutant(Mutant::kOpenNever))) continue;
       if (op.open() && !every_state_ && open_.needless(op)) continue;
       moments.push_back({mutant(Mutant::kNoRealTime) ? 0 : op.called_ns, false, i});
@@ -53,7 +53,7 @@ class Search {
       ++unordered_;
       moments.push_back({op.returned_ns, true, i});
     }
-    // At equal times calls come first: the operations may overlap.
+    // At equal times calls come first, because the operations may overlap.
     std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
       return a.at != b.at ? a.at < b.at : a.returns < b.returns;
     });
@@ -70,15 +70,16 @@ class Search {
       if (e.returns) returns_[e.operation] = i;
     }
     ordered_.resize((operations.size() + 63) / 64);
-    // A register's values come and go.
+    // A register can return to an old value.
     bounded_ = std::none_of(operations.begin(), operations.end(),
                             [](const Operation& op) { return op.action == Action::kSet; });
   }
 
-  // The next way to order all returned operations; false when there is none or steps ran out.
+  // Finds the next order of all returned operations. Returns false if there is none or the steps
+  // are used up.
   bool next() {
     if (!std::exchange(begun_, true) && unordered_ == 0) return true;
-    std::size_t at = entries_[0].next;  // behind a full order there are open operations only
+    std::size_t at = entries_[0].next;  // a full order is followed by open operations only
     for (;;) {
       if (at != 0 && !entries_[at].returns) {
         if (steps_ == limits_.steps) return false;
@@ -145,7 +146,7 @@ class Search {
     return true;
   }
 
-  // Takes the last decision back; the entry it was about.
+  // Takes the last decision back and returns its entry.
   std::size_t give_back() {
     Decision last = std::move(decisions_.back());
     decisions_.pop_back();
@@ -175,7 +176,7 @@ class Search {
   const OpenOperations open_;
   bool bounded_ = false;  // LINEAR-3 holds
   std::vector<Entry> entries_;
-  std::vector<std::size_t> returns_;  // of an operation: its entry, or 0
+  std::vector<std::size_t> returns_;  // entry of each operation, or 0
   std::size_t unordered_ = 0;         // returned operations without a place
   std::vector<Decision> decisions_;
   Bits ordered_;

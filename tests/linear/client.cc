@@ -13,7 +13,7 @@
 namespace crane::linear {
 namespace {
 
-constexpr std::uint64_t kPauseNs = 20'000'000;  // before another connection is tried
+constexpr std::uint64_t kPauseNs = 20'000'000;  // before another connection attempt
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
@@ -160,7 +160,7 @@ void Clients::lose(Client& c) {
     c.request.operation.given_up_ns = monotonic_ns();
     write_down(c.request);
     if (finishing_ && c.request.operation.reads()) {
-      Request again;  // asked by somebody else
+      Request again;  // another client repeats the read
       again.key = c.request.key;
       again.operation.action = c.request.operation.action;
       waiting_.push_back(std::move(again));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Connections that each ask one operation at a time and write down what they heard.
+// Connections with one operation at a time, which record their calls and answers.
 //
 // One thread, one clock (CLOCK_MONOTONIC): CALLED is taken before the request is sent, RETURNED
-// after its answer was read.  When a connection breaks, or does not answer in time, its operation
-// stays open and a new client, with a new number, connects to an address drawn at random.
+// after its answer was read. If a connection breaks or does not answer in time, its operation stays
+// open, and a new client with a new number connects to an address drawn at random.
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -30,9 +30,9 @@ struct ClientOptions {
 
 struct Counts {
   std::uint64_t answered = 0;
-  std::uint64_t open = 0;  // of them refused: answered with an error
+  std::uint64_t open = 0;  // includes the refused ones
   std::uint64_t refused = 0;
-  std::uint64_t odd = 0;  // answers of another kind than the request's
+  std::uint64_t odd = 0;  // answers of another type than the request's
 };
 
 class Clients {
@@ -42,11 +42,11 @@ class Clients {
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
 
-  // False when the history cannot be written or an address is none.
+  // Returns false if the history cannot be written or an address is invalid.
   bool open();
   // Works for at most `wait_ms`.
   void turn(int wait_ms);
-  // No more random operations; after what is under way, every key is read once.
+  // Starts no more random operations; after those in progress every key is read once.
   void finish();
   bool finished() const noexcept { return finishing_ && waiting_.empty() && busy_ == 0; }
   const Counts& counts() const noexcept { return counts_; }
@@ -57,7 +57,7 @@ class Clients {
     int fd = -1;
     Phase phase = Phase::kPaused;
     std::uint64_t number = 0;
-    std::uint64_t due_ns = 0;  // paused: to connect; else: to give up
+    std::uint64_t due_ns = 0;  // paused: time to connect; otherwise: time to give up
     Request request;
     std::string received;
   };
@@ -78,7 +78,7 @@ class Clients {
   std::vector<pollfd> polled_;
   std::deque<Request> waiting_;  // closing reads
   std::uint64_t numbers_ = 0;
-  unsigned busy_ = 0;  // operations under way
+  unsigned busy_ = 0;  // operations in progress
   bool finishing_ = false;
   Counts counts_;
   std::FILE* history_ = nullptr;

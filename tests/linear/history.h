@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A history: what clients asked of a server and what it answered, with times of one clock.
+// A history: the operations that clients called on a server and its answers, with times of one
+// clock.
 //
 // One operation per line, words separated by blanks:
 //
@@ -10,12 +11,12 @@
 //   19 l1.0 range 0 1020 2000 [8,9]
 //   20 r3.12 get 0 1030 - ?1730
 //
-// CALLED and RETURNED are nanoseconds; RETURNED is `-` when no answer was heard: the operation is
-// open, it may have happened at any time after CALLED or never (RESULT tells when its client gave
-// up, which says nothing of it).  A server's refusal is written as `- error` and counts as open
-// too.  The first letter of a key says what it is: r a register (set,
-// get), c a counter (incr, get), l a list (push, which answers the new length; range, which answers
-// all).  `nil` is the answer of get for a key that does not exist.
+// CALLED and RETURNED are nanoseconds. RETURNED is `-` if there was no answer. The operation is
+// then open: it may have happened at any time after CALLED, or never. RESULT is the time at which
+// its client gave up, which proves nothing about the operation. A server's refusal is written as `-
+// error` and also counts as open. The first letter of a key is its type: r a register (set, get), c
+// a counter (incr, get), l a list (push, which returns the new length; range, which returns all).
+// `nil` is the answer of get for a missing key.
 
 #include <cstdint>
 #include <limits>
@@ -59,16 +60,16 @@ struct KeyHistory {
 const char* name(Model model) noexcept;
 const char* name(Action action) noexcept;
 
-// Appends one line, with its end.
+// Appends one line with its newline.
 void write_line(std::string& to, std::string_view key, const Operation& operation);
-// False when the line is none.
+// Returns false if the line is invalid.
 bool read_line(std::string_view line, std::string& key, Model& model, Operation& operation);
 
-// Histories by key (linearizability is compositional: a history is linearizable exactly when each
-// object's part is; Herlihy and Wing).
+// Histories by key. Linearizability is compositional: a history is linearizable exactly if each
+// object's part is (Herlihy and Wing).
 class History {
  public:
-  // Errors: kSystem when a file cannot be read, kBadArgument with the line's number as the detail.
+  // Errors: kSystem if a file cannot be read, kBadArgument with the line's number as the detail.
   Outcome read(const std::string& path);
   bool add(std::string_view line);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear-check HISTORY [--faults FILE]: judges a history (tests/linear/history.h), key by key.
 //
-// FILE holds a line `NANOSECONDS WHAT` per fault; how many operations were under way then is told.
-// Output, besides the windows of violations, is lines `NAME VALUE...` for programs:
-//   fault NANOSECONDS IN_FLIGHT WHAT
+// FILE contains a line `NANOSECONDS WHAT` per fault; the output then has the number of operations
+// in progress at each.  After the windows of violations the output has lines `NAME VALUE...` for
+// programs:
+//   fault NANOSECONDS IN_PROGRESS WHAT
 //   answered N | open N | refused N | keys REGISTERS COUNTERS LISTS | steps N
-//   violation_after ANSWERS FAULTS      when there is one: before its first wrong answer
+//   violation_after ANSWERS FAULTS      if there is one: the numbers before its first wrong answer
 //   verdict ok|violation|unknown
 // Exit: 0 ok, 1 violation, 2 the history cannot be read, 3 unknown, which is no pass.
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ std::vector<Fault> read_faults(const std::string& path) {
   return faults;
 }
 
-// Under way: called before the fault, and neither answered nor given up before it.
+// In progress: called before the fault, and neither answered nor given up before it.
 void count_in_flight(const Operation& op, std::vector<Fault>& faults) {
   const std::uint64_t end_ns = op.open() ? op.given_up_ns : op.returned_ns;
   for (Fault& f : faults) f.in_flight += op.called_ns < f.at_ns && end_ns > f.at_ns;
@@ -73,7 +74,7 @@ void judge(const KeyHistory& key, const Limits& limits, Totals& t) {
 }
 
 void tell(const History& history, Totals& t, const std::vector<Fault>& faults) {
-  // The smallest windows say most.
+  // The smallest windows are the most useful.
   std::stable_sort(t.violations.begin(), t.violations.end(),
                    [](const Window& a, const Window& b) { return a.size < b.size; });
   for (std::size_t i = 0; i < std::min(t.violations.size(), kWindowsShown); ++i) {
@@ -104,13 +105,14 @@ void tell(const History& history, Totals& t, const std::vector<Fault>& faults) {
 int main(int argc, char** argv) {
   std::string path, faults_path;
   Limits limits;
-  const crane::setup::Program program{{"linear-check",
-                                       "Is a recorded history linearizable?",
-                                       {{"history", &path, "the history", {.required = true}},
-                                        {"--faults", &faults_path, "the faults beside it"},
-                                        {"--steps", &limits.steps, "budget of each key"}}},
-                                      "",
-                                      ""};
+  const crane::setup::Program program{
+      {"linear-check",
+       "Checks whether a recorded history is linearizable.",
+       {{"history", &path, "the history", {.required = true}},
+        {"--faults", &faults_path, "file of the faults during the history"},
+        {"--steps", &limits.steps, "step budget per key"}}},
+      "",
+      ""};
   const auto report = [](const std::string& mistake) {
     fmt::print(stderr, "linear-check: {}; see --help\n", mistake);
   };

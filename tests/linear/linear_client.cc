@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear-client: loads a replicated redis and records a history (tests/linear/history.h).
 //
-// Until SIGTERM, random operations; then every key is read once.  Each 20 ms a line on standard
-// output: ANSWERED OPEN REFUSED ODD.  Exit: 0 done, 1 the closing reads were not answered in time,
-// 2 wrong use.
+// It runs random operations until SIGTERM, then it reads every key once. Every 20 ms it prints a
+// line: ANSWERED OPEN REFUSED ODD. Exit: 0 done, 1 the closing reads were not answered in time, 2
+// wrong use.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -33,17 +33,21 @@ int main(int argc, char** argv) {
   const crane::setup::Program program{
       {"linear-client",
        "Loads redis and records a history of operations.",
-       {{"--address", &options.addresses, "where to connect; may be repeated", {.required = true}},
-        {"--port", &options.port, "and on which port", {.required = true}},
+       {{"--address",
+         &options.addresses,
+         "address to connect to; may be repeated",
+         {.required = true}},
+        {"--port", &options.port, "port to connect to", {.required = true}},
         {"--history", &options.history, "file to write", {.required = true}},
-        {"--clients", &options.clients, "how many"},
-        {"--timeout-ms", &options.timeout_ms, "an operation without answer stays open"},
-        {"--seed", &options.workload.seed, "of the workload"},
-        {"--prefix", &options.workload.prefix, "in the names of the keys"},
-        {"--keys", &options.workload.keys, "of each model at a time"},
-        {"--operations", &options.workload.operations, "per register or counter"},
-        {"--list-operations", &options.workload.list_operations, "per list"},
-        {"--closing-seconds", &closing_seconds, "for reading every key at the end"}}},
+        {"--clients", &options.clients, "number of clients"},
+        {"--timeout-ms", &options.timeout_ms,
+         "limit for an answer; later the operation stays open"},
+        {"--seed", &options.workload.seed, "seed of the workload"},
+        {"--prefix", &options.workload.prefix, "prefix of key names"},
+        {"--keys", &options.workload.keys, "keys of each model at a time"},
+        {"--operations", &options.workload.operations, "operations per register or counter"},
+        {"--list-operations", &options.workload.list_operations, "operations per list"},
+        {"--closing-seconds", &closing_seconds, "limit for the reads at the end"}}},
       "",
       ""};
   const auto report = [](const std::string& mistake) {
@@ -54,7 +58,8 @@ int main(int argc, char** argv) {
   }
   crane::linear::Clients clients(options);
   if (!clients.open()) {
-    fmt::print(stderr, "linear-client: cannot write {}, or an address is none\n", options.history);
+    fmt::print(stderr, "linear-client: cannot write {}, or an address is invalid\n",
+               options.history);
     return 2;
   }
   struct sigaction action {};

@@ -8,7 +8,7 @@
 namespace crane::linear {
 namespace {
 
-// Whether an operation can still be answered so once the object is in that state.
+// Returns whether the operation can still get its answer from an object in that state.
 bool still_possible(const Operation& op, const State& state) {
   const std::int64_t count = state.value == kNil ? 0 : state.value;
   const auto size = static_cast<std::int64_t>(state.items.size());

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is known beforehand of the open operations of a history, so that the search need not try
-// every subset of them: each rule leaves out orders only where another one does as well.
+// Properties of the open operations of a history that spare the search from trying every subset of
+// them. Each rule excludes an order only if another order is as good.
 //
-// INVARIANT LINEAR-1  An open set has its place directly before a get that answers its value, or is
-//               not needed:
-// what
-//     else comes behind it would be a set (or nothing), and the order without it is as good.
-// INVARIANT LINEAR-2  Of open operations whose effects no client can tell apart (incr; push of
-//     items that no range showed) the one called first goes first: exchanging two of them changes
-//     no answer, and the one called first may take any place that the other may.
-// INVARIANT LINEAR-3  A counter and a list only grow.  An open operation that takes the object
-//     beyond what an answer without a place yet said can have no place now.
+// INVARIANT LINEAR-1  An open set has its place directly before a get that returns its value;
+//     otherwise it is not needed. A place directly before a set (or at the end) has no effect, so
+//     the order without the open set is as good.
+// INVARIANT LINEAR-2  Among open operations with effects that no client can distinguish (incr; push
+//     of items that no range showed) the one called first goes first. Exchanging two of them
+//     changes no answer, and the one called first may take any place that the other may take.
+// INVARIANT LINEAR-3  A counter and a list only grow. An open operation has no place now if
+//     it takes the object beyond an answer that has no place yet.
 
 #include <cstdint>
 #include <span>
@@ -39,7 +38,7 @@ class OpenOperations {
 
  private:
   std::span<const Operation> operations_;
-  std::unordered_set<std::int64_t> shown_;  // values that an answer showed
+  std::unordered_set<std::int64_t> shown_;  // values shown by an answer
   std::vector<std::size_t> before_;
   std::vector<std::size_t> returned_;
 };

@@ -11,11 +11,11 @@ namespace {
 
 using Operations = std::vector<Operation>;
 
-constexpr std::size_t kBefore = 4;  // operations shown that are over before the window
+constexpr std::size_t kBefore = 4;  // operations shown from before the window
 constexpr std::size_t kStatesShown = 8;
 constexpr std::size_t kWindowShown = 24;  // operations
 
-// As the history was at that moment: later answers were not heard yet.
+// The history as known at that moment: later answers had not arrived yet.
 Operations until(const Operations& all, std::uint64_t moment_ns) {
   Operations some;
   for (const Operation& op : all) {
@@ -67,7 +67,7 @@ void describe(std::string& to, const Operation& op, std::uint64_t origin_ns, con
                  op.open() ? "" : milliseconds(op.returned_ns, origin_ns), mark);
 }
 
-// The reads that are not needed go, the oldest first.
+// Removes the reads that are not needed, oldest first.
 void leave_reads_out(Operations& operations, std::uint64_t last_ns, const Limits& limits) {
   for (std::size_t i = 0; i < operations.size();) {
     const Operation op = operations[i];
@@ -81,7 +81,7 @@ void leave_reads_out(Operations& operations, std::uint64_t last_ns, const Limits
   }
 }
 
-// The latest moment before `last` was called at which nothing was under way but open operations.
+// The latest moment before the call of `last` at which only open operations were in progress.
 std::uint64_t last_quiet(const Operations& operations, const Operation& last) {
   std::uint64_t best = 0;
   for (const Operation& candidate : operations) {
@@ -126,7 +126,7 @@ Window failing_window(const KeyHistory& key, const Limits& limits) {
   }
   const std::size_t shown = std::min(before.size(), kBefore);
   if (shown > 0) {
-    fmt::format_to(std::back_inserter(w.text), "  over before, the last {} of {}:\n", shown,
+    fmt::format_to(std::back_inserter(w.text), "  before the window, the last {} of {}:\n", shown,
                    before.size());
   }
   for (std::size_t i = before.size() - shown; i < before.size(); ++i) {
@@ -134,7 +134,7 @@ Window failing_window(const KeyHistory& key, const Limits& limits) {
   }
   fmt::format_to(std::back_inserter(w.text), "  then it held {}; the window:\n",
                  left.empty() ? "?" : fmt::format("{}", fmt::join(left, " or ")));
-  // Of a long window the middle says least.
+  // The middle of a long window is the least useful.
   const std::size_t hidden = window.size() > kWindowShown ? window.size() - kWindowShown : 0;
   for (std::size_t i = 0; i < window.size(); ++i) {
     const Operation& op = window[i];

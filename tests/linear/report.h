@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What to show of a violation: as little of the history as cannot be explained.
+// The report of a violation: the smallest part of the history that cannot be explained.
 
 #include <cstdint>
 #include <string>
@@ -11,15 +11,15 @@ namespace crane::linear {
 
 struct Window {
   std::uint64_t at_ns = 0;  // the return of the first answer that no order explains
-  std::size_t answers = 0;  // of this key, that answer included
+  std::size_t answers = 0;  // for this key, including that answer
   std::size_t size = 0;     // operations in the window
   std::string text;         // several lines, readable
 };
 
-// Of a key whose history is a violation:
-//   the shortest beginning of the history that is one (all beginnings of a linearizable history are
-//   linearizable), without the reads that are not needed for it (leaving a read out adds no order),
-//   and of what is over before the rest begins only the values that it can have left.
+// For a key with a violation, returns the shortest beginning of its history that is a violation
+// (all beginnings of a linearizable history are linearizable). Reads that are not needed are left
+// out (leaving a read out allows no further order). Operations that were over before the rest began
+// are replaced by the values that they can have left.
 Window failing_window(const KeyHistory& key, const Limits& limits = {});
 
 }  // namespace crane::linear

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kBytesMax = 1 << 20;
 
-// A line without its end, from `at` on; moves `at` behind it.
+// Takes the line at `at`, without its end, and moves `at` past it.
 Parsed take_line(std::string_view bytes, std::size_t& at, std::string_view& line) {
   const std::size_t end = bytes.find("\r\n", at);
   if (end == std::string_view::npos) return bytes.size() - at > 4096 ? Parsed::kBad : Parsed::kMore;

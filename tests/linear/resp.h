@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The little of redis' protocol (RESP2) that the load client speaks.
+// The part of redis' protocol (RESP2) that the load client uses.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ struct Reply {
 
 enum class Parsed : std::uint8_t { kReply, kMore, kBad };
 
-// Takes one reply from the beginning of `bytes`; `used` is its length then.
+// Takes one reply from the beginning of `bytes` and sets `used` to its length.
 Parsed parse_reply(std::string_view bytes, Reply& reply, std::size_t& used);
 
 // Appends a command.

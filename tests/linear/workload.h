@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the load client asks: random operations on a few keys of each model, which are replaced by
-// fresh ones after some operations, so that the history of each stays short enough to be checked.
+// The requests of the load client: random operations on a few keys of each model. After some
+// operations a key is replaced by a fresh one, so that each key's history stays short enough to
+// check.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,7 @@ namespace crane::linear {
 
 struct WorkloadOptions {
   std::uint64_t seed = 1;
-  std::string prefix;         // in every key behind the model's letter
+  std::string prefix;         // follows the model's letter in every key
   unsigned keys = 4;          // of each model at a time
   unsigned operations = 150;  // on a register or counter
   unsigned list_operations = 60;
@@ -33,7 +34,7 @@ class Workload {
 
   // Values of set and push are never used twice.
   Request next();
-  // Each key that was ever used is read once more, to look for what got lost meanwhile.
+  // Reads each key that was ever used once more, to find values that got lost.
   std::vector<Request> closing_reads() const;
 
  private:
@@ -53,8 +54,8 @@ class Workload {
 
 // The command for redis.
 void write_request(std::string& to, const Request& request);
-// Puts the reply into the operation; false when the operation cannot be answered so.  An error
-// makes it `refused`.
+// Puts the reply into the operation. Returns false if the reply does not fit the operation. An
+// error makes it `refused`.
 bool take_reply(const Reply& reply, Operation& operation);
 
 }  // namespace crane::linear

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios take out of the source, to show that they notice, is where they look for it
-(tests/e2e/_broken.py)."""
+"""The source text that scenarios remove for broken builds exists (tests/e2e/_broken.py)."""
 import pathlib
 import sys
 

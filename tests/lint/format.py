@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every C and C++ file is as clang-format leaves it. Without clang-format the check is skipped."""
+"""clang-format changes no C or C++ file.  Without clang-format 14 the check is skipped."""
 import pathlib
 import re
 import shutil
@@ -20,7 +20,7 @@ def main():
         return 0
     files = [str(f) for folder in FOLDERS for f in sorted(pathlib.Path(folder).rglob("*"))
              if f.suffix in {".h", ".cc", ".c"}]
-    # All at once: starting the tool takes longer than a file does.
+    # All files in one run: starting the tool takes longer than checking a file.
     said = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *files],
                           capture_output=True, text=True)
     found = sorted(set(re.findall(r"^(.+?):\d+:\d+: (?:error|warning): code should be", said.stderr,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names of invariants are unique and cited; rules that comments cite stand in a design record."""
+"""Names of invariants are unique and cited; rules that comments cite exist in a design record."""
 import collections
 import pathlib
 import re
@@ -9,8 +9,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Stated, and cited by no assertion and no test yet. An entry goes with its first citation; a stale
-# entry fails.
+# Defined, but not yet cited by an assertion or test.  Remove an entry with its first citation; a
+# stale entry fails.
 UNCITED = set(pathlib.Path(__file__).with_name("invariants_uncited.txt").read_text().split())
 
 DEFINITION = re.compile(rf"\b(?:INVARIANT|CONTRACT)\s+([A-Z][A-Z0-9]*-[A-Z]{{0,2}}\d+)\b")
@@ -19,13 +19,13 @@ CITED = re.compile(r"(?<![\w/.-])([A-Z][A-Z0-9]*-[A-Z]{0,2}\d+)(?![\w.-]*\w)")
 RANGE = re.compile(r"(?<![\w/.-])([A-Z][A-Z0-9]*-[A-Z]{0,2})(\d+)\.\.[A-Z]{0,2}(\d+)")
 RULE = re.compile(r"(?<![\w./-])([CDUL]\d{1,2}[a-c]?)(?![\w-])")
 NUMBERED = re.compile(r"\brules? (\d+)(?:(?:, (\d+))*,? and (\d+))?\b")
-# The designs whose rules comments cite.
+# The designs with the rules that comments cite.
 RECORDS = ("consensus/DESIGN.md", "dmt/DESIGN.md")
-NO_RULE = {"C11"}  # the language
+NO_RULE = {"C11"}  # the C standard
 
 
 def comments(name, text):
-    """(line number, comment or tags) of a source file."""
+    """Yields (line number, comment or tags) of a source file."""
     mark = "#" if name.endswith(".py") else "//"
     for number, line in enumerate(text.split("\n"), 1):
         at = line.find(mark)
@@ -35,7 +35,7 @@ def comments(name, text):
 
 
 def asserts(line):
-    """A header's line that checks something, or does what the invariant says."""
+    """Returns whether a line of a header has code, which checks or implements the invariant."""
     return bool(line.split("//")[0].strip())
 
 
@@ -77,11 +77,11 @@ def main():
     areas = {name.split("-")[0] for name in defined}
     for name in sorted(set(cited) - set(defined)):
         if name.split("-")[0] in areas:
-            bad.append(f"{sorted(cited[name])[0]}: cites {name}, which is defined nowhere")
+            bad.append(f"{sorted(cited[name])[0]}: cites {name}, which is not defined")
     lonely = set(defined) - checked
     bad += [f"{defined[name][0]}: no assertion and no test cites {name}"
             for name in sorted(lonely - UNCITED)]
-    bad += [f"invariants_uncited.txt: {name} is cited now, or gone" for name in
+    bad += [f"invariants_uncited.txt: {name} is cited now, or removed" for name in
             sorted(UNCITED - lonely)]
     print(*bad, sep="\n", end="\n" if bad else "")
     print("invariants:", "FAILED" if bad else f"ok ({len(defined)} names)")

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes what the layering forbids or a file of a room above its own, when
-headers include each other in a ring, or when ARCHITECTURE.md shows another table than this one
+"""Checks the layering: which folder may include which.
+
+It fails if a file includes a header that the layering forbids or one of a floor above its own, if
+headers include each other in a cycle, or if the table in ARCHITECTURE.md differs from this one
 (`layering.py --write` writes it there).
 
 "x" allows the headers directly in folder x (its public ones), "x/**" all below it.  A folder may
-always include its own files; a subfolder with its own row is a folder of its own.
+always include its own files; a subfolder with its own row is a separate folder.
 """
 import pathlib
 import re
 import sys
 
-# folder: (what lives there, what it may include)
+# folder: (its content, the folders that it may include)
 FOLDERS = {
     "hints": ("public C header of hints, patches of hinted servers",
         []),
@@ -51,11 +53,11 @@ FOLDERS = {
         ["consensus/**", "dmt/base"]),
     "checkpoint": ("containers, their dumps and restores (CRIU), checkpoints as files",
         ["dmt/base", "dmt/sequence"]),
-    "proxy/ticks": ("which instructions of a thread that computes are tick points",
+    "proxy/ticks": ("chooses the tick points of a computing thread",
         ["dmt/base", "dmt/sequence"]),
     "proxy/record": ("recordings, their comparison, live checking; crane-diff",
         ["consensus", "dmt/base", "dmt/sequence"]),
-    "proxy/replica": ("what a replica decides, pure",
+    "proxy/replica": ("the decisions of a replica, pure",
         ["proxy/record", "consensus", "runtime/control", "dmt/base", "dmt/sequence"]),
     "proxy/clients": ("clients, batches, grants",
         ["proxy/replica", "proxy/replica/clients", "consensus", "consensus/fabric", "dmt/base",
@@ -64,14 +66,14 @@ FOLDERS = {
         ["proxy/clients", "proxy/replica/**", "runtime/supervise", "runtime/setup",
          "runtime/control", "consensus/core", "consensus/sim", "consensus", "dmt/base",
          "dmt/sequence"]),
-    "proxy/host/recovery": ("checkpoints, restarts, returns of a replica, carried out",
+    "proxy/host/recovery": ("carries out checkpoints, restarts and returns of a replica",
         ["proxy/record", "proxy/replica/**", "proxy/clients", "proxy/host", "consensus",
          "consensus/fabric", "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
     "proxy/host": ("a replica's effects: event loop, segment, server, sockets, requests, HTTP",
         ["proxy/record", "proxy/replica/**", "proxy/clients", "proxy/ticks",
          "proxy/host/recovery", "consensus",
          "consensus/fabric", "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
-    "proxy/node": ("crane-node: the parts put together",
+    "proxy/node": ("crane-node: assembles the parts",
         ["proxy/record", "proxy/replica/**", "proxy/clients", "proxy/host/**", "consensus",
          "consensus/fabric", "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
     "proxy/replay": ("crane-replay",
@@ -103,8 +105,8 @@ FLOORS = {
     ],
 }
 MAY = {folder: may for folder, (_, may) in FOLDERS.items()}
-# The composition roots: the file with main() of a program puts parts together that its folder,
-# which others include, must not know.
+# The composition roots: a program's file with main() combines parts that its folder must not know,
+# because other folders include that folder.
 ROOTS = {
     "proxy/node/main.cc": ["proxy/analysis"],
     "proxy/replay/crane_replay.cc": ["proxy/analysis"],
@@ -148,7 +150,7 @@ def runs_up(file, included):
 
 
 def ring(graph):
-    """The first ring of headers found, as a list of paths, or None."""
+    """Returns the first cycle of headers found, as a list of paths, or None."""
     done, path = set(), []
 
     def visit(node):
@@ -181,7 +183,7 @@ def table():
 
 
 def quoted(document, write):
-    """Whether the document holds the table; with `write` it does afterwards."""
+    """Returns whether the document contains the table; with `write`, writes it there."""
     text = document.read_text()
     begin = text.index(table().splitlines()[0])
     end = text.index("\n\n", begin) + 1
@@ -206,7 +208,7 @@ def main():
                 if not m:
                     continue
                 if mine == "tests" and (file.parent / m[1]).exists():
-                    continue  # programs that know nothing of Crane include their neighbours
+                    continue  # programs independent of Crane include their neighbours
                 if not (root / m[1]).exists():
                     bad.append(f"{rel}:{number}: no such file from the root: {m[1]}")
                 elif not allowed(rel, mine, m[1]):
@@ -217,9 +219,9 @@ def main():
                     graph.setdefault(rel, []).append(m[1])
     found = ring(graph)
     if found:
-        bad.append("ring of headers: " + " -> ".join(found))
+        bad.append("cycle of headers: " + " -> ".join(found))
     if not quoted(root / "ARCHITECTURE.md", write):
-        bad.append("ARCHITECTURE.md shows another table: python3 tests/lint/layering.py --write")
+        bad.append("ARCHITECTURE.md is not current: python3 tests/lint/layering.py --write")
     print(*bad, sep="\n", end="\n" if bad else "")
     print("layering:", "FAILED" if bad else f"ok ({files} files)")
     return bool(bad)

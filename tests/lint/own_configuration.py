@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine has enabled decides no test: only tests/e2e/_installed.py names the folders of
-servers' configurations in which an administrator enables things, to leave them out."""
+"""The configuration of this machine influences no test.
+
+An administrator enables features in certain folders of a server's configuration.  Only
+tests/e2e/_installed.py names these folders, in order to leave them out.
+"""
 import pathlib
 import re
 import sys
@@ -23,7 +26,7 @@ def main():
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 found = ENABLED.search(line)
                 if found:
-                    bad.append(f"{rel}:{number}: {found[0]}: begin with what _installed.py gives")
+                    bad.append(f"{rel}:{number}: {found[0]}: use that of _installed.py")
     print(*bad, sep="\n", end="\n" if bad else "")
     print("own_configuration:", f"FAILED ({len(bad)})" if bad else f"ok ({files} files)")
     return bool(bad)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Documents and headers keep their words, documents their size, and what they point to exists."""
+"""Documents and headers avoid certain words; documents keep their size limits and valid links."""
 import pathlib
 import re
 import subprocess
@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Documents that are not clean yet. An entry goes when its document is clean; a stale entry fails.
+# Documents that are not clean yet.  Remove an entry once its document is clean; a stale one fails.
 TOO_LONG = set()
 UNCLEAN_WORDS = set()
 
@@ -24,7 +24,7 @@ def exists(document, target):
 
 
 def comments(text):
-    """What a header says, a line each."""
+    """Returns the comments of a header, one per line."""
     return "\n".join(line.partition("//")[2].strip() for line in text.split("\n"))
 
 
@@ -40,10 +40,10 @@ def main():
             long.add(name)
         if WORDS.search(text):
             words.add(name)
-        bad += [f"{name}: the link {to} leads nowhere" for to in LINK.findall(text)
+        bad += [f"{name}: the target of the link {to} does not exist" for to in LINK.findall(text)
                 if ":" not in to and not exists(document, to)]
         if name != "CHANGELOG.md":
-            bad += [f"{name}: there is no {to}" for to in PATH.findall(text)
+            bad += [f"{name}: {to} does not exist" for to in PATH.findall(text)
                     if not (ROOT / to).exists() and not exists(document, to)]
     headers = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard",
                               "*.h"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -52,7 +52,7 @@ def main():
             words.add(name)
     bad += [f"{name}: longer than {LIMITS[name]} lines" for name in sorted(long - TOO_LONG)]
     bad += [f"{name}: a word that the prose avoids" for name in sorted(words - UNCLEAN_WORDS)]
-    bad += [f"{name}: is clean now, take it off the list in prose.py"
+    bad += [f"{name}: is clean now, remove it from the list in prose.py"
             for name in sorted((TOO_LONG - long) | (UNCLEAN_WORDS - words))]
     print(*bad, sep="\n", end="\n" if bad else "")
     print("prose:", "FAILED" if bad else f"ok ({len(names)} documents)")

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every function of libc and every system call that a language's runtime uses has one class.
 
-runtime_calls.txt says what the runtimes use.  The class comes from runtime/preload's two tables;
-what they leave open stands in runtime_reasons.txt, with the reason.  The lint fails when a call has
-no class, when an entry of runtime_reasons.txt names nothing or what a table answers already, and
-when runtime/preload/RUNTIMES.md is not what this script writes.
+runtime_calls.txt lists the calls of the runtimes.  The class of a call comes from the two tables of
+runtime/preload; runtime_reasons.txt has the others, with a reason.  The lint fails if a call has no
+class, if an entry of runtime_reasons.txt matches no call or a call that a table answers already, or
+if runtime/preload/RUNTIMES.md is not current.
 
 usage: runtime_calls.py            the lint; needs no runtime
        runtime_calls.py --write    writes RUNTIMES.md
@@ -33,11 +33,11 @@ CLASSES = ("operation", "answered", "harmless", "refused", "gap")
 # kinds of interposed.def
 OF_KIND = {"turn": "operation", "input": "operation", "process": "operation", "time": "answered",
            "random": "answered", "local": "answered", "refused": "refused"}
-BOUNDED = "BOUNDED in system_calls.def: never blocks, told to its caller alone"
-PASSED = "not answered: PASSED in system_calls.def, the kernel does it and it is counted"
+BOUNDED = "BOUNDED in system_calls.def: never blocks, and only its caller gets the result"
+PASSED = "not answered: PASSED in system_calls.def, the kernel executes it and it is counted"
 ALIAS = "not answered: a second name of a function with a row"
 
-# Debian's packages of a runtime; Go's is its own source.
+# Debian's packages of each runtime; for Go its source is read.
 PACKAGES = {"C++": ["libstdc++6", "libgcc-s1"],
             "CPython": ["python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"],
             "Erlang": ["erlang-base"],
@@ -51,7 +51,7 @@ def said(*command):
 
 
 def version_of(package):
-    # Without epoch and packaging: who packaged it has no say in what it calls.
+    # Without epoch and packaging revision: they do not change the calls.
     whole = said("dpkg-query", "-f", "${Version}", "-W", package)
     return whole.partition(":")[2 if ":" in whole else 0].partition("-")[0]
 
@@ -66,7 +66,7 @@ def programs_of(packages):
 
 
 def symbols(path, *which):
-    """(address or "", type, name, version) of dynamic symbols."""
+    """Yields (address or "", type, name, version) of dynamic symbols."""
     for line in said("nm", "-D", *which, path).splitlines():
         *address, kind, name = line.split()
         name, _, version = name.partition("@")
@@ -79,8 +79,8 @@ def numbers():
 
 
 def calls_of(path, named):
-    """The system calls of a program's code: their number goes into eax before `syscall`, or into
-    edi before libc's syscall(). A number that is computed is not seen."""
+    """Returns the system calls in a program's code: their number is moved into eax before
+    `syscall`, or into edi before libc's syscall(). Computed numbers are not found."""
     found, known, in_plt = set(), {}, False
     low = {f"r{n}": f"r{n}" for n in range(8, 16)} | {f"r{n}d": f"r{n}" for n in range(8, 16)}
     for r in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp"):
@@ -120,7 +120,7 @@ def calls_of(path, named):
 
 
 def calls_of_go(named):
-    """What Go's standard library says by SYS_ names, and by numbers named ..Trap that it uses."""
+    """Returns the system calls of Go's standard library: SYS_ names, and used ..Trap numbers."""
     listed = said("env", "GOOS=linux", "GOARCH=amd64", "go", "list", "-deps", "-f",
                   "{{range .GoFiles}}{{$.Dir}}/{{.}}\n{{end}}{{range .SFiles}}{{$.Dir}}/{{.}}\n"
                   "{{end}}", "std")
@@ -128,7 +128,7 @@ def calls_of_go(named):
     for name in listed.split():
         if not re.search(r"/src/(syscall|runtime|internal|os|net|time|crypto)/", name):
             continue
-        if "zsysnum_" in name:  # the numbers of all that Linux has
+        if "zsysnum_" in name:  # the numbers of all Linux system calls
             continue
         text = re.sub(r"//(?!sys).*", "", pathlib.Path(name).read_text())
         found |= {s.lower() for s in re.findall(r"\bSYS_(\w+)", text)}
@@ -166,7 +166,7 @@ def collect():
         sections[runtime] = (f"{packages[0]} {version_of(packages[0])}", functions, calls)
     release = said("go", "env", "GOVERSION").strip()
     sections["Go"] = (f"the standard library of {release}", set(), calls_of_go(named))
-    text = ["# What runtimes use: functions of libc.so.6 that they import (glibc: that it exports",
+    text = ["# Calls of the runtimes: functions of libc.so.6 that they import (glibc: exports",
             "# in their default version), and system calls in their code or, for Go, its source.",
             "# An alias is a second name of a function that has a row in interposed.def.",
             "# Written by runtime_calls.py --collect."]
@@ -181,20 +181,20 @@ def collect():
 
 # --- the tables and the reasons  -----------------------------------------------------------------
 def functions_by_row():
-    """function: kind"""
+    """Returns {function: kind}."""
     text = "".join(path.read_text() for path in ROWS)
     found = re.findall(r"^INTERPOSE[A-Z_]*\(\s*(\w+)\s*,\s*(\w+)", text, re.M)
     return {name: kind for kind, name in found}
 
 
 def calls_by_row():
-    """system call: (row's kind, function)"""
+    """Returns {system call: (row's kind, function)}."""
     found = re.findall(r"^([A-Z]+)\((\w+)(?:, (\w+))?\)", NUMBERS.read_text(), re.M)
     return {name: (kind, function) for kind, name, function in found}
 
 
 def read_data():
-    """runtime: {"source", "functions", "calls", "aliases"}"""
+    """Returns {runtime: {"source", "functions", "calls", "aliases"}}."""
     data, runtime, what = {}, "", ""
     for line in DATA.read_text().splitlines():
         if line.startswith("["):
@@ -209,7 +209,7 @@ def read_data():
 
 
 class Group:
-    """A class of functions or system calls, its reason, the names and patterns that have it."""
+    """A class of functions or system calls, with its reason and its names and patterns."""
     def __init__(self, sort, kind, reason):
         self.sort, self.kind, self.reason, self.entries = sort, kind, reason, []
 
@@ -228,7 +228,7 @@ def read_reasons():
 
 
 class Judge:
-    """Finds the class of each name. `bad` collects what does not fit."""
+    """Finds the class of each name. `bad` collects the mistakes."""
     def __init__(self, data):
         self.rows, self.by_number = functions_by_row(), calls_by_row()
         self.groups, self.used, self.bad = read_reasons(), set(), []
@@ -238,15 +238,15 @@ class Judge:
             if group.kind not in CLASSES:
                 self.bad.append(f"runtime_reasons.txt: there is no class {group.kind}")
             if not group.entries:
-                self.bad.append(f"runtime_reasons.txt: names nothing: {group.reason}")
+                self.bad.append(f"runtime_reasons.txt: a group without names: {group.reason}")
             for entry in group.entries:
                 if "*" not in entry and self.exact.setdefault((group.sort, entry), group) != group:
                     self.bad.append(f"runtime_reasons.txt: {entry} has two reasons")
                 if group.entries.count(entry) > 1:
-                    self.bad.append(f"runtime_reasons.txt: {entry} stands twice")
+                    self.bad.append(f"runtime_reasons.txt: {entry} occurs twice")
 
     def fixed(self, sort, name):
-        """The class that a table gives, or None; with its reason."""
+        """Returns (class, reason) from a table, or None."""
         if sort == "functions":
             return (OF_KIND[self.rows[name]], "") if name in self.rows else None
         kind, function = self.by_number.get(name, ("", ""))
@@ -268,7 +268,7 @@ class Judge:
                  if "*" in e and fnmatch.fnmatchcase(name, e)]
         self.used |= {(sort, e) for _, e in found}
         if len({id(g) for g, _ in found}) > 1:
-            self.bad.append(f"runtime_reasons.txt: {name} fits {' and '.join(e for _, e in found)}")
+            self.bad.append(f"runtime_reasons.txt: {name} is {' and '.join(e for _, e in found)}")
         return (found[0][0].kind, found[0][0].reason) if found else None
 
     def judge(self, sort, name):
@@ -279,13 +279,13 @@ class Judge:
         return answer or self.reasoned(sort, name)
 
     def unused(self):
-        return [f"runtime_reasons.txt: {entry} names nothing that a runtime uses"
+        return [f"runtime_reasons.txt: {entry} matches no call of a runtime"
                 for g in self.groups for entry in g.entries if (g.sort, entry) not in self.used]
 
 
 # --- the table that is shown  --------------------------------------------------------------------
 def folded(names, patterns):
-    """Names, shortened to the patterns that stand for more than two of them."""
+    """Returns the names; a pattern replaces more than two names that match it."""
     left, shown = set(names), []
     for pattern in patterns:
         fits = {n for n in left if fnmatch.fnmatchcase(n, pattern)}
@@ -301,21 +301,21 @@ def paragraph(text):
 
 
 def table(data, judged, groups):
-    text = ["# What runtimes call, and what answers it", "",
-            "This file is written by `tests/lint/runtime_calls.py --write`, from what runtimes use "
+    text = ["# Calls of the runtimes and their classes", "",
+            "`tests/lint/runtime_calls.py --write` writes this file from the calls of runtimes "
             "(`tests/lint/runtime_calls.txt`),",
             "the two tables (`ground/interposed.def`, `trap/system_calls.def`) and the reasons "
             "(`tests/lint/runtime_reasons.txt`).",
-            "`make lint` fails when it is not current, or when a call has no class.", "",
+            "`make lint` fails if it is not current, or if a call has no class.", "",
             "* operation: a row of kind turn, input or process, or a SPECIAL number.",
             "* answered: a row of kind time, random or local, or agreed state, with the reason.",
-            "* harmless: no row, for the reason below.",
-            "* refused: fails with a message, or as on a kernel without it.",
-            "* gap: nothing answers for it yet.", "",
-            "glibc is counted with all that it exports in its default version; of its system calls "
-            "what the number",
-            "would be in a program: glibc's own code is not looked at, so its functions count. "
-            "Of the others what they import.", ""]
+            "* harmless: needs no row, for the reason below.",
+            "* refused: fails with a message, or as on a kernel without the call.",
+            "* gap: not handled yet.", "",
+            "For glibc the table counts all functions that it exports in their default version; "
+            "for other runtimes the imported ones.",
+            "A system call of glibc has the class of the same number in a program: the code of "
+            "glibc is not examined, because its functions count.", ""]
     for sort, title in (("functions", "functions of libc"), ("calls", "system calls")):
         text += [f"| {title} | {' | '.join(CLASSES)} |", "| --- |" + " --- |" * len(CLASSES)]
         for runtime, one in data.items():
@@ -340,7 +340,7 @@ def table(data, judged, groups):
             for (of, name), (of_kind, reason) in judged.items():
                 if (of, of_kind) == (sort, kind):
                     by_reason[reason].append(name)
-            if kind == "answered":  # what has a row needs no second list
+            if kind == "answered":  # calls with a row need no second list
                 by_reason.pop("", None)
             order = [g.reason for g in groups]
             for reason in sorted(by_reason, key=lambda r: order.index(r) if r in order else -1):

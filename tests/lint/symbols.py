@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libcrane.so exports exactly the table's rows (and the public hints) and needs nothing that
-allocates, throws or buffers: every import stands on tests/lint/symbols_allowed.txt.
+"""Checks the symbols of libcrane.so.
+
+It exports exactly the table's rows (and the public hints).  It needs no function that allocates,
+throws or buffers: every import is listed in tests/lint/symbols_allowed.txt.
 
 A function that has a row in runtime/preload/ground/interposed.def must be reached through
 crane::real, never by its name.  usage: symbols.py TABLE LIBRARY

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every word that steers a test stands where its reader looks for it, and nowhere else.
+"""Every word that steers a test is at the place where its reader looks for it, and only there.
 
-A word that its reader does not see is silently ignored: the test then runs in a way that it is not
-made for.  The words are those of tests/steering.py, files that belong to a program by their name,
-and the tags of test cases that tests/run.py chooses by.
+A word that its reader does not see is silently ignored, and the test then runs in a wrong way.
+The words are those of tests/steering.py, files that belong to a program by their name, and the
+tags of test cases by which tests/run.py selects.
 """
 import difflib
 import pathlib
@@ -16,10 +16,10 @@ TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
 import steering  # noqa: E402
 
-LIKE = 0.8   # how similar a word in the head is to one of the table when it is a slip of the pen
+LIKE = 0.8   # similarity from which a word of the head counts as a typo of a table word
 NAMES = "|".join(steering.WORDS)
 ANYWHERE = re.compile(rf"(?<![\w-])({NAMES})\s*:(?:\s|$)", re.I)
-BY_HAND = {".load"}   # measurements that print and assert nothing
+BY_HAND = {".load"}   # measurements, which print and assert nothing
 FIRST = re.compile(r"//\s*([A-Za-z]+)\s*:")
 COMMENT = re.compile(r"//.*|/\*.*?(?:\*/|$)|^\s*\*.*")
 CASE_TAGS = re.compile(r'\bTEST_CASE(?:_METHOD)?\((?:[^"()]*,\s*)?(?:"[^"]*"\s*)+,'
@@ -33,40 +33,40 @@ def programs():
 
 
 def is_read(word, folder, name):
-    """Whether a reader looks for the word in this file."""
+    """Returns whether a reader looks for the word in this file."""
     if name.endswith(".h") or folder not in steering.WORDS[word][0]:
         return False
-    # What the programs load or are run by is only built; crane_*.cc by rules of the Makefile.
+    # Libraries and runners of the programs are only built; the Makefile has rules for crane_*.cc.
     return not name.startswith("crane_") or (word == "build" and name.endswith(".c"))
 
 
 def wrong_word(word, value, folder, name):
     if not is_read(word, folder, name):
-        return "has no reader in this file"
+        return "is not read in this file"
     if not re.fullmatch(steering.WORDS[word][1], value):
-        return f"has the value `{value}`, which its reader does not know"
+        return f"has the value `{value}`, which its reader does not accept"
     return ""
 
 
 def check_program(folder, name, text):
-    """What is wrong, with line numbers."""
+    """Returns the mistakes, with line numbers."""
     bad, seen, head = [], set(), len(steering.head_of(text))
     for number, line in enumerate(text.splitlines(), 1):
         found = steering.LINE.match(line) if number <= head else None
         if found:
             wrong = wrong_word(*found.groups(), folder, name)
             if found[1] in seen:
-                wrong = "is there twice"
+                wrong = "occurs twice"
             seen.add(found[1])
             bad += [f"{number}: `{found[1]}:` {wrong}"] if wrong else []
             continue
         for comment in COMMENT.findall(line):
-            bad += [f"{number}: `{word}:` is not read here: it stands alone in a line "
-                    f"`// {word.lower()}: value` of the head" for word in ANYWHERE.findall(comment)]
+            bad += [f"{number}: `{word}:` is not read here: it needs its own line "
+                    f"`// {word.lower()}: value` in the head" for word in ANYWHERE.findall(comment)]
         first = FIRST.match(line) if number <= head else None
         like = first and difflib.get_close_matches(first[1].lower(), steering.WORDS, 1, LIKE)
         if like and first[1].lower() not in steering.WORDS:
-            bad.append(f"{number}: `{first[1]}:` is no word; `{like[0]}:` is one")
+            bad.append(f"{number}: `{first[1]}:` is unknown; did you mean `{like[0]}:`?")
     return bad
 
 
@@ -81,13 +81,13 @@ def check_programs():
 
 
 def check_companions():
-    """Files that belong to a program of tests/interpose by their name, or because it names them."""
+    """Checks files that belong to a program of tests/interpose by name or by reference."""
     folder, bad = TESTS / "interpose", []
     named = "\n".join(steering.words_of(p).get("solo", "") for p in folder.glob("*.c*"))
     for path in sorted(folder.rglob("*.expect")):
         if path.parent != folder or path.name.startswith("crane_") or \
                 not any(path.with_suffix(kind).exists() for kind in (".c", ".cc")):
-            bad.append(f"{path.relative_to(ROOT)}: belongs to no program that is compared with it")
+            bad.append(f"{path.relative_to(ROOT)}: no program is compared with it")
     for path in sorted(folder.rglob("*.script")):
         if str(path.relative_to(ROOT)) not in named:
             bad.append(f"{path.relative_to(ROOT)}: no `solo:` names it")
@@ -100,7 +100,7 @@ def tags_in(paths):
 
 
 def check_tags():
-    """Tags that hide a test case or excuse its failure, and those that run.py chooses by."""
+    """Checks tags that hide a test case or excuse its failure, and tags that run.py selects."""
     bad = [f"{path.relative_to(ROOT)}: the tag [{tag}] hides a test case or excuses its failure"
            for path in sorted(TESTS.rglob("*.cc")) for tag in tags_in([path])
            if tag.startswith((".", "!")) and tag not in BY_HAND]
@@ -109,18 +109,18 @@ def check_tags():
         re.findall(r'"([a-z]+)"', chosen[1].partition(" for ")[2])
     there = set(tags_in([*(TESTS / "verbs").glob("*.cc"), *(TESTS / "fabric").glob("*.cc"),
                          *(TESTS / "unit").glob("*/*.cc")]))
-    return bad + [f"tests/run.py: VM_CASES chooses by [{tag}], which no test case has"
+    return bad + [f"tests/run.py: VM_CASES selects [{tag}], which no test case has"
                   for tag in wanted if tag not in there]
 
 
 def check_readers():
-    """The words as the documents, the Makefile and the formatter know them."""
+    """Checks that run.py, the Makefile and the formatter know the words."""
     about = (TESTS / "run.py").read_text().split('"""')[1]
-    bad = [f"tests/run.py: its text does not explain `{word}:`" for word in steering.WORDS
+    bad = [f"tests/run.py: its docstring does not explain `{word}:`" for word in steering.WORDS
            if word != "build" and f"// {word}: " not in about]
     if "s|^// build: ||p" not in (ROOT / "Makefile").read_text():
-        bad.append("Makefile: it reads no `// build: ` in the way that tests/steering.py says")
-    # `make format` would wrap such a line, or join it to the paragraph before.
+        bad.append("Makefile: it does not read `// build: ` as tests/steering.py does")
+    # `make format` would wrap such a line, or join it with the paragraph before it.
     pragma = re.search(r"^CommentPragmas: '\^ \((.*)\): '$", (ROOT / ".clang-format").read_text(),
                        re.M)
     if not pragma or set(pragma[1].split("|")) != set(steering.WORDS):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libcrane.so reads and writes the segment with the turn only, by clang's thread-safety analysis
-(DMT-L1, dmt/base/thread_safety.h): `world` is guarded by the turn, a Turn holds it, and what is
-read without it says so by `without_turn()`. Without clang 14 the check is skipped.
+"""libcrane.so accesses the segment only with the turn (DMT-L1, dmt/base/thread_safety.h).
+
+clang's thread-safety analysis checks this: `world` is guarded by the turn, a Turn holds it, and
+code that reads without it calls `without_turn()`.  Without clang 14 the check is skipped.
 """
 import os
 import pathlib
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 CHECKS = ["-std=c++20", "-fsyntax-only", "-I.", "-D_GNU_SOURCE", "-Wno-everything",
           "-Werror=thread-safety"]
-AT_ONCE = 8  # files of one run of the compiler
+AT_ONCE = 8  # files per run of the compiler
 
 
 def check(files):

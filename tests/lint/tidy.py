@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """House rules that no compiler checks: sizes, dead code, leftovers, words.
 
-What exceeded a limit when the rule came stands in tidy_ratchet.txt ("<what> <where> <size>"): it
-may shrink, not grow, and nothing new joins.  `tidy.py --write-ratchet` rewrites that file.
+tidy_ratchet.txt lists what exceeded a limit when the rule was introduced ("<what> <where> <size>").
+An entry may shrink but not grow, and there are no new entries.  `tidy.py --write-ratchet` rewrites
+that file.
 """
 import pathlib
 import re
@@ -29,7 +30,7 @@ LEFTOVER = [
     (re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b"), "an unfinished mark"),
     (re.compile(r"/home/\w"), "a path of one machine"),
 ]
-# DESIGN's glossary is the vocabulary; these are other projects' words for the same things.
+# DESIGN's glossary is the vocabulary; other projects use these words for the same things.
 BANNED = re.compile(r"\b(?:interProStart|interProEnd|turnCount|FUO|old_end|paxos_op_queue|"
                     r"time_bubble_cnt|slaves?|whitelist|blacklist)\b")
 SLEEP = re.compile(r"\b(?:sleep_for|usleep|nanosleep|sleep)\s*\(")
@@ -37,7 +38,7 @@ TYPE = re.compile(r"^\s*(?:namespace|class|struct|enum|union|extern|typedef|expo
 
 
 def functions(lines):
-    """(first line, length) of every function, by layout: `}` closes what began at its column."""
+    """Yields (first line, length) per function, by layout: `}` ends what began at its column."""
     for column in (0, 2):
         opened = None
         for number, line in enumerate(lines, 1):
@@ -67,7 +68,7 @@ def check_file(rel, lines, report):
         if len(line) > MAX_COLUMNS and not rel.endswith(".def"):  # a table's row is one line
             report(where, f"{len(line)} columns")
         if line != line.rstrip():
-            report(where, "blank at the end of the line")
+            report(where, "trailing blank")
         if not rel.startswith("tests/lint/"):
             for pattern, name in LEFTOVER:
                 if pattern.search(line):
@@ -126,7 +127,7 @@ def main():
         head = "# Sizes above the limits that tidy.py tolerates; they may only shrink.\n"
         RATCHET.write_text(head + "".join(f"{k} {v}\n" for k, v in sorted(big.items())))
         return 0
-    bad += [f"tidy_ratchet.txt: {k} is {big.get(k, 'below the limit')} now, lower its {v}"
+    bad += [f"tidy_ratchet.txt: {k} is {big.get(k, 'below the limit')} now, lower its entry of {v}"
             for k, v in ratchet.items() if big.get(k, 0) < v]
     print(*bad, sep="\n", end="\n" if bad else "")
     print("tidy:", f"FAILED ({len(bad)})" if bad else f"ok ({files} files)")

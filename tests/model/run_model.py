@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks takeover.pml and connections.pml with spin: each holds, and each mutant is caught.
 
-Prints what was searched per check and ends with `N passed, N failed`.  Exit: 0 all as expected, 1
-not, 77 when spin or a C compiler is not installed.  A check that fails says how to see its trail.
+Prints the result of each search and ends with `N passed, N failed`.  Exit: 0 all as expected, 1
+not, 77 if spin or a C compiler is not installed.  A failed check prints how to see its trail.
 """
 import argparse
 import pathlib
@@ -16,16 +16,16 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TAKEOVER, CONNECTIONS = HERE / "takeover.pml", HERE / "connections.pml"
-MEGABYTES = 800  # of one search
-SECONDS = 240  # of one search
-# Whole searches of takeover.pml, by views and slots; the second one stores hashes instead of states
-# (11 million).
+MEGABYTES = 800  # per search
+SECONDS = 240  # per search
+# Complete searches of takeover.pml: views and slots.  The second one stores hashes instead of its
+# 11 million states.
 PROTOCOL = [((3, 3), []), ((4, 2), ["-DHC4"])]
-# Of connections.pml, by views and bytes.
+# For connections.pml: views and bytes.
 LIVES_ON = (3, 3)
 RULES = ["NO_KILL", "ANY_VIEW", "CONSUME_EARLY", "DROP_AT_ONCE", "TAKEN_ONE_OFF", "PUT_ONE_OFF"]
-# Must be violated: a rule removed, and how many (views, slots) it takes to notice.  WITNESS removes
-# none: it shows that the last view commits behind an entry of the first.
+# Must be violated: the removed rule, and the (views, slots) needed to detect that.  WITNESS removes
+# no rule: it shows that the last view commits after an entry of the first view.
 MUTANTS = [
     ("WITNESS", (4, 2)),
     ("SKIP_FENCE", (3, 2)),
@@ -44,7 +44,7 @@ MUTANTS = [
 
 
 def search(model, defines, flags, folder):
-    """(violated, whole, states, text) of one search."""
+    """Runs one search. Returns (violated, whole, states, text)."""
     subprocess.run(["spin", "-a", *defines, str(model)], cwd=folder, check=True, timeout=SECONDS,
                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     subprocess.run(["cc", "-O2", "-w", "-DSAFETY", f"-DMEMLIM={MEGABYTES}", *flags, "-o", "pan",
@@ -73,7 +73,7 @@ def check(name, size, flags, mutant, model=TAKEOVER):
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
             violated, whole, states, text = False, False, 0, f"{e}\n{(e.stdout or b'').decode()}"
     good = violated if mutant else whole and not violated
-    found = "violated" if violated else "holds" if whole else "not searched whole"
+    found = "violated" if violated else "holds" if whole else "not complete"
     print(f"  {name:<18} {size[0]} views, {size[1]} {what.lower()}: {found:<9} {states:>9} states "
           f"({time.monotonic() - begin:.1f} s)", flush=True)
     if not good:

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Permission switch and takeover of the consensus core (consensus/core/README.md) for 3 replicas, VIEWS
- * views and SLOTS log positions.  run_model.py checks it, and that every mutant (-D) is caught.
+ * Permission switch and takeover of the consensus core (consensus/README.md) for 3 replicas, VIEWS
+ * views and SLOTS log positions.  run_model.py checks the model, and that every mutant (-D) is
+ * caught.
  *
- * One atomic step is one step of one replica, or one WRITE that lands.  A WRITE is in flight from
- * when its entry stands in its leader's log, so it may land at any later time, also after its
- * leader
- * was deposed, as long as the key it holds is good.  A replica that is never chosen again has
- * crashed or is stopped.  An entry is committed as soon as the core could count it, which is the
- * earliest moment and hence the strictest.  A WRITE may also land by half, at any moment and for
- * good: the slot then holds nothing that a reader takes for an entry (its CRC).
+ * One atomic step is one step of one replica, or one WRITE that lands.  A WRITE is in flight once
+ * its entry is in its leader's log.  It may land at any later time, also after its leader was
+ * deposed, as long as its key is valid.  A replica that is never chosen again has crashed or is
+ * stopped.  An entry is committed as soon as the core could count it, which is the earliest and
+ * hence the strictest moment.  At any moment a WRITE may also land in half and never complete: the
+ * slot then holds nothing that a reader accepts as an entry (its CRC is wrong).
  */
 #ifndef VIEWS
 #define VIEWS 3
@@ -18,10 +18,10 @@
 #define SLOTS 2
 #endif
 #define N 3
-#define BASE 5 /* views and "none", at most; so an entry fits a byte */
+#define BASE 5 /* at most the views and "none", so that an entry fits into a byte */
 
-/* An entry: its stamp, its predecessor's stamp, and the view it was first proposed in.  Only the
- * RESTAMP mutant tells the last from the first.  0 is an empty or torn slot. */
+/* An entry: its stamp, its predecessor's stamp, and the view in which it was first proposed.  The
+ * last differs from the first only in the RESTAMP mutant.  0 is an empty or torn slot. */
 #define ENTRY(stamp, pred, origin) ((stamp) + BASE * (pred) + BASE * BASE * (origin))
 #define STAMP(e) ((e) % BASE)
 #define PRED(e) (((e) / BASE) % BASE)
@@ -38,16 +38,16 @@
 
 byte ring[N * SLOTS];
 byte promised[N];            /* P1: only grows */
-byte key[N];                 /* the one view whose WRITEs land here (P3); 0: nobody's */
+byte key[N];                 /* the only view whose WRITEs land here (P3); 0: none */
 byte owner[VIEWS + 1];
 byte phase[VIEWS + 1];
-byte log[(VIEWS + 1) * SLOTS]; /* the leader's log in that view: what its WRITEs carry */
+byte log[(VIEWS + 1) * SLOTS]; /* the leader's log in that view, which its WRITEs carry */
 byte length[VIEWS + 1];
-byte start[VIEWS + 1];       /* where its START stands */
+byte start[VIEWS + 1];       /* the position of its START */
 bool granted[(VIEWS + 1) * N];
-byte last_stamp[(VIEWS + 1) * N]; /* what the grant said: the last entry's stamp, ... */
-byte last_end[(VIEWS + 1) * N];   /* ... and how many entries there are */
-byte sent[(VIEWS + 1) * N];       /* completed up to here */
+byte last_stamp[(VIEWS + 1) * N]; /* from the grant: the stamp of the last entry ... */
+byte last_end[(VIEWS + 1) * N];   /* ... and the number of entries */
+byte sent[(VIEWS + 1) * N];       /* number of completed entries */
 byte committed[SLOTS];       /* ghost: the origin of the entry committed there */
 byte committed_in[SLOTS];    /* ghost: the lowest view that committed it */
 bool begun;
@@ -77,7 +77,7 @@ bool begun;
 /* Temporaries; 0 between steps. */
 byte r, v, n, m, s, w, source;
 
-/* The log of `rep` ends at the first entry that does not follow: n entries, last stamp s. */
+/* Finds the log of `rep`, up to the first entry that does not follow: n entries, last stamp s. */
 inline scan(rep) {
   n = 0;
   s = 0;
@@ -94,17 +94,17 @@ inline commit(end) {
   n = 0;
   do
   :: n < end ->
-     /* AGREEMENT: never two entries at one index. */
+     /* AGREEMENT: there are never two entries at one index. */
      assert(committed[n] == 0 || committed[n] == ORIGIN(LOG(v, n)));
      committed[n] = ORIGIN(LOG(v, n));
-#ifdef WITNESS /* not a mutant: shows that the last view commits behind an entry of the first */
+#ifdef WITNESS /* not a mutant: shows that the last view commits after an entry of the first view */
      assert(n == 0 || committed[0] != 1 || committed[n] != VIEWS);
 #endif
      if
      :: committed_in[n] == 0 || committed_in[n] > v -> committed_in[n] = v
      :: else
      fi;
-     /* COMPLETENESS, for leaders that are there already. */
+     /* COMPLETENESS, for leaders that exist already. */
      w = v + 1;
      do
      :: w <= VIEWS ->
@@ -117,7 +117,7 @@ inline commit(end) {
   od
 }
 
-/* C2: self and one follower are a majority; the own view's START must be among what is counted. */
+/* C2: the leader and one follower are a majority; the START of the view must be counted, too. */
 inline count(end) {
   if
 #ifdef COUNT_OLD_VIEWS
@@ -138,7 +138,7 @@ inline append(origin, pred) {
 #endif
 }
 
-/* C4: the first entry in which follower r differs; WRITEs begin there. */
+/* C4: finds the first entry in which follower r differs; WRITEs begin there. */
 inline match() {
 #if defined(COUNT_GAP)
   sent OF(v, r) = start[v];
@@ -162,7 +162,8 @@ inline remember_scan() {
   last_stamp OF(v, r) = s
 }
 
-/* Whose log the candidate takes, or N: it cannot be read any more (somebody else writes it now). */
+/* Chooses the replica whose log the candidate takes; N if the log cannot be read any more, because
+ * another leader writes it now. */
 inline choose_source() {
   source = owner[v];
 #ifndef KEEP_OWN_LOG
@@ -217,7 +218,7 @@ inline forget_grants() {
 inline lead() {
   take();
   phase[v] = LEADING;
-  /* COMPLETENESS: what earlier views committed is in this leader's log. */
+  /* COMPLETENESS: this leader's log has all that earlier views committed. */
   n = 0;
   do
   :: n < SLOTS ->
@@ -245,10 +246,10 @@ inline lead() {
   forget_grants()
 }
 
-/* Fence, scan, grant.  Nothing of an older key lands between fence and scan: one step. */
+/* Fence, scan, grant.  No WRITE of an older key lands between fence and scan, so it is one step. */
 inline settle() {
 #if !defined(SKIP_FENCE) && !defined(REUSE_KEY)
-  /* Never used again: fewer states. */
+  /* The value is never used again; resetting it means fewer states. */
   sent OF(key[r], r) = 0;
   if
   :: key[r] && phase[key[r]] != ASKING && owner[key[r]] != r -> granted OF(key[r], r) = false
@@ -297,7 +298,7 @@ active proctype world() {
        :: break
        od;
        if
-       /* A candidate takes a view of its own.  The first one is replica 0: they are alike. */
+       /* A candidate takes its own view.  The first is replica 0, because replicas are alike. */
        :: owner[v] == UNCLAIMED && promised[r] < v && (begun || r == 0) -> d_step {
             begun = true;
             owner[v] = r;
@@ -307,7 +308,7 @@ active proctype world() {
             skip
 #endif
           }
-       /* Asked by a candidate that has settled its own ring: the promise. */
+       /* The promise, requested by a candidate that has settled its own ring. */
        :: owner[v] != UNCLAIMED && r != owner[v] && granted OF(v, owner[v]) &&
           phase[v] != GIVEN_UP && MAY_PROMISE(r, v) -> d_step {
             promised[r] = v;
@@ -328,7 +329,7 @@ active proctype world() {
             fi;
             skip
           }
-       /* It is deposed or gives up in the middle of adopting. */
+       /* It is deposed or gives up while it adopts. */
        :: owner[v] == r && phase[v] == ASKING && ACTS(v) && ENOUGH(v) -> d_step {
             choose_source();
             if
@@ -354,9 +355,9 @@ active proctype world() {
             count(sent OF(v, r));
             skip
           }
-       /* ... or half of it did. */
+       /* ... or half of it lands. */
        :: IN_FLIGHT(v, r) && RING(r, sent OF(v, r)) != 0 -> d_step {
-#ifdef SKIP_CRC /* U11: the header is there, the payload is an older one */
+#ifdef SKIP_CRC /* U11: the header is new, the payload is an older one */
             RING(r, sent OF(v, r)) =
                 ENTRY(STAMP(LOG(v, sent OF(v, r))), PRED(LOG(v, sent OF(v, r))),
                       ORIGIN(RING(r, sent OF(v, r))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// For tests that start servers in containers.
+// Helper for tests that start servers in containers.
 
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 
 namespace crane::test {
 
-// Otherwise the test is skipped, and says why.
+// Returns whether containers can be started; if not, prints why the test is skipped.
 inline bool containers_work(const char* test) {
   const auto can = checkpoint::Container::available();
   if (!can) std::printf("SKIPPED: %s: %s\n", test, can.error().what);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// While one of these lives this process can open no descriptor.
+// While an object of this class exists, the test's process cannot open a descriptor.
 
 #include <fcntl.h>
 #include <sys/resource.h>

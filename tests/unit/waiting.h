@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// For tests that watch other processes: asking again until something holds, reading what they
-// wrote.
+// Helpers for tests that watch other processes: waiting for a condition, reading files.
 
 #include <poll.h>
 
@@ -12,7 +11,7 @@
 
 namespace crane::test {
 
-// False when it did not come to hold within `limit_ms`.
+// Polls `condition`. Returns false if it did not become true within `limit_ms`.
 inline bool eventually(const std::function<bool()>& condition, int limit_ms) {
   for (int waited = 0; waited < limit_ms; waited += 5) {
     if (condition()) return true;
@@ -21,7 +20,7 @@ inline bool eventually(const std::function<bool()>& condition, int limit_ms) {
   return false;
 }
 
-// All of a file; empty when it cannot be read.
+// Returns the content of a file, or an empty string if the file cannot be read.
 inline std::string slurp(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the numbered guarantees of consensus/fabric/fabric.h hold over RDMA.
-// METHOD  the conformance suite itself, whatever groups it names, on the group of three devices
-//         that tests/vm makes: with both fences that are safe on them.
-// CHECKS  as tests/fabric/conformance_test.cc and conformance_planes_test.cc.
+// GOAL    The numbered guarantees of consensus/fabric/fabric.h hold over RDMA.
+// METHOD  The conformance suite itself, for whatever groups it uses, on the group of three devices
+//         that tests/vm makes, with both fences that are safe on them.
+// CHECKS  The same as in tests/fabric/conformance_test.cc and conformance_planes_test.cc.
 #include <catch2/catch.hpp>
 
 #include "tests/verbs/verbs_group.h"

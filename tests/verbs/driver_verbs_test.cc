@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the driver keeps LOG-K1..K4 of consensus/consensus.h over RDMA.
-// METHOD  the cases of tests/fabric/driver_test.cc, on groups whose fabric is verbs.
-// CHECKS  as there.
+// GOAL    The driver keeps LOG-K1..K4 of consensus/consensus.h over RDMA.
+// METHOD  The cases of tests/fabric/driver_test.cc, on groups with the verbs fabric.
+// CHECKS  The same as there.
 #include "tests/fabric/node_process.h"
 
 namespace {

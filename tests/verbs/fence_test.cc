@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    FABRIC-F2 rests on a fence that is one: what the default takes back stays taken back, and
-//         so
-// does
-//         what the destruction of a queue pair takes back.  The access flags of a connection are
-//         none on soft-RoCE of Linux 6.1, so the test can see one; they are used only where
-//         somebody vouches for the device, and not even there when the self-test sees a late write.
+// GOAL    FABRIC-F2 needs a fence that works: after the default fence revoked a permission, and
+//         after a queue pair was destroyed, no write lands. The access flags of a connection are
+//         not a fence on soft-RoCE of Linux 6.1, so the test can see a broken fence. They are used
+//         only if the operator vouches for the device, and not even then if the self-test sees a
+//         late write.
 // METHOD  consensus/fabric/verbs_fence.h on the first device: rounds with the flags until a write
 //         lands late, then ten times as many with the default and as many with the reset.
-// CHECKS  a late write occurs with the flags, none with the others.  How soon it occurs depends on
-//         the machine: if not in 40 s, that is a skip by name; with CRANE_FULL a failure in 20 min.
-// REPLAY  CRANE_SEED=<seed> repeats the moments that are chosen here, not the machine's.
+// CHECKS  A late write occurs with the flags, and none with the others. The time until it occurs
+//         depends on the machine: none within 40 s is a skip with a message; with CRANE_FULL none
+//         within 20 min is a failure.
+// REPLAY  CRANE_SEED=<seed> repeats the moments that the test chooses, not those of the machine.
 #include "consensus/fabric/verbs_fence.h"
 
 #include <sys/utsname.h>
@@ -88,21 +88,22 @@ TEST_CASE("F2: a write lands late past access flags, and none past the other fen
     probe.fence = fence;
     probe.rounds_max = std::max(100U, 10 * flags.rounds);
     probe.seconds_max = full ? 12000 : 75;
-    // Large writes are under way longer.
+    // Large writes are in flight longer.
     if (fence == Fence::kQueuePairReset) probe.bytes = 4096;
     const FenceReport safe = run(device.value(), probe);
     std::printf("  %s: %u late writes in %u rounds (%llu writes of %zu bytes)\n", name(fence),
                 safe.late, safe.rounds, static_cast<unsigned long long>(safe.writes), probe.bytes);
     CHECK(safe.late == 0);
     if (safe.rounds < probe.rounds_max) {
-      std::printf("SKIPPED: fence: time for %u of %u rounds of %s\n", safe.rounds, probe.rounds_max,
-                  name(fence));
+      std::printf("SKIPPED: fence: time for only %u of %u rounds of %s\n", safe.rounds,
+                  probe.rounds_max, name(fence));
     }
   }
 }
 
-TEST_CASE("F2: access flags need somebody who vouches for them, and a self-test", "[fence]") {
-  // What decides.
+TEST_CASE("F2: access flags need an operator who vouches for the device, and a self-test",
+          "[fence]") {
+  // The rules that decide.
   CHECK(judge_flags(true, {}).ok());
   CHECK(judge_flags(false, {}).error().code == Code::kUnsupported);
   FenceReport seen;
@@ -116,7 +117,7 @@ TEST_CASE("F2: access flags need somebody who vouches for them, and a self-test"
   CHECK_FALSE(listed(list, "mlx4_0", "mlx4_core"));
   CHECK_FALSE(listed({""}, "mlx5_0", ""));
   CHECK_FALSE(listed({}, "rxe1", "rxe"));
-  // A fabric on a device that nobody vouches for, and on one by its driver.
+  // A fabric on a device without a vouching operator, and on one that is listed by its driver.
   auto refused = open_with_flags({"mlx5"});
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Code::kUnsupported);

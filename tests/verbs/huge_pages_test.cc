@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the log memory is on huge pages where that can be, and a replica says whether; "require"
-//         and "never" mean it.
-// METHOD  in the virtual machine a replica is opened, closed and opened again with other choices;
+// GOAL    The log memory is on huge pages if possible, and a replica reports whether it is;
+//         "require" and "never" are obeyed.
+// METHOD  In the virtual machine a replica is opened, closed and reopened with other choices.
 //         prctl(2) takes huge pages away from the process.
-// CHECKS  what status() says against /proc/self/smaps; that the bytes survive the moves; that the
+// CHECKS  The result of status() agrees with /proc/self/smaps; the bytes survive the moves; the
 //         fallback works; the error of "require".
 #include <sys/prctl.h>
 
@@ -24,16 +24,16 @@ using consensus::HugePages;
 using consensus::VerbsFabric;
 using Opened = Result<std::unique_ptr<VerbsFabric>>;
 
-constexpr std::size_t kLog = (6U << 20) + 4096;  // no whole number of huge pages
+constexpr std::size_t kLog = (6U << 20) + 4096;  // not a whole number of huge pages
 constexpr std::size_t kHugeKiB = 6U << 10;
 
-// From construction to destruction this process gets none.
+// While an object exists, this process gets no huge pages.
 struct NoHugePages {
   NoHugePages() { REQUIRE(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0); }
   ~NoHugePages() { ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
 };
 
-// KiB of the mapping at `at` that are mapped by huge pages.
+// Returns the KiB of the mapping at `at` that are on huge pages.
 std::size_t huge_kib(const std::byte* at) {
   char begin[32];
   std::snprintf(begin, sizeof begin, "%zx-", reinterpret_cast<std::size_t>(at));
@@ -71,7 +71,7 @@ std::unique_ptr<VerbsFabric> opened(const std::string& directory, HugePages page
   return std::move(out).value();
 }
 
-// Numbers that depend on the place, so that swapped pages are noticed.
+// Numbers that depend on the position, so that swapped pages are detected.
 void fill(std::span<std::byte> memory) {
   std::mt19937_64 random(kLog);
   for (std::byte& b : memory) b = static_cast<std::byte>(random());
@@ -87,8 +87,7 @@ bool filled(std::span<const std::byte> memory) {
 
 }  // namespace
 
-TEST_CASE("huge pages: a new log is on them, and on small ones if they are not to be had",
-          "[fabric]") {
+TEST_CASE("huge pages: a new log is on them, or on small pages if there are none", "[fabric]") {
   const TemporaryDirectory with, without;
   const auto fabric = opened(with.path(), HugePages::kAuto);
   CHECK(fabric->status().pages == "2 MiB");
@@ -99,7 +98,7 @@ TEST_CASE("huge pages: a new log is on them, and on small ones if they are not t
   CHECK(huge_kib(other->log_memory().data()) == 0);
 }
 
-TEST_CASE("huge pages: a log that is there is moved, with what it holds", "[fabric]") {
+TEST_CASE("huge pages: an existing log is moved with its content", "[fabric]") {
   const TemporaryDirectory directory;
   auto fabric = opened(directory.path(), HugePages::kNever);
   CHECK(fabric->status().pages == "4 KiB");
@@ -116,8 +115,7 @@ TEST_CASE("huge pages: a log that is there is moved, with what it holds", "[fabr
   }
 }
 
-TEST_CASE("huge pages: who requires them is told that there are none, and loses nothing",
-          "[fabric]") {
+TEST_CASE("huge pages: requiring missing ones is an error, and loses nothing", "[fabric]") {
   const TemporaryDirectory directory;
   fill(opened(directory.path(), HugePages::kAuto)->log_memory());
   {
@@ -129,7 +127,7 @@ TEST_CASE("huge pages: who requires them is told that there are none, and loses 
   const auto fabric = opened(directory.path(), HugePages::kRequire);
   CHECK(fabric->survived());
   CHECK(filled(fabric->log_memory()));
-  // A log that is shorter than a page has none.
+  // A log shorter than a huge page has none.
   const TemporaryDirectory another;
   CHECK(open_with(another.path(), HugePages::kRequire, 1U << 20).error().code ==
         Code::kUnsupported);

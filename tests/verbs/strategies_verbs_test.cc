@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the commit strategies of eval do over RDMA what they do over every fabric.
-// METHOD  the cases of tests/fabric/strategies_test.cc, whatever groups they name, on the group of
-//         three devices that tests/vm makes.
-// CHECKS  as there.
+// GOAL    The commit strategies of eval work over RDMA as over every fabric.
+// METHOD  The cases of tests/fabric/strategies_test.cc, for whatever groups they use, on the group
+//         of three devices that tests/vm makes.
+// CHECKS  The same as there.
 #include <catch2/catch.hpp>
 
 #include "tests/verbs/verbs_group.h"

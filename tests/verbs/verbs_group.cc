@@ -41,11 +41,11 @@ class ServedFabric final : public Fabric {
   bool survived() const noexcept override { return inner_->survived(); }
   void set_cell(std::uint8_t cell, const CellValue& v) noexcept override {
     inner_->set_cell(cell, v);
-    if (++cells_set_ % 64 == 0) absorb();  // connects, where nobody else polls
+    if (++cells_set_ % 64 == 0) absorb();  // connects even if no other thread polls
   }
   CellValue own_cell(std::uint8_t cell) const noexcept override { return inner_->own_cell(cell); }
   Result<Key> permit_writes(ReplicaId peer) noexcept override {
-    meet(peer);  // a grant without a connection has to be asked for again by its holder
+    meet(peer);  // after a grant without a connection the holder would have to request it again
     return inner_->permit_writes(peer);
   }
   void revoke_writes(ReplicaId peer) noexcept override { inner_->revoke_writes(peer); }
@@ -97,7 +97,7 @@ class ServedFabric final : public Fabric {
   void tidy() noexcept override { inner_->tidy(); }
 
   void hold(bool held) noexcept { held_ = held; }
-  // Until all fabrics of this process are connected with this one.
+  // Waits until all fabrics of this process are connected with this one.
   void meet_all() {
     REQUIRE(until([&] {
       absorb();
@@ -154,7 +154,7 @@ class ServedFabric final : public Fabric {
   bool met_ = false;
   bool asleep_ = false;
   std::uint64_t cells_set_ = 0;
-  std::size_t expected_ = 0;  // requests on their way from fabrics of this process
+  std::size_t expected_ = 0;  // requests under way from fabrics of this process
   std::deque<Seen> kept_;
   std::deque<Seen> handed_;
 };

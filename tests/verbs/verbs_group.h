@@ -2,9 +2,9 @@
 #pragma once
 // A group over RDMA for the tests that run on every kind of fabric.
 //
-// Reads, writes and cells need only the caller's processor; connections do.  Where several
-// replicas are objects of one test thread, whoever waits for something polls the others too, and
-// keeps what they report for their owners.
+// Reads, writes and cells need only the caller's processor; connections need the peer's, too. If
+// several replicas are objects of one test thread, a replica that waits also polls the others, and
+// keeps their events for them.
 //
 // Threads: none.
 
@@ -26,17 +26,17 @@ class VerbsGroup {
   using HugePages = consensus::HugePages;
   static constexpr std::uint64_t kLogBytes = 4U << 20;
   static constexpr bool kOneSided = true;
-  static constexpr bool kPartialWrites = true;  // what has not completed may be there in part
+  static constexpr bool kPartialWrites = true;  // a write that has not completed may exist in part
   static constexpr int kSlow = 5;
   static constexpr bool kNoBacklog = true;  // writes land whatever the owner does
-  // Log memory on huge pages: the machine of these tests has them.
+  // Log memory on huge pages: the machine for these tests has them.
   explicit VerbsGroup(Fence fence = Fence::kDeregister, HugePages pages = HugePages::kRequire);
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
   void lose_memory(std::uint8_t id);
-  // Lets only its owner poll this fabric; and again.
+  // Until release() only the fabric's owner polls it.
   void hold(Fabric& fabric) noexcept;
   void release(Fabric& fabric) noexcept;
-  // A device knows no half of a post: the writer is stopped before it, and goes on with it.
+  // A device has no half of a post: the writer is stopped before it, and other_half() posts it.
   static void half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
                          std::span<const std::byte> bytes);
   static bool other_half(Fabric& fabric, ReplicaId peer, Key key);

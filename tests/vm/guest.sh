@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Inside the virtual machine: guest.sh <share> <directory>.  Three devices of soft-RoCE, on three
-# interfaces of one bridge, so that packets really leave one and arrive at the other; then the
-# command in <share>/command.  Output and status go to files, because the console is the kernel's.
+# Runs inside the virtual machine: guest.sh <share> <directory>.  Makes three soft-RoCE devices on
+# three interfaces of one bridge, so that packets really travel between them.  Then runs the command
+# in <share>/command.  Output and status go to files, because the kernel uses the console.
 share=$1
 cd "$2" || exit 1
 exec > "$share/output" 2>&1 < /dev/null
@@ -21,7 +21,7 @@ devices() {
     ip link set h$i up
     rdma link add rxe$i type rxe netdev h$i || return 1
   done
-  # Addresses of this machine are reached over the wire too, not over lo, which carries no RDMA.
+  # Routes the machine's own addresses over the wire, because lo carries no RDMA.
   for i in 1 2 3; do
     sysctl -qw net.ipv4.conf.h$i.accept_local=1 net.ipv4.conf.h$i.rp_filter=0 \
       net.ipv4.conf.h$i.arp_ignore=1 net.ipv4.conf.h$i.arp_announce=2

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hard resets of a whole machine: three replicas of redis with durability disk in one guest, whose
-stores lie on a virtio disk; the machine is killed while clients push unique ids, and started again.
+"""Hard resets of a whole machine: one guest runs three replicas of redis with durability disk.
+
+Their stores are on a virtio disk.  The machine is killed while clients push unique ids, and is
+started again.
 
   tests/vm/resets.py --out OUT [--rounds N] [--no-sync]
 
-After each start every acknowledged id must be in the list exactly once, every other one at most
+After each start every acknowledged id must be in the list exactly once, and every other id at most
 once. Acknowledgements are recorded outside the guest. With --no-sync the nodes' fsync and
-fdatasync do nothing (a preloaded library): then acknowledged ids must get lost, or these rounds
-prove nothing.
-Exit status: 0 as it should be, 1 not, 77 skipped.
+fdatasync do nothing (a preloaded library). Acknowledged ids must then get lost, otherwise these
+rounds prove nothing.
+Exit status: 0 as expected, 1 not, 77 skipped.
 
-  tests/vm/resets.py --guest DIRECTORY   what runs inside
+  tests/vm/resets.py --guest DIRECTORY   runs inside the guest
 """
 import argparse
 import collections
@@ -32,7 +34,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import _harness as h  # noqa: E402
 
-ACKS = 80          # per round, at least, before the reset
+ACKS = 80          # at least, per round, before the reset
 ROUND_SECONDS = 300
 PORT = 7777
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
@@ -80,7 +82,7 @@ def connect():
 
 
 def push(name, acknowledged):
-    """Pushes ids of its own until the machine is gone; each that was answered is written down."""
+    """Pushes unique ids until the machine is gone, and records each id that was answered."""
     n = 0
     while True:
         client = connect()
@@ -125,7 +127,7 @@ def lines(path):
 
 
 def one_round(options, share, number):
-    """What the list held after the start; the machine is killed once enough was acknowledged."""
+    """Returns the list after the start; kills the machine once enough ids were acknowledged."""
     (share / "found").unlink(missing_ok=True)
     before = len(lines(share / "acknowledged"))
     (share / "order").write_text(json.dumps({
@@ -139,7 +141,7 @@ def one_round(options, share, number):
 
     def enough():
         if process.poll() is not None:
-            raise h.Failure(f"the machine ended by itself:\n{h.tail(share / 'console', 40)}")
+            raise h.Failure(f"the machine ended without a reset:\n{h.tail(share / 'console', 40)}")
         return (share / "found").exists() and \
             len(lines(share / "acknowledged")) >= before + ACKS
     try:
@@ -154,7 +156,7 @@ def one_round(options, share, number):
         h.wait_until(lambda moment=time.monotonic() + random.uniform(0, 0.4):
                      time.monotonic() > moment, 5, "")
     finally:
-        for pid in reversed(h.descendants([process.pid])):   # QEMU: no more instruction is run
+        for pid in reversed(h.descendants([process.pid])):   # QEMU: stops all execution
             os.kill(pid, signal.SIGKILL)
         process.wait()
         console.close()
@@ -164,7 +166,7 @@ def one_round(options, share, number):
 def rounds(options, share):
     """(ids lost, ids twice), over all rounds."""
     lost, twice = set(), set()
-    for number in range(options.rounds + 1):   # the last one looks at what the one before left
+    for number in range(options.rounds + 1):   # the last one only checks
         known = set(lines(share / "acknowledged"))
         try:
             found = one_round(options, share, number)
@@ -174,7 +176,7 @@ def rounds(options, share):
             if not options.no_sync or len(gone) < 2:
                 raise
             print(f"  start {number}: {len(known)} acknowledged; the stores of {len(gone)} "
-                  "replicas are not whole, so nobody serves: all lost", flush=True)
+                  "replicas are not whole, so no replica serves: all lost", flush=True)
             return known, twice
         lost |= {i for i in known if found[i] == 0}
         twice |= {i for i, n in found.items() if n > 1}

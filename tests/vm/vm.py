@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a virtual machine with soft-RoCE: QEMU without KVM, Debian's own kernel, the
-root file system of this machine (read-only), three RDMA devices rxe1..rxe3 at 10.9.0.1..3.
+"""Runs a command in a virtual machine with soft-RoCE.
+
+The machine is QEMU without KVM, with Debian's kernel, the root file system of this machine
+(read-only), and three RDMA devices rxe1..rxe3 at 10.9.0.1..3.
 
   tests/vm/vm.py --out OUT [--timeout S] [--memory M] [--disk FILE] [--write DIR] -- COMMAND...
 
-Prints what the command printed and ends with its status.  Exit 77 with `SKIPPED: vm: <why>` when
-QEMU or a kernel cannot be had here, 124 when the time is over; 125 when the machine did not start.
-The kernel package is unpacked, not installed: OUT/vm/kernel; virtme-ng is in OUT/vm/venv.  Both are
-kept for the next run.  In the guest the directory $CRANE_VM_SHARE (OUT/vm/run-*) is this machine's.
+Prints the output of the command and exits with its status.  Exit 77 with `SKIPPED: vm: <why>` if
+QEMU or a kernel is not available, 124 at the timeout, 125 if the machine did not start.
+The kernel package is unpacked, not installed, into OUT/vm/kernel; virtme-ng is in OUT/vm/venv.
+Both are kept for the next run.  The guest shares the directory $CRANE_VM_SHARE (OUT/vm/run-*) with
+this machine.
 
 The kernel is booted with clearcpuid=erms: QEMU executes `rep movsb` byte by byte, and a device that
-copies so tears aligned words, which no RDMA hardware does.
+copies in this way tears aligned words, which no RDMA hardware does.
 """
 import argparse
 import contextlib
@@ -27,13 +30,13 @@ import time
 
 VIRTME_NG = "1.42"
 HERE = pathlib.Path(__file__).resolve().parent
-# Modules that only cost time at start.
+# Modules that are not needed and delay the start.
 NOT_NEEDED = "kvm,kvm_amd,kvm_intel,ahci,libahci,sr_mod,cdrom,powernow_k8,acpi_cpufreq,lpc_ich," \
              "i2c_i801,iTCO_wdt,psmouse,pcspkr,i6300esb,mousedev,joydev"
 
 
 class Unavailable(Exception):
-    """Why no virtual machine can be had here."""
+    """The reason why no virtual machine is available."""
 
 
 def call(command, limit, **more):
@@ -53,7 +56,7 @@ def call(command, limit, **more):
 
 @contextlib.contextmanager
 def only_one(place):
-    """Two runs must not fetch into the same place at once."""
+    """Keeps two runs from fetching into the same directory at once."""
     import fcntl
     place.mkdir(parents=True, exist_ok=True)
     with open(place / "lock", "w") as lock:
@@ -62,7 +65,7 @@ def only_one(place):
 
 
 def find_kernel(place):
-    """A kernel with soft-RoCE and its modules beside it: this machine's, else a package's."""
+    """Returns a kernel with soft-RoCE modules: from this machine, else from a package."""
     roots = [pathlib.Path("/"), place / "kernel"]
     for root in roots:
         for image in sorted(root.glob("boot/vmlinuz-*-amd64"), reverse=True):
@@ -72,11 +75,11 @@ def find_kernel(place):
     fetch_kernel(place)
     for image in (place / "kernel").glob("boot/vmlinuz-*"):
         return image
-    raise Unavailable("the kernel package holds no kernel")
+    raise Unavailable("the kernel package contains no kernel")
 
 
 def fetch_kernel(place):
-    """The package that linux-image-amd64 depends on, unpacked."""
+    """Fetches and unpacks the package that linux-image-amd64 depends on."""
     depends = call(["apt-cache", "depends", "linux-image-amd64"], 30)
     names = [line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line]
     if not names:
@@ -93,7 +96,7 @@ def fetch_kernel(place):
 
 
 def find_vng(place):
-    """The directory of virtme-ng's programs."""
+    """Returns the directory of virtme-ng's programs."""
     there = shutil.which("vng")
     if there:
         return pathlib.Path(there).parent
@@ -107,7 +110,7 @@ def find_vng(place):
 
 
 def prepare(out):
-    """Fetches what is missing; (vmlinuz, directory of vng)."""
+    """Fetches what is missing. Returns (vmlinuz, directory of vng)."""
     if not shutil.which("qemu-system-x86_64"):
         raise Unavailable("qemu-system-x86_64 is not installed: make deps")
     place = out / "vm"
@@ -147,7 +150,7 @@ def boot(options, share):
 
 
 def follow(process, path, end):
-    """Prints what appears in the file until the machine ends."""
+    """Prints new content of the file until the machine ends."""
     at = 0
     while True:
         ended = process.poll() is not None
@@ -170,8 +173,8 @@ def main():
     parser.add_argument("--out", type=lambda p: pathlib.Path(p).resolve(), default="out/release")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--memory", default="2G")
-    parser.add_argument("--disk", help="a file that the guest gets as a disk")
-    parser.add_argument("--write", help="a directory that the guest may write to")
+    parser.add_argument("--disk", help="file that the guest gets as a disk")
+    parser.add_argument("--write", help="directory that the guest may write to")
     parser.add_argument("--prepare", action="store_true", help="only fetch what is missing")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
@@ -186,7 +189,7 @@ def main():
             (share / "command").write_text(shlex.join(words) + "\n")
             over = boot(options, share)
             if over:
-                print(f"vm: the time of {options.timeout:.0f} s is over", flush=True)
+                print(f"vm: the timeout of {options.timeout:.0f} s has passed", flush=True)
                 return 124
             status = share / "status"
             if not status.exists():

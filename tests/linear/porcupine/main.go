@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // linear-porcupine HISTORY [-seconds N] [-html DIR]: judges a history (tests/linear/history.h) with
-// Porcupine, key by key. Beside linear-check it is the second, independent judge.
+// Porcupine, key by key. It is a second judge, independent of linear-check.
 //
 // Output: lines `answered N`, `open N`, `keys N`, `violations N`, `unknown N`, and last
-// `verdict ok|violation|unknown`. With -html a page for each key that is a violation: a time line
-// with the longest part of it that an order explains.
+// `verdict ok|violation|unknown`. With -html it writes a page for each key with a violation: a time
+// line with the longest part of the history that an order explains.
 // Exit: 0 ok, 1 violation, 2 the history cannot be read, 3 unknown, which is no pass.
 package main
 
@@ -30,11 +30,11 @@ type input struct {
 }
 
 type output struct {
-	open   bool // no answer was heard: whatever it would have been is right
+	open   bool // there was no answer: any result is right
 	result string
 }
 
-// What a key holds. Comparable, as Porcupine's cache of states wants it.
+// The value of a key. It is comparable, because Porcupine caches states.
 type state struct {
 	exists bool
 	number int64  // a register, a counter
@@ -76,7 +76,7 @@ var server = porcupine.Model{
 	DescribeOperation: func(in, out interface{}) string {
 		heard := out.(output)
 		if heard.open {
-			return fmt.Sprintf("%s %s: not heard", in.(input).action, in.(input).value)
+			return fmt.Sprintf("%s %s: no answer", in.(input).action, in.(input).value)
 		}
 		return fmt.Sprintf("%s %s: %s", in.(input).action, in.(input).value, heard.result)
 	},
@@ -131,7 +131,7 @@ func read(path string) (map[string][]porcupine.Operation, error) {
 	return keys, lines.Err()
 }
 
-// Porcupine shows clients as rows 0, 1, ...: those of one key, in the order of their first call.
+// Porcupine shows the clients of one key as rows 0, 1, ..., in the order of their first call.
 func renumber(operations []porcupine.Operation) {
 	sort.SliceStable(operations, func(i, j int) bool {
 		return operations[i].Call < operations[j].Call
@@ -147,7 +147,7 @@ func renumber(operations []porcupine.Operation) {
 	}
 }
 
-// What an answer shows: a value, or the items of a list.
+// The values in an answer: one value, or the items of a list.
 func seen(in input, out output) []string {
 	if in.action != "get" && in.action != "range" {
 		return nil
@@ -155,11 +155,11 @@ func seen(in input, out output) []string {
 	return strings.Split(strings.Trim(out.result, "[]"), ",")
 }
 
-// The history with less freedom for open operations, so that the search ends soon: an order of what
-// is left is an order of the whole, if open operations that were left out never happened. Left out
-// are those that need not have happened: reads, writes of values that nobody saw, and increments
-// beyond what the last answer counts, the later ones. A write that somebody saw was done when that
-// answer came.
+// Returns the history with less freedom for open operations, so that the search ends soon. It
+// leaves out open operations that need not have happened: reads, writes of values that no answer
+// contains, and the later increments beyond the count in the last answer. An order of the rest is
+// an order of the whole in which these never happened. A write of a value that an answer contains
+// ends when that answer arrives.
 func withoutIdle(operations []porcupine.Operation) []porcupine.Operation {
 	firstSeen := map[string]int64{}
 	last, counted := porcupine.Operation{}, int64(0)
@@ -184,7 +184,7 @@ func withoutIdle(operations []porcupine.Operation) []porcupine.Operation {
 	if out, answered := last.Output.(output); answered {
 		total, _ = strconv.ParseInt(out.result, 10, 64)
 	}
-	open := total - counted // increments that nobody heard of, but happened
+	open := total - counted // increments without an answer that happened
 	left := []porcupine.Operation{}
 	for _, op := range operations { // in the order of calls
 		in := op.Input.(input)
@@ -228,8 +228,8 @@ func show(directory, key string, operations []porcupine.Operation, limit time.Du
 }
 
 func run() int {
-	seconds := flag.Int("seconds", 60, "for each key; then it is unknown")
-	html := flag.String("html", "", "an existing directory for pages of violations")
+	seconds := flag.Int("seconds", 60, "limit per key; beyond it the verdict is unknown")
+	html := flag.String("html", "", "existing directory for the pages of violations")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "linear-porcupine: one history is needed")

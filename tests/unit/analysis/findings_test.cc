@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What valgrind says of a server is told once per finding, in a line that says where.
-// METHOD  Its words, as version 3.19 has them, whole and cut at every byte.
+// GOAL    Each finding that valgrind reports in a server is reported once, in a line with its
+//         place.
+// METHOD  Output as valgrind 3.19 writes it, whole and cut at every byte.
 #include "proxy/analysis/findings.h"
 
 #include <catch2/catch.hpp>
@@ -37,7 +38,8 @@ const std::string kRace = "Possible data race during read of size 8 at work (ser
 
 }  // namespace
 
-TEST_CASE("findings: one line that says what and where in the server", "[analysis]") {
+TEST_CASE("findings: a finding is one line with its kind and its place in the server",
+          "[analysis]") {
   Findings f;
   f.take("a line of the server's own\n==x== no\n==7 == no\n" + race("12", "3", "0x10C0E8"));
   CHECK(f.fresh() == std::vector<std::string>{kRace + ", called from serve (server.c:52)"});
@@ -50,7 +52,8 @@ TEST_CASE("findings: one line that says what and where in the server", "[analysi
   CHECK(f.reports() == 2);
 }
 
-TEST_CASE("findings: the same place is told once, whoever gets there", "[analysis]") {
+TEST_CASE("findings: the same place is reported once, for all threads and processes",
+          "[analysis]") {
   Findings f;
   f.take(race("12", "3", "0x10C0E8") + race("12", "4", "0x10C0F0") + race("13", "3", "0x10C0E8"));
   CHECK(f.fresh().size() == 1);
@@ -58,7 +61,7 @@ TEST_CASE("findings: the same place is told once, whoever gets there", "[analysi
   CHECK(f.reports() == 3);
 }
 
-TEST_CASE("findings: two processes that speak at once are told apart", "[analysis]") {
+TEST_CASE("findings: interleaved output of two processes is separated", "[analysis]") {
   Findings f;
   f.take(
       "==1== Possible data race during write of size 8 at 0x1 by thread #3\n"
@@ -71,7 +74,7 @@ TEST_CASE("findings: two processes that speak at once are told apart", "[analysi
                                  "Invalid write of size 2 at two (b.c:2)"});
 }
 
-TEST_CASE("findings: pieces cut anywhere are the same", "[analysis]") {
+TEST_CASE("findings: output cut at any byte gives the same findings", "[analysis]") {
   const std::string all = "server\n" + race("12", "3", "0x10C0E8") + "more\n" + kInvalid;
   Findings whole;
   whole.take(all);
@@ -88,7 +91,7 @@ TEST_CASE("findings: pieces cut anywhere are the same", "[analysis]") {
   }
 }
 
-TEST_CASE("findings: neither a line without an end nor ever new ones take all memory",
+TEST_CASE("findings: neither an unended line nor an endless series of findings fills the memory",
           "[analysis]") {
   Findings f;
   f.take("==1== ");
@@ -107,7 +110,8 @@ TEST_CASE("findings: neither a line without an end nor ever new ones take all me
   CHECK(f.reports() == 100'100);
 }
 
-TEST_CASE("analysis: what its engine says is in the status, each news told once", "[analysis]") {
+TEST_CASE("analysis: the status contains the engine's reports, and each finding is reported once",
+          "[analysis]") {
   using Json = nlohmann::json;
   AnalysisStatus s;
   s.tool = "helgrind";

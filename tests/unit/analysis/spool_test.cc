@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    SPOOL-1: what an analysis replica keeps never exceeds its limit; it can be read while it
-// grows,
-//         and what was read takes no room.
-// METHOD  Entries into a spool in a temporary directory, read by the follower of histories.
+// GOAL    SPOOL-1: the spool of an analysis replica never exceeds its limit. It can be read while
+//         it grows, and entries that were read take no space.
+// METHOD  Entries are put into a spool in a temporary directory, and a history follower reads them.
 #include "proxy/analysis/spool.h"
 
 #include <sys/stat.h>
@@ -56,7 +55,7 @@ void put(Spool& spool, std::uint64_t index, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("spool: read while it grows, and to its end", "[analysis]") {
+TEST_CASE("spool: it can be read while it grows, and to its end", "[analysis]") {
   const Bed bed;
   const auto spool = bed.open(1U << 20);
   auto follower = bed.follow();
@@ -86,7 +85,8 @@ TEST_CASE("spool: read while it grows, and to its end", "[analysis]") {
   CHECK(spool->last() == 101);
 }
 
-TEST_CASE("spool: ends at its limit, says so once, and what is there is whole (Y2)", "[analysis]") {
+TEST_CASE("spool: it ends at its limit, reports that once, and holds only whole entries (Y2)",
+          "[analysis]") {
   const Bed bed;
   constexpr std::uint64_t kLimit = 3U << 20;
   const auto spool = bed.open(kLimit);
@@ -109,7 +109,8 @@ TEST_CASE("spool: ends at its limit, says so once, and what is there is whole (Y
   CHECK(follower.last() == last);
 }
 
-TEST_CASE("spool: who keeps pace never reaches the limit, and takes no room (Y2)", "[analysis]") {
+TEST_CASE("spool: with a reader that keeps pace it stays below the limit and takes no space (Y2)",
+          "[analysis]") {
   const Bed bed;
   constexpr std::uint64_t kLimit = 24U << 20;
   const auto spool = bed.open(kLimit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The small things that everything stands on.
+// GOAL    The basic types and functions of dmt/base are correct.
 // METHOD  Known answers, bit-at-a-time models, damaged input.
 // CHECKS  CRC values, codec bounds, Result, ids, messages, futexes.
 #include <fcntl.h>
@@ -42,7 +42,7 @@ std::string random_bytes(std::mt19937_64& random, std::size_t size) {
   return bytes;
 }
 
-// One bit at a time: the definition.
+// The definition of the CRC, computed one bit at a time.
 template <typename Word>
 Word crc_by_bits(Word polynomial, const std::string& bytes) {
   Word crc = static_cast<Word>(~Word{0});
@@ -53,7 +53,7 @@ Word crc_by_bits(Word polynomial, const std::string& bytes) {
   return static_cast<Word>(~crc);
 }
 
-// What a message wrote.
+// Returns the text that `write` wrote with Message.
 std::string written(const std::function<void()>& write) {
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -72,7 +72,7 @@ std::string written(const std::function<void()>& write) {
 
 // --- CRC -----------------------------------------------------------------------------------------
 
-TEST_CASE("crc: the check values of the catalogue", "[crc]") {
+TEST_CASE("crc: the results match the check values of the CRC catalogue", "[crc]") {
   const std::string check = "123456789";
   CHECK(crc32c(check.data(), check.size()) == 0xE3069283);
   CHECK(crc64(check.data(), check.size()) == 0x995DC9BBDF1939FA);
@@ -82,7 +82,7 @@ TEST_CASE("crc: the check values of the catalogue", "[crc]") {
   CHECK(crc32c(zeros.data(), zeros.size()) == 0x8A9136AA);  // RFC 3720, B.4
 }
 
-TEST_CASE("crc: every length and alignment agrees with the definition", "[crc][random]") {
+TEST_CASE("crc: the results match the definition at every length and alignment", "[crc][random]") {
   const std::uint64_t seed = seed_of_run();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -97,7 +97,7 @@ TEST_CASE("crc: every length and alignment agrees with the definition", "[crc][r
   }
 }
 
-TEST_CASE("crc: continuing gives the value of the whole", "[crc][random]") {
+TEST_CASE("crc: computing it in two parts gives the same value", "[crc][random]") {
   const std::uint64_t seed = seed_of_run();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -111,7 +111,7 @@ TEST_CASE("crc: continuing gives the value of the whole", "[crc][random]") {
   }
 }
 
-TEST_CASE("crc: every flipped bit shows", "[crc]") {
+TEST_CASE("crc: every flipped bit changes the value", "[crc]") {
   std::string bytes = "an entry of the log";
   const std::uint32_t right = crc32c(bytes.data(), bytes.size());
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
@@ -123,7 +123,8 @@ TEST_CASE("crc: every flipped bit shows", "[crc]") {
 
 // --- codec ---------------------------------------------------------------------------------------
 
-TEST_CASE("codec: what was written is read, little-endian", "[codec]") {
+TEST_CASE("codec: a reader returns the values that were written, in little-endian order",
+          "[codec]") {
   std::array<std::byte, 32> bytes{};
   Writer writer(bytes);
   writer.put(std::uint8_t{0x11});
@@ -142,7 +143,7 @@ TEST_CASE("codec: what was written is read, little-endian", "[codec]") {
   CHECK(reader.left() == 0);
 }
 
-TEST_CASE("codec: a reader that ran out stays bad and gives zeros", "[codec]") {
+TEST_CASE("codec: a reader that ran out of bytes stays bad and returns zeros", "[codec]") {
   const std::array<std::byte, 3> bytes{std::byte{1}, std::byte{2}, std::byte{3}};
   Reader reader(bytes);
   CHECK(reader.get<std::uint32_t>() == 0);
@@ -193,7 +194,7 @@ TEST_CASE("a result is a value or an error", "[result]") {
 
 // --- messages and assertions ---------------------------------------------------------------------
 
-TEST_CASE("a message is one line, cut at its limit, and leaves errno alone", "[log]") {
+TEST_CASE("a message is one line, is cut at the limit, and does not change errno", "[log]") {
   errno = EDOM;
   CHECK(written([] { Message() << "slot " << 7 << " at " << INT64_MIN << "/" << UINT64_MAX; }) ==
         "crane: slot 7 at -9223372036854775808/18446744073709551615\n");
@@ -204,7 +205,7 @@ TEST_CASE("a message is one line, cut at its limit, and leaves errno alone", "[l
   CHECK(cut.back() == '\n');
 }
 
-TEST_CASE("an assertion that fails says where and aborts", "[log]") {
+TEST_CASE("a failed assertion prints its place and aborts", "[log]") {
   const std::string text = written([] {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -222,7 +223,7 @@ TEST_CASE("an assertion that fails says where and aborts", "[log]") {
 
 // --- futex ---------------------------------------------------------------------------------------
 
-TEST_CASE("futex: a changed word does not sleep; a wait ends at its time", "[futex]") {
+TEST_CASE("futex: a wait returns at once if the word changed, and ends at its timeout", "[futex]") {
   std::atomic<std::uint32_t> word{1};
   errno = EDOM;
   futex_wait(&word, 0);
@@ -231,7 +232,7 @@ TEST_CASE("futex: a changed word does not sleep; a wait ends at its time", "[fut
   CHECK(errno == EDOM);
 }
 
-TEST_CASE("futex: wakes a thread and another process", "[futex]") {
+TEST_CASE("futex: a wake reaches a thread and another process", "[futex]") {
   void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);
   auto& word = *new (memory) std::atomic<std::uint32_t>(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Only instructions that do the same elsewhere are moved, and whole ones.
-// METHOD  Machine code as compilers begin functions, with its length; what is relative or unknown.
+// GOAL    Only whole instructions that work the same at another address are moved.
+// METHOD  Machine code of function prologues with known lengths; relative and unknown instructions.
 // CHECKS  movable_length(), move_of() and jump_of_call() of each.
 #include "dmt/base/instruction.h"
 
@@ -17,7 +17,7 @@ struct Row {
   std::vector<unsigned char> code;
 };
 
-// Followed by what no instruction of the lists ends with.
+// Appends bytes with which no instruction of the lists ends.
 std::size_t length_of(std::vector<unsigned char> code) {
   code.resize(code.size() + 16, 0x06);
   return movable_length(code.data());
@@ -25,7 +25,7 @@ std::size_t length_of(std::vector<unsigned char> code) {
 
 }  // namespace
 
-TEST_CASE("instruction: what functions begin with is moved whole", "[runtime]") {
+TEST_CASE("instruction: instructions of function prologues are moved whole", "[runtime]") {
   const Row rows[] = {
       {"push %rbp", {0x55}},
       {"push %r15", {0x41, 0x57}},
@@ -85,7 +85,7 @@ TEST_CASE("instruction: what functions begin with is moved whole", "[runtime]") 
   }
 }
 
-TEST_CASE("instruction: what depends on its place, or is not known, is refused", "[runtime]") {
+TEST_CASE("instruction: position-dependent and unknown instructions are refused", "[runtime]") {
   const Row rows[] = {
       {"mov 0x100(%rip),%rax", {0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00}},
       {"lea 0x100(%rip),%rax", {0x48, 0x8d, 0x05, 0x00, 0x01, 0x00, 0x00}},
@@ -108,7 +108,8 @@ TEST_CASE("instruction: what depends on its place, or is not known, is refused",
   }
 }
 
-TEST_CASE("instruction: where an address relative to the instruction stands is told", "[runtime]") {
+TEST_CASE("instruction: the offset of a relative address within the instruction is returned",
+          "[runtime]") {
   struct Relative {
     const char* text;
     std::vector<unsigned char> code;
@@ -135,7 +136,8 @@ TEST_CASE("instruction: where an address relative to the instruction stands is t
   CHECK(move_of(std::vector<unsigned char>(16, 0xe9).data()).length == 0);
 }
 
-TEST_CASE("instruction: a call through memory is the jump through the same memory", "[runtime]") {
+TEST_CASE("instruction: a call through memory becomes a jump through the same memory",
+          "[runtime]") {
   const auto jump_of = [](std::vector<unsigned char> call) {
     call.resize(call.size() + 16, 0x06);
     unsigned char jump[crane::kInstructionMax];

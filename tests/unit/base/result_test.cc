@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    dmt/base/result.h
-// GOAL    One Error serves who decides and who reports.
+// GOAL    One Error serves code that decides and code that reports.
 // CHECKS  message() of each form; that an error goes through results of other types whole.
 #include "dmt/base/result.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 Result<int> number(Error error) { return error; }
 
-// As most functions do with an error of what they call.
+// Passes an error on, as most functions do with an error of a function that they call.
 Outcome hand_on(const Error& error) {
   const auto got = number(error);
   if (!got) return got.error();
@@ -22,7 +22,7 @@ Outcome hand_on(const Error& error) {
 
 }  // namespace
 
-TEST_CASE("error: its sentence, or else its step with the reason of errno") {
+TEST_CASE("error: the message is its text, or else the step and the reason from errno") {
   CHECK(failure(Code::kFull, "write", "cannot write /a: no room; make some").message() ==
         "cannot write /a: no room; make some");
   CHECK(Error{Code::kDamaged, 0, "a checksum differs"}.message() == "a checksum differs");
@@ -30,7 +30,7 @@ TEST_CASE("error: its sentence, or else its step with the reason of errno") {
   CHECK(system_error("open the store").message() == "open the store: No such file or directory");
 }
 
-TEST_CASE("error: it is handed on whole through results of other types") {
+TEST_CASE("error: results of other types pass it on unchanged") {
   Error error = failure(Code::kExists, "lock", "another group runs here");
   error.detail = EEXIST;
   error.exit_status = 111;

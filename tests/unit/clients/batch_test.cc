@@ -34,7 +34,7 @@ TEST_CASE("only the last entry of a batch grants turns", "[batch]") {
   REQUIRE(log.taken[1].as<DataBody>().conn == ConnId{8});
 }
 
-TEST_CASE("what follows a CONNECT in its batch carries the number it got", "[batch]") {
+TEST_CASE("entries after a CONNECT in the same batch carry its connection number", "[batch]") {
   FakeLog log;
   std::vector<ConnId> opened;
   Batch batch;
@@ -55,7 +55,7 @@ TEST_CASE("what follows a CONNECT in its batch carries the number it got", "[bat
   REQUIRE(log.taken[4].as<ConnBody>().conn == ConnId{100});
 }
 
-TEST_CASE("an entry says that its last byte is urgent, and whose it is", "[batch]") {
+TEST_CASE("a DATA entry records that its last byte is urgent, and the connection", "[batch]") {
   FakeLog log;
   Batch batch;
   Opener fresh, known{ConnId{kOutboundBit | 7}};
@@ -72,12 +72,13 @@ TEST_CASE("an entry says that its last byte is urgent, and whose it is", "[batch
     const auto data = log.taken[i].as<DataBody>();
     CHECK(is_urgent(data) == (i % 2 == 0));
     CHECK(connection_of(data) == (i < 3 ? ConnId{100} : known.conn));
-    CHECK((data.conn == connection_of(data)) == (i % 2 == 1));  // as builds before wrote it
+    CHECK((data.conn == connection_of(data)) == (i % 2 == 1));  // as earlier builds wrote it
     CHECK(log.taken[i].data() == "!");
   }
 }
 
-TEST_CASE("B1: a full pipeline keeps the rest, in order, each entry once", "[batch]") {
+TEST_CASE("B1: while the pipeline is full, the rest stays in order and each entry is proposed once",
+          "[batch]") {
   FakeLog log;
   Batch batch;
   Opener fresh;
@@ -96,7 +97,7 @@ TEST_CASE("B1: a full pipeline keeps the rest, in order, each entry once", "[bat
   REQUIRE(log.taken[3].grant == 9);
 }
 
-TEST_CASE("C8: who is not the leader any more forgets what it has read", "[batch]") {
+TEST_CASE("C8: a deposed leader drops the input that it has read", "[batch]") {
   FakeLog log;
   Batch batch;
   Opener a{ConnId{7}};

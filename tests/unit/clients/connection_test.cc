@@ -31,7 +31,7 @@ struct Pair {
     REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
-  // All that the client can read now; "<end>" behind it at the end of the stream.
+  // Returns all that the client can read now, followed by "<end>" at the end of the stream.
   std::string hear(std::size_t most = 1 << 30) {
     std::string all;
     std::vector<char> part(1 << 16);
@@ -49,7 +49,7 @@ struct Pair {
     return connection->write(at, std::as_bytes(std::span(text)), batch);
   }
   void propose() { REQUIRE(log.propose_all(batch, 1).ok()); }
-  // What was proposed is committed.
+  // Commits all proposed entries.
   void commit() {
     propose();
     for (; committed < log.taken.size(); ++committed) {
@@ -71,7 +71,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("bytes of the client become DATA, its FIN one SHUTDOWN", "[connection]") {
+TEST_CASE("bytes of the client become DATA, its FIN becomes one SHUTDOWN", "[connection]") {
   Pair p;
   p.say("GET /");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
@@ -102,7 +102,7 @@ TEST_CASE("N1: no more is read than the receive window allows", "[connection]") 
   REQUIRE(p.connection->window_open());
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   p.commit();
-  p.connection->consumed(1'000'000);  // never believed beyond what was proposed
+  p.connection->consumed(1'000'000);  // no more is believed than was proposed
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   p.propose();
   REQUIRE(p.log.taken[0].data() == "0123456789");
@@ -110,7 +110,7 @@ TEST_CASE("N1: no more is read than the receive window allows", "[connection]") 
   REQUIRE(p.log.taken[2].data() == "ef");
 }
 
-TEST_CASE("before the server's first read a client gets the small window only", "[connection]") {
+TEST_CASE("before the server's first read a client gets only the small window", "[connection]") {
   Pair p({1 << 20, 10, 4});
   p.say("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
@@ -119,10 +119,10 @@ TEST_CASE("before the server's first read a client gets the small window only", 
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   p.propose();
   REQUIRE(p.log.taken[0].data() == "0123");
-  REQUIRE(p.log.taken[1].data() == "456789a");  // ten unread: the whole window
+  REQUIRE(p.log.taken[1].data() == "456789a");  // ten bytes unread: the whole window
 }
 
-TEST_CASE("a client that takes nothing gets the rest later, then the FIN", "[connection]") {
+TEST_CASE("a client that does not read gets the rest later, then the FIN", "[connection]") {
   Pair p;
   const std::string big(900'000, 'x');
   REQUIRE_FALSE(p.write(big));
@@ -139,23 +139,23 @@ TEST_CASE("a client that takes nothing gets the rest later, then the FIN", "[con
   REQUIRE(heard == big + "tail<end>");
 }
 
-TEST_CASE("D15: WINDOW is due when S/2 is out and S/4 or all of it was taken", "[connection]") {
+TEST_CASE("D15: WINDOW is due once S/2 is sent and S/4 or all of it was taken", "[connection]") {
   Pair p({1000, 256 * 1024});
   REQUIRE(p.write(std::string(500, 'a')));
-  REQUIRE(p.batch.empty());  // only half of S is out
+  REQUIRE(p.batch.empty());  // only half of S is sent
   REQUIRE(p.write(std::string(100, 'b')));
   p.propose();
   REQUIRE(p.log.types() == "window");
   REQUIRE(p.log.taken[0].as<WindowBody>().conn == ConnId{42});
   REQUIRE(p.log.taken[0].as<WindowBody>().total == 600);
   REQUIRE(p.write(std::string(300, 'c')));
-  REQUIRE(p.batch.empty());  // counted from the last WINDOW on
+  REQUIRE(p.batch.empty());  // counted from the last WINDOW
   REQUIRE(p.write(std::string(201, 'd')));
   p.propose();
   REQUIRE(p.log.taken[1].as<WindowBody>().total == 1101);
 }
 
-TEST_CASE("D15: a blocked server hears of the drain of a slow client", "[connection]") {
+TEST_CASE("D15: a blocked server learns that a slow client has read", "[connection]") {
   constexpr std::uint64_t kSend = 1 << 20;
   Pair p({kSend, 256 * 1024});
   std::uint64_t sent = 0, taken = 0, windows = 0;
@@ -175,11 +175,11 @@ TEST_CASE("D15: a blocked server hears of the drain of a slow client", "[connect
     p.propose();
     windows = p.log.taken.size();
   }
-  REQUIRE(taken > 20 * kSend);  // it never got stuck
+  REQUIRE(taken > 20 * kSend);  // the stream never got stuck
   REQUIRE(windows < 2 * taken / (kSend / 4));
 }
 
-TEST_CASE("N3: a broken connection is told once, then nothing more", "[connection]") {
+TEST_CASE("N3: a broken connection is reported once, then ignored", "[connection]") {
   Pair p;
   p.hang_up();
   REQUIRE(p.write("lost"));  // EPIPE
@@ -189,12 +189,12 @@ TEST_CASE("N3: a broken connection is told once, then nothing more", "[connectio
   p.connection->reset(p.batch, true);
   p.propose();
   REQUIRE(p.log.types() == "reset");
-  REQUIRE_FALSE(p.connection->finished());  // until the server has closed it too
+  REQUIRE_FALSE(p.connection->finished());  // not before the server has closed it, too
   REQUIRE(p.connection->close(false, p.batch));
   REQUIRE(p.connection->finished());
 }
 
-TEST_CASE("half close: the server's FIN comes after its bytes, input goes on", "[connection]") {
+TEST_CASE("half close: the server's FIN follows its bytes, and input continues", "[connection]") {
   Pair p;
   REQUIRE(p.write("bye"));
   REQUIRE(p.connection->shut_down(p.batch));
@@ -206,7 +206,7 @@ TEST_CASE("half close: the server's FIN comes after its bytes, input goes on", "
   REQUIRE_FALSE(p.connection->finished());
 }
 
-TEST_CASE("of pieces that a client does not take at once none is lost or sent twice",
+TEST_CASE("pieces that a client does not take at once are neither lost nor sent twice",
           "[connection][CONN-5]") {
   Pair p;
   const std::string pieces[] = {std::string(3, 'a'), std::string(400'000, 'b'), "",
@@ -228,7 +228,7 @@ TEST_CASE("of pieces that a client does not take at once none is lost or sent tw
   CHECK(heard == all);
 }
 
-TEST_CASE("the last bytes and the FIN behind them come in order", "[connection]") {
+TEST_CASE("the last bytes and the FIN after them arrive in order", "[connection]") {
   Pair p;
   const std::string text = "bye";
   const auto bytes = std::as_bytes(std::span(text));
@@ -240,7 +240,7 @@ TEST_CASE("the last bytes and the FIN behind them come in order", "[connection]"
 
 namespace {
 
-// The host's, counted.
+// The calls of the real socket, counted.
 class CountedCalls final : public SocketCalls {
  public:
   Peeked peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override {
@@ -274,7 +274,7 @@ class CountedCalls final : public SocketCalls {
 
 }  // namespace
 
-TEST_CASE("one look behind the first request shows that nothing follows", "[connection][CONN-4]") {
+TEST_CASE("one peek after the first request shows that no bytes follow", "[connection][CONN-4]") {
   CountedCalls calls;
   Pair p;
   p.connection = std::make_unique<Connection>(
@@ -282,7 +282,7 @@ TEST_CASE("one look behind the first request shows that nothing follows", "[conn
   p.connection->conn = ConnId{42};
   p.say("GET");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
-  CHECK(calls.drops == 0);  // it is not committed
+  CHECK(calls.drops == 0);  // not committed yet
   p.commit();
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   CHECK(calls.peeks == 2);
@@ -293,5 +293,5 @@ TEST_CASE("one look behind the first request shows that nothing follows", "[conn
   p.say("GET");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   CHECK(calls.peeks == 4);
-  CHECK(calls.drops == 1);  // the second one stays, and is passed over
+  CHECK(calls.drops == 1);  // the second one stays in the socket and is skipped
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Nothing leaves the virtual address that acknowledges a byte before it is committed, and
-//         nothing leaves a host whose node does not lead.
-// METHOD  A network namespace with two addresses; a real client; the gate stands before the
-// server's. CHECKS  GATE-1, GATE-2; the end of the gate's process; ports that are not Crane's.
+// GOAL    The host sends no acknowledgement of a byte from the virtual address before the byte is
+//         committed, and a host whose node does not lead sends nothing from it.
+// METHOD  A network namespace with two addresses; a real client; the gate filters the packets of
+//         the server's address.
+// CHECKS  GATE-1, GATE-2; the end of the gate's process; ports that are not Crane's.
 #include "proxy/clients/egress_gate.h"
 
 #include <linux/sockios.h>
@@ -53,7 +54,7 @@ struct World {
     gate->take_over();
     gate->go_on();
   }
-  // No byte, no end and no reset.
+  // Returns whether the client received no byte, no FIN and no reset.
   bool client_hears_nothing() const {
     char byte;
     return ::recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
@@ -90,7 +91,7 @@ struct World {
     REQUIRE(::ioctl(client, SIOCOUTQ, &bytes) == 0);
     return bytes;
   }
-  // The client says so much, and the server's kernel has it.
+  // Sends `bytes` bytes as the client and waits until the server's kernel has them.
   void says(std::size_t bytes) {
     const std::string text(bytes, 'x');
     REQUIRE(::send(client, text.data(), bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));
@@ -100,12 +101,12 @@ struct World {
       return ::ioctl(server, SIOCINQ, &has) == 0 && has == said;
     }));
   }
-  // .. so that its acknowledgement has come to the gate.
+  // Waits until the acknowledgement of these bytes is held at the gate.
   bool is_held() {
     const std::uint64_t before = gate->counters().held;
     return comes([&] { return gate->counters().held > before; });
   }
-  // The kernel sends at once what it may send: nothing is under way.
+  // The kernel sends at once what it may send, so no packet is in flight afterwards.
   void allow(std::uint32_t bytes) {
     gate->allow(peer, port, shake.received + bytes);
     gate->resume_reading();
@@ -120,7 +121,7 @@ struct World {
   Handshake shake;
 };
 
-// Of this machine; empty: nothing.
+// Returns what this machine lacks for the test; empty if nothing.
 std::string what_is_missing() {
   event_base* const base = event_base_new();
   std::string missing;
@@ -185,7 +186,7 @@ void a_deposed_host_is_silent() {
   w.says(10);
   REQUIRE(w.is_held());
   w.gate->close();
-  ::close(std::exchange(w.server, -1));  // bytes are unread: the kernel sends a reset
+  ::close(std::exchange(w.server, -1));  // bytes are unread, so the kernel sends a reset
   CHECK(w.comes([&] { return w.gate->counters().dropped >= 2; }));
   CHECK(w.client_hears_nothing());  // GATE-2
   w.gate->take_down();
@@ -204,7 +205,7 @@ void a_host_without_a_quorum_is_silent() {
   const std::uint64_t dropped = w.gate->counters().dropped;
   CHECK(w.comes([&] { return w.gate->counters().dropped > dropped; }));
   CHECK(w.client_hears_nothing());  // GATE-2
-  w.gate->silence(false);           // the kernel sends it again
+  w.gate->silence(false);           // the kernel then sends the packet again
   char byte;
   CHECK(w.comes([&] { return ::recv(w.client, &byte, 1, MSG_DONTWAIT) == 1; }));
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
@@ -218,7 +219,7 @@ void a_dead_process_is_silent() {
   w.gate.reset();
   ::close(std::exchange(w.server, -1));
   CHECK(w.client_hears_nothing());
-  // The next one of this host is not deaf.
+  // The host's next gate is not blocked.
   auto again = EgressGate::open(w.base, kVirtual);
   REQUIRE(again.ok());
   w.gate = std::move(again).value();
@@ -235,8 +236,8 @@ void resets_wait_for_the_take_over() {
   ::close(std::exchange(w.listener, -1));
   w.begins_to_connect();
   w.gate->go_on();
-  CHECK(w.gate->counters().dropped >= 1);  // which the kernel has said before
-  // The client asks again.
+  CHECK(w.gate->counters().dropped >= 1);  // the answers that the kernel sent before
+  // The client retries.
   CHECK(w.comes([&] {
     int error = 0;
     socklen_t size = sizeof error;
@@ -246,7 +247,7 @@ void resets_wait_for_the_take_over() {
   w.gate->take_down();
 }
 
-// A packet of the client that comes just before the socket is made.
+// A packet of the client arrives just before its socket is made.
 void a_socket_that_is_not_there_yet_resets_nobody() {
   World w;
   w.leads();
@@ -269,7 +270,7 @@ void other_ports_are_free() {
 
 }  // namespace
 
-TEST_CASE("what leaves the virtual address", "[gate][GATE-1][GATE-2]") {
+TEST_CASE("only permitted packets leave the virtual address", "[gate][GATE-1][GATE-2]") {
   std::string missing = "root";
   const bool made = in_namespace([&missing] {
     missing = what_is_missing();

@@ -9,7 +9,7 @@
 using namespace crane;
 using namespace crane::proxy;
 
-TEST_CASE("an address is seen by servers as IPv4 or IPv6, v4-mapped ones as IPv4", "[encode]") {
+TEST_CASE("servers see an address as IPv4 or IPv6, and a v4-mapped address as IPv4", "[encode]") {
   sockaddr_in four{};
   four.sin_family = AF_INET;
   four.sin_port = htons(8080);
@@ -33,7 +33,7 @@ TEST_CASE("an address is seen by servers as IPv4 or IPv6, v4-mapped ones as IPv4
   REQUIRE(text(virtual_address(&unix_socket, sizeof unix_socket)) == "0.0.0.0:0");
 }
 
-TEST_CASE("CONNECT names the server's own port, not the published one", "[encode]") {
+TEST_CASE("CONNECT contains the server's own port, not the published one", "[encode]") {
   VirtualAddress local{};
   local.port = 8080;
   const ConnectBody body = connect_body(80, {}, local);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a proxy of a test has for a node.
+// The node of a proxy under test.
 
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ struct FakeHost final : ProxyHost {
 
   int events = 0;
   bool may_connect = true;
-  std::string directory;  // the server's /host
+  std::string directory;  // the directory that the server sees as /host
 };
 
 }  // namespace crane::proxy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A log for tests of the proxy: takes what is proposed, fails when told to.
+// A log for tests of the proxy: takes all proposals, and fails on demand.
 
 #include <cstddef>
 #include <cstring>
@@ -35,9 +35,9 @@ struct FakeLog {
   std::vector<Taken> taken;
   std::uint64_t next_index = 100;
   Code fails = Code::kOk;
-  int room = -1;  // entries until kBusy; -1: endless
+  int room = -1;  // entries until kBusy; -1: no limit
 
-  // Of a Batch.
+  // Called by Batch.
   Result<Index> operator()(EntryType type, GrantTurns grant, std::span<const std::byte> body) {
     if (fails != Code::kOk) return Error{fails, 0, "as told"};
     if (room == 0) return Error{Code::kBusy, 0, "full"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A client of a follower's host cannot tell that it does not talk to the leader's.
-// METHOD  A real Forwarder in an event loop between two sockets of this test on loopback.
-// CHECKS  bytes of both directions, half closes, resets, a target that refuses, FORWARD-1.
+// GOAL    A client that connects to a follower's host cannot distinguish it from the leader's.
+// METHOD  A real Forwarder in an event loop between two loopback sockets of this test.
+// CHECKS  Bytes in both directions, half closes, resets, a target that refuses, FORWARD-1.
 #include "proxy/clients/forwarder.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,7 @@ struct World final : private crane::proxy::Woken {
     }
     return false;
   }
-  // A pair of connected TCP sockets: ours, and the one given to the forwarder.
+  // Makes a pair of connected TCP sockets: the test's, and the one given to the forwarder.
   void arrive(std::uint16_t to) {
     std::uint16_t own = 0;
     const int door = bound(own);
@@ -84,7 +84,7 @@ struct World final : private crane::proxy::Woken {
     REQUIRE(
         until([&] { return (leader = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK)) >= 0; }));
   }
-  // Sends `text` from one side while the other reads; what arrived.
+  // Sends `text` from one side while the other side reads; returns what arrived.
   std::string pump(int from, int to, const std::string& text) {
     std::string got;
     std::size_t sent = 0;
@@ -100,7 +100,7 @@ struct World final : private crane::proxy::Woken {
     });
     return got;
   }
-  // 0 at EOF, ECONNRESET and the like after a reset.
+  // Returns 0 at EOF, or an errno like ECONNRESET after a reset.
   int end_of(int fd) {
     int how = -1;
     until([&] {
@@ -123,7 +123,7 @@ std::string random_text(std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("forwarder: bytes pass both ways, more than fit in between", "[forwarder]") {
+TEST_CASE("forwarder: bytes pass in both directions, more than the buffers hold", "[forwarder]") {
   World w;
   w.arrive_and_accept();
   const std::string much = random_text(8 << 20);
@@ -147,7 +147,7 @@ TEST_CASE("forwarder: a half close arrives after the bytes before it; the rest s
   CHECK(w.until([&] { return w.forwarder.connections() == 0; }));
 }
 
-TEST_CASE("forwarder: a reset of one side resets the other", "[forwarder]") {
+TEST_CASE("forwarder: a reset of one side resets the other side", "[forwarder]") {
   World w;
   w.arrive_and_accept();
   reset_socket(w.leader);
@@ -156,7 +156,8 @@ TEST_CASE("forwarder: a reset of one side resets the other", "[forwarder]") {
   CHECK(w.forwarder.connections() == 0);
 }
 
-TEST_CASE("forwarder: nobody at the leader's host: the client is reset", "[forwarder]") {
+TEST_CASE("forwarder: the client is reset if the leader's host refuses the connection",
+          "[forwarder]") {
   World w;
   std::uint16_t nobody = 0;
   const int held = World::bound(nobody);  // bound, not listening
@@ -165,7 +166,7 @@ TEST_CASE("forwarder: nobody at the leader's host: the client is reset", "[forwa
   close(held);
 }
 
-TEST_CASE("W1: another leader: what leads to the old one is reset", "[forwarder]") {
+TEST_CASE("W1: when the leader changes, connections to the old leader are reset", "[forwarder]") {
   World w;
   w.arrive_and_accept();
   REQUIRE(w.pump(w.client, w.leader, "x") == "x");

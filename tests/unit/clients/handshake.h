@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel told a client when it accepted the connection, asked of the socket: nothing has
-// been sent or received on it yet.
+// The result of the TCP handshake, read from a socket on which nothing was sent or received yet.
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A port of loopback for tests with real connections, and what both ends of one do.
+// A loopback port for tests with real connections, and helpers for both ends of one.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 namespace crane::proxy {
 
 struct LoopbackListener {
-  // `flags`: of socket(), as SOCK_NONBLOCK.
+  // `flags`: for socket(), e.g. SOCK_NONBLOCK.
   explicit LoopbackListener(int flags = 0) : fd(::socket(AF_INET, SOCK_STREAM | flags, 0)) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -33,7 +33,7 @@ struct LoopbackListener {
   void connect(int client) const {
     REQUIRE(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  // A client's end, which the caller closes.
+  // Returns a client's end, which the caller closes.
   int connect() const {
     const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     connect(client);
@@ -44,7 +44,7 @@ struct LoopbackListener {
   sockaddr_in address{};
 };
 
-// What comes next on a socket; "error N" with an errno.
+// Returns the next bytes of a socket, or "error N" with an errno.
 inline std::string hear(int fd) {
   char text[200];
   const ssize_t got = ::recv(fd, text, sizeof text, 0);
@@ -52,7 +52,7 @@ inline std::string hear(int fd) {
                  : std::string(text, static_cast<std::size_t>(got));
 }
 
-// Turns a loop until the condition holds; false: it did not within twenty seconds.
+// Turns a loop until the condition holds. Returns false if it did not within twenty seconds.
 template <typename Condition, typename Turn>
 bool turned_until(Condition&& condition, Turn&& turn) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A client of a virtual address does not notice that the lead moves to another host.
-// METHOD  A real client in a namespace; one host after the other, each with a proxy that hears the
-//         whole log and then leads.  Random bytes both ways, random places for the change, also
-//         behind the client's FIN.  Once an old answer of the client comes before the newest one.
-// CHECKS  Each byte of the client is committed once and in order; the client gets each byte of the
-//         server once and in order, then its FIN; what the client has acknowledged is forgotten.
+// GOAL    A client of a virtual address does not notice that leadership moves to another host.
+// METHOD  A real client in a namespace. One host after the other has a proxy that receives the
+//         whole log and then leads. Random bytes flow in both directions; leadership moves at
+//         random places, also after the client's FIN. In one case an old acknowledgement of the
+//         client arrives before the newest one.
+// CHECKS  Each byte of the client is committed once and in order. The client gets each byte of the
+//         server once and in order, then its FIN. Output that the client acknowledged is dropped.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -40,7 +41,7 @@ struct World {
     address.sin_port = htons(7000);
     next_host();
     client = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    // Much that is put into the server's socket does not come to the client yet.
+    // Much of the server's output then waits in its socket.
     if (takes_little) ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
     (void)::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address);
     REQUIRE(until([this] { return committed > 1; }));
@@ -53,7 +54,7 @@ struct World {
     event_base_free(base);
   }
 
-  // The next host hears all of the log, then it leads.
+  // The next host receives the whole log, then it leads.
   void next_host() {
     if (host) host->lead(false);
     host.reset();
@@ -84,7 +85,7 @@ struct World {
     host->lead(true, ++reign);
   }
 
-  // The log at this host; its server answers each byte with three.
+  // This host receives the log; its server answers each byte with three.
   void hear() {
     for (; committed < log.taken.size(); ++committed) {
       const Taken& entry = log.taken[committed];
@@ -115,7 +116,7 @@ struct World {
     (void)host->propose_inputs(1, log);
     hear();
   }
-  // TAKEN entries.
+  // The number of TAKEN entries.
   std::size_t told() const {
     return static_cast<std::size_t>(
         std::count_if(log.taken.begin(), log.taken.end(),
@@ -166,7 +167,7 @@ void one_client(unsigned seed, int changes) {
       if (w.random() % 3 == 0) w.client_hears(1 + w.random() % 20000);
       w.turn();
     }
-    // Some of the output is acknowledged, and the log says so.
+    // Some of the output is acknowledged, and the log records that.
     const std::size_t told = w.told();
     CHECK(w.until([&] {
       if (w.sent.size() - w.heard / 3 < 10'000) w.client_sends();
@@ -174,7 +175,7 @@ void one_client(unsigned seed, int changes) {
       return w.told() > told;
     }));
     w.host->hold_output(w.random() % 2 == 0);
-    // What comes now the log never has.
+    // Bytes sent from now on never reach the log.
     w.client_sends();
     for (int i = 0; i < 3; ++i) event_base_loop(w.base, EVLOOP_NONBLOCK);
     if (change + 2 == changes) ::shutdown(w.client, SHUT_WR);
@@ -209,7 +210,7 @@ void output_that_is_held(unsigned seed) {
   CHECK(w.right);
 }
 
-// A client is far away: what it said before it had the last of the output comes first.
+// A distant client: an acknowledgement that it sent before the last of the output comes first.
 void a_late_answer(unsigned seed) {
   INFO("seed " << seed);
   World w(seed, false);
@@ -218,7 +219,7 @@ void a_late_answer(unsigned seed) {
     w.client_hears(100'000);
     return w.sent.size() >= 40'000 && w.heard == 3 * w.sent.size();
   }));
-  // The log does not say that the client has all of it, and says that it is far away.
+  // The log does not record that the client has all output, and it says that the client is distant.
   std::erase_if(w.log.taken, [](const Taken& entry) { return entry.type == EntryType::kTaken; });
   auto connect = w.log.taken[1].as<ConnectBody>();
   connect.tcp.rtt_us = 1'000'000;
@@ -251,7 +252,7 @@ void a_late_answer(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a client of a virtual address goes on at the next leader's host",
+TEST_CASE("a client of a virtual address continues at the next leader's host",
           "[moved][GATE-1][GATE-2]") {
   const unsigned seed = std::random_device{}();
   bool may = false;
@@ -263,7 +264,7 @@ TEST_CASE("a client of a virtual address goes on at the next leader's host",
       if (may) gate.value()->take_down();
     }
     event_base_free(base);
-    // While no host has the address nobody answers for it.
+    // While no host has the address, no host answers for it.
     const std::string silence = std::string("iptables -A OUTPUT -p tcp -j DROP -s ") + kVirtual;
     may = may && std::system(silence.c_str()) == 0;
     if (may) output_that_is_held(seed);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A connection goes on with a socket that another host has made, and its client does not
+// GOAL    A connection continues with a socket that another host made, and its client does not
 //         notice.
-// METHOD  A network namespace; a real client; the old socket is left, the new one is made of what a
-//         replica knows.
-// CHECKS  Both streams go on at the very byte, with output that the client has or lacks.
+// METHOD  A network namespace and a real client. The old socket is abandoned; the new one is made
+//         from a replica's knowledge.
+// CHECKS  Both streams continue at the exact byte, whether the client has the output or lacks it.
 #include "proxy/clients/moved_socket.h"
 #include "proxy/clients/host_sockets.h"
 
@@ -31,7 +31,7 @@ struct Pair {
     REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
-  // What the server's end gets.
+  // Returns `bytes` bytes received at the server's end.
   std::string gets(std::size_t bytes) const {
     std::string text(bytes, '\0');
     std::size_t got = 0;
@@ -91,7 +91,7 @@ struct Pair {
   const int client;
   std::uint32_t clock = 10'000;
   std::vector<std::byte> unsent;
-  std::size_t lacked = 0;  // less than it was given if the kernel has sent again meanwhile
+  std::size_t lacked = 0;  // less than it was given if the kernel has retransmitted meanwhile
   ClientSocket server;
   VirtualAddress peer{};
 };
@@ -101,7 +101,7 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
   const auto start = tcp_start_of(pair.server, handshake_of(pair.server.fd()), 10'000);
   REQUIRE(start.ok());
   CHECK(start.value().mss > 500);
-  // The kernel's clock for this connection, at the time that is 10,000 of the group's.
+  // The kernel's clock for this connection when the group's clock is 10,000.
   const std::uint32_t now = repaired(pair.server.fd(), TCP_TIMESTAMP);
   CHECK(now != 0);
   CHECK(now - (start.value().clock + 10'000) < 60'000);
@@ -116,7 +116,7 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
   CHECK(pair.gets(6) == " again");
   pair.answers(" and behind");
   CHECK(pair.hears(11) == " and behind");
-  // The kernel counts from where the socket was made.
+  // The kernel counts from the creation of the socket.
   CHECK(turned_until(
       [&] {
         const auto state = pair.server.state(false);
@@ -129,12 +129,12 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
 
 }  // namespace
 
-TEST_CASE("a connection goes on with another socket", "[moved]") {
+TEST_CASE("a connection continues with another socket", "[moved]") {
   const bool made = in_namespace([] {
     moves_once(21, "");  // the client has acknowledged all
-    moves_once(3, "");   // .. which this replica does not know
+    moves_once(3, "");   // this replica does not know that the client has acknowledged all
     moves_once(3, " and it was lost");
     moves_once(0, std::string(100'000, 'x'));
   });
-  if (!made) WARN("no namespace could be made: run as root");
+  if (!made) WARN("not tested, it needs root to make a namespace");
 }

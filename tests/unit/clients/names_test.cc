@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Each question of the server for a name gets one answer, whoever leads; the node never
-//         waits for a resolver.
-// METHOD  One or two replicas' Names with a resolver that is played; libc's in its own process with
-//         a DNS server of the test, one that is silent, and none.
-// CHECKS  NAME-2; what is asked again, and what is not.
+// GOAL    Each name lookup of the server gets one answer under any leader, and the node never waits
+//         for a resolver.
+// METHOD  One or two replicas' Names with a fake resolver; libc's resolver in its own process with
+//         a DNS server of the test, with a silent one, and without one.
+// CHECKS  NAME-2; which lookups are repeated, and which are not.
 #include "proxy/clients/names.h"
 
 #include <netdb.h>
@@ -60,7 +60,8 @@ using Numbers = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("names: the leader asks, the others wait for its word", "[names][NAME-2]") {
+TEST_CASE("names: the leader resolves a name, and the others wait for the committed answer",
+          "[names][NAME-2]") {
   Replica leader, follower;
   leader.names.lead(true);
   for (Replica* r : {&leader, &follower}) r->names.asked(kNumber, question("a.example"));
@@ -75,25 +76,25 @@ TEST_CASE("names: the leader asks, the others wait for its word", "[names][NAME-
   CHECK(follower.asked.empty());
 }
 
-TEST_CASE("names: a new leader asks again what has no answer in the log", "[names]") {
+TEST_CASE("names: a new leader repeats lookups that have no answer in the log", "[names]") {
   Replica old, next;
   old.names.lead(true);
   for (Replica* r : {&old, &next}) r->names.asked(kNumber, question("a.example"));
-  SECTION("the old one was still at it") {}
-  SECTION("the old one has proposed it in vain") { CHECK(old.names.answered(kNumber)); }
+  SECTION("the old leader was still resolving it") {}
+  SECTION("the old leader proposed the answer in vain") { CHECK(old.names.answered(kNumber)); }
   old.names.lead(false);
   CHECK(old.asked.empty());
   next.names.lead(true);
   CHECK(next.asked == Numbers{kNumber});
-  CHECK_FALSE(old.names.answered(kNumber));  // which its resolver had ready
-  // Two leaders' answers: the second one concerns nobody.
+  CHECK_FALSE(old.names.answered(kNumber));  // its resolver had this answer ready
+  // Both leaders' answers are committed: the second one has no effect.
   next.names.committed(answer_to(kNumber));
   next.names.committed(answer_to(kNumber, EAI_AGAIN));
   next.names.asked(kNumber + 1, question("b.example"));
   CHECK(next.asked == Numbers{kNumber, kNumber + 1});
 }
 
-TEST_CASE("names: the log may be ahead of the own server", "[names]") {
+TEST_CASE("names: the log may be ahead of this replica's server", "[names]") {
   Replica r;
   r.names.committed(answer_to(kNumber));
   r.names.lead(true);
@@ -104,16 +105,16 @@ TEST_CASE("names: the log may be ahead of the own server", "[names]") {
   CHECK(r.asked == Numbers{kNumber + 7});
 }
 
-TEST_CASE("names: a replica that recovers asks what it finds without an answer", "[names]") {
+TEST_CASE("names: a replica that recovers resolves the names that have no answer", "[names]") {
   Replica r;
-  r.names.asked(kNumber, question("a.example"));  // of the segment
+  r.names.asked(kNumber, question("a.example"));  // from the segment
   r.names.recover_at(2000);
-  r.names.committed(answer_to(kOutboundBit | 1500));  // of one that is over
+  r.names.committed(answer_to(kOutboundBit | 1500));  // of a lookup that is finished
   r.names.lead(true);
   CHECK(r.asked == Numbers{kNumber});
 }
 
-TEST_CASE("names: a replay is given the answers", "[names]") {
+TEST_CASE("names: a replay gets the answers from the log", "[names]") {
   Names names;
   names.asked(kNumber, question("a.example"));
   names.lead(true);
@@ -125,7 +126,7 @@ TEST_CASE("names: a replay is given the answers", "[names]") {
 
 namespace {
 
-// Answers every question with 192.0.2.7, or 2001:db8::7; or none at all.
+// Answers every query with 192.0.2.7 or 2001:db8::7, or stays silent.
 struct DnsServer {
   explicit DnsServer(bool is_silent = false)
       : silent(is_silent), fd(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
@@ -196,7 +197,7 @@ struct LibcResolver final : Resolver::Owner {
 
 }  // namespace
 
-TEST_CASE("resolver: libc's answers come by the loop", "[names]") {
+TEST_CASE("resolver: the event loop delivers libc's answers", "[names]") {
   DnsServer server;
   ResolverOptions options;
   options.server = server.address;
@@ -219,7 +220,7 @@ TEST_CASE("resolver: libc's answers come by the loop", "[names]") {
   }
 }
 
-TEST_CASE("resolver: more questions than processes are all answered", "[names]") {
+TEST_CASE("resolver: more lookups than processes are all answered", "[names]") {
   DnsServer server;
   ResolverOptions options;
   options.server = server.address;
@@ -231,7 +232,7 @@ TEST_CASE("resolver: more questions than processes are all answered", "[names]")
   REQUIRE(r.until_answered(9, &server));
 }
 
-TEST_CASE("resolver: a silent server is a time-out, which stalls nothing", "[names]") {
+TEST_CASE("resolver: a silent DNS server causes a timeout, which stalls nothing", "[names]") {
   DnsServer server(true);
   ResolverOptions options;
   options.server = server.address;
@@ -242,13 +243,13 @@ TEST_CASE("resolver: a silent server is a time-out, which stalls nothing", "[nam
   REQUIRE(r.until_answered(1, &server));
   CHECK(r.answers[0].error == EAI_AGAIN);
   CHECK(r.answers[0].number == kNumber);
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));  // libc's is 5
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));  // libc: 5 s
   r.resolver->ask(kNumber + 1, question("a.example"));
   r.resolver->forget_all();
   CHECK(r.resolver->processes() == 0);
 }
 
-TEST_CASE("resolver: with files alone nothing is asked", "[names]") {
+TEST_CASE("resolver: with only_files the DNS server gets no query", "[names]") {
   DnsServer server;
   ResolverOptions options;
   options.server = server.address;

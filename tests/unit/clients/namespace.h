@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A network namespace of a test's own, with loopback.
+// A network namespace for one test, with loopback.
 
 #include <net/if.h>
 #include <sched.h>
@@ -15,7 +15,8 @@
 
 namespace crane::proxy {
 
-// In a thread, whose sockets are of a namespace of its own.  False: it may not make one.
+// Runs `body` in a thread whose sockets are in a new namespace. Returns false if this process is
+// not permitted to make one.
 inline bool in_namespace(const std::function<void()>& body) {
   bool made = false;
   std::thread([&] {

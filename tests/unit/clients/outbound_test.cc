@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a server connects to hears each of its bytes once, whoever leads.
+// GOAL    Under any leader a peer of the server receives each of the server's bytes once.
 // METHOD  A real peer at a loopback port; one or two replicas' proxies, which take the same records
-//         and a log that commits all.  With shared sockets a change of the leader keeps them.
+//         and a log that commits everything.  Shared sockets survive a change of the leader.
 // CHECKS  CONN-5, CLIENT-1, KEEPER-1 for connections that the server opens; refusals.
 #include "proxy/clients/outbound.h"
 
@@ -58,7 +58,7 @@ struct Peer {
   std::vector<int> accepted;
 };
 
-// .. at a unix socket, in a directory that the server sees as /host.
+// A peer at a unix socket, in a directory that the server sees as /host.
 struct UnixPeer {
   explicit UnixPeer(const std::string& directory, int backlog = 16)
       : path(directory + "/s"), fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
@@ -79,7 +79,7 @@ struct UnixPeer {
     if (one >= 0) accepted.push_back(one);
     return one;
   }
-  // A connection of somebody else, which waits in the backlog.
+  // Opens a connection of another client, which waits in the backlog.
   bool is_full() const {
     sockaddr_un at{};
     at.sun_family = AF_UNIX;
@@ -164,7 +164,7 @@ struct Replicas {
   bool until(Condition&& condition) {
     return turned_until(condition, [this] { turn_loop(); });
   }
-  // The server asks for a connection, which is opened.
+  // The server requests a connection, which is opened.
   void connect_to(const Peer& peer) {
     const OutboundRequest request = peer.request();
     output(OutputType::kConnect, bytes_of(request));
@@ -190,7 +190,7 @@ struct Replicas {
 
 }  // namespace
 
-TEST_CASE("the leader opens what its server asks for", "[outbound]") {
+TEST_CASE("the leader opens the connections that its server requests", "[outbound]") {
   Peer peer;
   Replicas r(false);
   r.lead(0);
@@ -214,7 +214,7 @@ TEST_CASE("the leader opens what its server asks for", "[outbound]") {
   CHECK(r.proxies[1]->destinations().all().begin()->second.connections == 1);
 }
 
-TEST_CASE("a refusal is proposed, by the peer or by the policy", "[outbound]") {
+TEST_CASE("a refusal by the peer or by the policy is proposed", "[outbound]") {
   OutboundRequest request;
   {
     const Peer gone;
@@ -231,7 +231,7 @@ TEST_CASE("a refusal is proposed, by the peer or by the policy", "[outbound]") {
   CHECK(r.proxies[0]->destinations().all().begin()->second.allowed == allowed);
 }
 
-TEST_CASE("the errno of bind is what connect comes to", "[outbound]") {
+TEST_CASE("connect fails with the errno of bind", "[outbound]") {
   const Peer peer;
   OutboundRequest request = peer.request();
   request.local = request.peer;
@@ -244,7 +244,7 @@ TEST_CASE("the errno of bind is what connect comes to", "[outbound]") {
     REQUIRE(r.answered());
     CHECK(r.log.taken[0].as<ConnectedBody>().error == EADDRNOTAVAIL);
   }
-  SECTION("a port that is taken") {
+  SECTION("a port in use") {
     r.output(OutputType::kConnect, bytes_of(request));
     REQUIRE(r.answered());
     CHECK(r.log.taken[0].as<ConnectedBody>().error == EADDRINUSE);
@@ -252,7 +252,7 @@ TEST_CASE("the errno of bind is what connect comes to", "[outbound]") {
   r.output(OutputType::kClose, {});
 }
 
-TEST_CASE("what the server closes before the outcome is not opened any more", "[outbound]") {
+TEST_CASE("a connection that the server closes before the outcome is not opened", "[outbound]") {
   Peer peer;
   Replicas r(true, 1);
   r.lead(0);
@@ -263,14 +263,14 @@ TEST_CASE("what the server closes before the outcome is not opened any more", "[
   CHECK(r.proxies[0]->connections() == 0);
   for (int i = 0; i < 20; ++i) r.turn_loop();
   CHECK(r.log.taken.empty());
-  // CONNECTED of an earlier leader, which was under way, opens nothing either.
+  // A late CONNECTED of an earlier leader does not open it either.
   ConnectedBody late{};
   late.conn = ConnId{kConn};
   r.proxies[0]->committed(EntryType::kConnected, Index{7}, bytes_of(late));
   CHECK(r.proxies[0]->connections() == 0);
 }
 
-TEST_CASE("the log may be ahead of the own server", "[outbound][CLIENT-1]") {
+TEST_CASE("the log may be ahead of this replica's server", "[outbound][CLIENT-1]") {
   Peer peer;
   Replicas r(true);
   r.lead(0);
@@ -313,16 +313,16 @@ TEST_CASE("a connection that the server has opened outlives the leader", "[outbo
   CHECK(Peer::hear(fd).empty());
 }
 
-TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
+TEST_CASE("a new leader opens connections that have no outcome in the log", "[outbound]") {
   Peer peer;
   const bool shares = GENERATE(true, false);
   Replicas r(shares);
   r.lead(0);
   const OutboundRequest request = peer.request();
   r.output(OutputType::kConnect, bytes_of(request));
-  SECTION("the old one was still at it") {}
-  SECTION("the old one has proposed it in vain") {
-    // The loop tells it, and nothing is proposed.
+  SECTION("the old leader was still connecting") {}
+  SECTION("the old leader proposed the outcome in vain") {
+    // The event loop reports the outcome, and it is not proposed.
     for (int i = 0; i < 20; ++i) event_base_loop(r.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     CHECK(r.proxies[0]->batch().entries() == 1);
   }
@@ -330,7 +330,7 @@ TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
   REQUIRE(first >= 0);
   r.proxies[0]->lead(false);
   r.lead(1);
-  CHECK(r.proxies[1]->counters().last_reset == 0);  // the server knew of none
+  CHECK(r.proxies[1]->counters().last_reset == 0);  // the server knew of no connection
   REQUIRE(r.answered());
   CHECK(r.log.taken.size() == 1);
   CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
@@ -343,7 +343,7 @@ TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
   r.output(OutputType::kClose, {});
 }
 
-TEST_CASE("a replica that recovers opens what it finds without an outcome", "[outbound]") {
+TEST_CASE("a replica that recovers opens the connections without an outcome", "[outbound]") {
   Peer peer;
   Replicas r(true, 1);
   r.proxies[0]->restore_attempt(ConnId{kConn}, {peer.request()});
@@ -354,14 +354,14 @@ TEST_CASE("a replica that recovers opens what it finds without an outcome", "[ou
   REQUIRE(r.answered());
   CHECK(peer.accept() >= 0);
   r.output(OutputType::kClose, {});
-  // One that was closed before the checkpoint.
+  // A connection that was closed before the checkpoint.
   ConnectedBody late{};
   late.conn = ConnId{kOutboundBit | 1999};
   r.proxies[0]->committed(EntryType::kConnected, Index{7}, bytes_of(late));
   CHECK(r.proxies[0]->connections() == 0);
 }
 
-TEST_CASE("a replica that recovers names whom its server is connected to", "[outbound]") {
+TEST_CASE("a replica that recovers reports the peers of its server", "[outbound]") {
   Replicas r(true, 1);
   ConnectBody opened{};
   opened.peer.family = AF_INET;
@@ -376,7 +376,7 @@ TEST_CASE("a replica that recovers names whom its server is connected to", "[out
   CHECK(named.begin()->second.connections == 1);
 }
 
-TEST_CASE("without shared sockets a START resets what was opened", "[outbound]") {
+TEST_CASE("without shared sockets a START resets the open connections", "[outbound]") {
   Peer peer;
   Replicas r(false);
   r.lead(0);
@@ -420,7 +420,7 @@ TEST_CASE("the leader opens a unix socket of its host", "[outbound]") {
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
 }
 
-TEST_CASE("the leader reads a FIFO of its host once there is a writer", "[outbound]") {
+TEST_CASE("the leader reads a FIFO of its host once it has a writer", "[outbound]") {
   Replicas r(true);
   const std::string path = r.directory + "/f";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -447,7 +447,7 @@ TEST_CASE("the leader reads a FIFO of its host once there is a writer", "[outbou
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
 }
 
-TEST_CASE("a FIFO that the server has closed is not read any more", "[outbound]") {
+TEST_CASE("a FIFO that the server has closed is no longer read", "[outbound]") {
   ::signal(SIGPIPE, SIG_IGN);
   Replicas r(false);
   const std::string path = r.directory + "/f";
@@ -466,7 +466,7 @@ TEST_CASE("a FIFO that the server has closed is not read any more", "[outbound]"
   ::close(writer);
 }
 
-TEST_CASE("what is wrong with a FIFO is what open comes to", "[outbound]") {
+TEST_CASE("open fails with the error of the FIFO", "[outbound]") {
   Replicas r(false);
   std::ofstream(r.directory + "/plain") << "text";
   r.lead(0);
@@ -477,7 +477,7 @@ TEST_CASE("what is wrong with a FIFO is what open comes to", "[outbound]") {
   CHECK(r.log.taken[0].as<ConnectedBody>().error == (is_plain ? ENXIO : ENOENT));
 }
 
-TEST_CASE("what is wrong with a unix socket is what connect comes to", "[outbound]") {
+TEST_CASE("connect fails with the error of the unix socket", "[outbound]") {
   const bool allowed = GENERATE(true, false);
   Replicas r(true, 1, allowed);
   r.lead(0);
@@ -489,16 +489,16 @@ TEST_CASE("what is wrong with a unix socket is what connect comes to", "[outboun
     return body.error;
   };
   const auto expected = [&](int error) { return allowed ? error : ECONNREFUSED; };
-  SECTION("nothing is there") { CHECK(error_of("/host/s") == expected(ENOENT)); }
-  SECTION("nobody listens") {
+  SECTION("nothing exists at the path") { CHECK(error_of("/host/s") == expected(ENOENT)); }
+  SECTION("no process listens") {
     { const UnixPeer gone(r.directory); }
     CHECK(error_of("/host/s") == expected(ECONNREFUSED));
   }
-  SECTION("it is a file") {
+  SECTION("it is not a socket") {
     std::filesystem::create_directory(r.directory + "/s");
     CHECK(error_of("/host/s") == expected(ECONNREFUSED));
   }
-  SECTION("a link leads out of the directory") {
+  SECTION("a link points outside the directory") {
     const std::string outside = r.directory + "-outside";
     std::filesystem::create_directory(outside);
     {
@@ -511,7 +511,7 @@ TEST_CASE("what is wrong with a unix socket is what connect comes to", "[outboun
   CHECK(r.proxies[0]->destinations().all().begin()->second.allowed == allowed);
 }
 
-TEST_CASE("a unix socket whose backlog is full is asked until it is not", "[outbound]") {
+TEST_CASE("connect is retried while the backlog of a unix socket is full", "[outbound]") {
   Replicas r(true, 1);
   UnixPeer peer(r.directory, 1);
   while (!peer.is_full()) continue;
@@ -526,7 +526,7 @@ TEST_CASE("a unix socket whose backlog is full is asked until it is not", "[outb
     r.write("here");
     CHECK(Peer::hear(peer.accept()) == "here");
   }
-  SECTION("the server does not want it any more") {}
+  SECTION("the server no longer wants the connection") {}
   r.output(OutputType::kClose, {});
   CHECK(r.proxies[0]->connections() == 0);
 }
@@ -549,14 +549,14 @@ TEST_CASE("a connection to a unix socket ends with its leader", "[outbound][CONN
   r.write("more");
   r.turn_loop();
   CHECK(r.log.types() == "connected reset");
-  CHECK(peer.accept() < 0);  // nobody opens it again
+  CHECK(peer.accept() < 0);  // no replica opens it again
   for (auto& proxy : r.proxies) CHECK(proxy->queued_bytes() == 0);
   r.output(OutputType::kClose, {});
   r.turn_loop();
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);
 }
 
-TEST_CASE("the reset of a unix socket ends it also where another process has it open",
+TEST_CASE("the reset of a unix socket also ends it if another process holds it open",
           "[outbound]") {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -585,7 +585,7 @@ TEST_CASE("a new leader opens a unix socket that has no outcome in the log", "[o
   r.output(OutputType::kClose, {});
 }
 
-TEST_CASE("a replica that recovers with an attempt at a unix socket makes it", "[outbound]") {
+TEST_CASE("a replica that recovers during an attempt at a unix socket completes it", "[outbound]") {
   Replicas r(true, 1);
   UnixPeer peer(r.directory);
   Destination to;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica can go on at any byte of a connection's output that may not be in the socket.
-// METHOD  Random writes and puts against a string that keeps everything.
-// CHECKS  TAIL-1, also while put() is ahead of the own server and behind a recovery.
+// GOAL    A replica can continue at any byte of a connection's output that may not be in the
+//         socket.
+// METHOD  Random writes and puts, compared with a string that keeps everything.
+// CHECKS  TAIL-1, also while put() is ahead of this replica's server and after a recovery.
 #include "proxy/replica/clients/output_tail.h"
 
 #include <catch2/catch.hpp>
@@ -21,7 +22,7 @@ std::string text(const OutputTail& tail) {
 
 }  // namespace
 
-TEST_CASE("what is put is forgotten, the rest is there without a gap", "[output_tail][TAIL-1]") {
+TEST_CASE("bytes that were put are dropped, and the rest has no gap", "[output_tail][TAIL-1]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -35,7 +36,7 @@ TEST_CASE("what is put is forgotten, the rest is there without a gap", "[output_
         tail.append(all.size(), bytes(more));
         all += more;
       } else {
-        // Up to 500 bytes ahead of this server: the leader's has written them already.
+        // Up to 500 bytes ahead of this server: the leader's server has written them already.
         put += random() % 2000;
         put = std::min<std::uint64_t>(put, all.size() + 500);
         tail.put(put);
@@ -47,7 +48,7 @@ TEST_CASE("what is put is forgotten, the rest is there without a gap", "[output_
   }
 }
 
-TEST_CASE("the last urgent byte has its mark until it is put, and when it is taken back",
+TEST_CASE("the last urgent byte keeps its mark until it is put, and when it is taken back",
           "[output_tail]") {
   OutputTail tail;
   tail.append(0, bytes("abc!"));
@@ -69,13 +70,13 @@ TEST_CASE("the last urgent byte has its mark until it is put, and when it is tak
   CHECK(tail.size() == 0);
 }
 
-TEST_CASE("a replica that recovers keeps what is written from then on", "[output_tail]") {
+TEST_CASE("a replica that recovers keeps the output written after the recovery", "[output_tail]") {
   OutputTail tail(100);
   CHECK(tail.from() == 100);
   CHECK(tail.size() == 0);
-  tail.append(90, bytes("0123456789abc"));  // its server writes some of it once more
+  tail.append(90, bytes("0123456789abc"));  // its server writes some bytes again
   CHECK(text(tail) == "abc");
   CHECK(tail.end() == 103);
-  tail.put(95);  // never back
+  tail.put(95);  // put never moves back
   CHECK(tail.from() == 100);
 }

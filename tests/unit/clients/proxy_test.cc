@@ -27,7 +27,7 @@ struct Fixture {
     options.queued_bytes_max = 4 << 20;
     proxy = std::make_unique<Proxy>(base, options, host);
     address =
-        LoopbackListener().address;  // a free port: chosen by bind it does not outlive shutdown
+        LoopbackListener().address;  // a free port; a port chosen by bind would be lost at shutdown
     listener = ::socket(AF_INET, SOCK_STREAM, 0);
     const int yes = 1;
     REQUIRE(::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
@@ -62,7 +62,7 @@ struct Fixture {
     (void)proxy->propose_inputs(1, log);
     commit();
   }
-  // All that was proposed is committed.
+  // Commits all proposed entries.
   void commit() {
     for (; committed < log.taken.size(); ++committed) {
       const Taken& entry = log.taken[committed];
@@ -100,7 +100,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a client's connection and first request join one batch and are answered", "[proxy]") {
+TEST_CASE("a client's connection and first request are in one batch and are answered", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
@@ -121,7 +121,7 @@ TEST_CASE("a client's connection and first request join one batch and are answer
   REQUIRE(f.host.events > 0);
 }
 
-TEST_CASE("R2: only a leader whose server listens accepts", "[proxy][LISTEN-2]") {
+TEST_CASE("R2: only a leader with a listening server accepts clients", "[proxy][LISTEN-2]") {
   Fixture f;
   f.connect();
   for (int i = 0; i < 20; ++i) f.turn_loop();
@@ -140,14 +140,14 @@ TEST_CASE("R2: only a leader whose server listens accepts", "[proxy][LISTEN-2]")
   f.output(OutputType::kBytes, f.log.taken[1].index, "as ever");
   CHECK(Fixture::hear(client) == "as ever");
   f.output(OutputType::kUnlisten, 80, "", 1);
-  f.connect();  // and waits for the server, which is restarted
+  f.connect();  // this client waits for the restarted server
   for (int i = 0; i < 20; ++i) f.turn_loop();
   REQUIRE(f.log.taken.size() == 2);
   f.output(OutputType::kListen, 80);
   REQUIRE(f.until([&] { return f.log.taken.size() == 3; }));
 }
 
-TEST_CASE("a follower's server opens and closes no port that other nodes have as well",
+TEST_CASE("a follower's server opens and closes no port that other nodes share",
           "[proxy][LISTEN-2]") {
   const bool shares = GENERATE(true, false);
   ProxyOptions options;
@@ -155,24 +155,25 @@ TEST_CASE("a follower's server opens and closes no port that other nodes have as
   Fixture f(options);
   f.proxy->set_listening(80, false);
   CHECK_FALSE(f.is_refused());
-  REQUIRE(::shutdown(f.listener, SHUT_RDWR) == 0);  // as the leader, or whoever held the port
+  REQUIRE(::shutdown(f.listener, SHUT_RDWR) == 0);  // as any holder of the port can
   f.output(OutputType::kListen, 80);
   CHECK(f.is_refused() == shares);
   f.proxy->lead(true);
   CHECK_FALSE(f.is_refused());
 }
 
-TEST_CASE("a port that an earlier leader closed takes clients when it comes to one that serves",
+TEST_CASE("a new leader that serves takes clients at a port that an earlier leader closed",
           "[proxy][LISTEN-2]") {
   Fixture f;
   REQUIRE(::shutdown(f.listener, SHUT_RDWR) == 0);
   f.proxy->lead(true);
-  f.output(OutputType::kListen, 81);  // whose socket has not come yet
+  f.output(OutputType::kListen, 81);  // its socket has not arrived yet
   f.proxy->add_listener(81, ::dup(f.listener), 16);
   CHECK_FALSE(f.is_refused());
 }
 
-TEST_CASE("without descriptors a leader's loop rests, and serves when there are some", "[proxy]") {
+TEST_CASE("without free descriptors the loop does not spin, and it serves once there are some",
+          "[proxy]") {
   Fixture f;
   f.serve();
   const bool has_clients = GENERATE(false, true);
@@ -192,7 +193,7 @@ TEST_CASE("without descriptors a leader's loop rests, and serves when there are 
   CHECK(f.until([&] { return f.proxy->connections() == all; }));
 }
 
-TEST_CASE("C8: stepping down resets every client and forgets what was read", "[proxy]") {
+TEST_CASE("C8: stepping down resets every client and drops the input that was read", "[proxy]") {
   Fixture f;
   f.serve();
   const int first = f.connect();
@@ -206,11 +207,11 @@ TEST_CASE("C8: stepping down resets every client and forgets what was read", "[p
   REQUIRE(Fixture::hear(first) == "<104>");  // ECONNRESET
   REQUIRE(Fixture::hear(second) == "<104>");
   REQUIRE(f.proxy->counters().reset_leader == 2);
-  // Records of the old reign find nobody.
+  // Records for the clients of the old leadership have no effect.
   f.output(OutputType::kBytes, f.log.taken[0].index, "late");
 }
 
-TEST_CASE("a refused connection and a close with unread input are resets", "[proxy]") {
+TEST_CASE("a refused connection and a close with unread input become resets", "[proxy]") {
   Fixture f;
   f.serve();
   const int refused = f.connect();
@@ -224,7 +225,8 @@ TEST_CASE("a refused connection and a close with unread input are resets", "[pro
   REQUIRE(f.proxy->counters().refused == 1);
 }
 
-TEST_CASE("a leader that refuses resets its clients, and the server hears of it", "[proxy]") {
+TEST_CASE("a leader that refuses service resets its clients, and the server learns of it",
+          "[proxy]") {
   Fixture f;
   f.serve();
   const int first = f.connect();
@@ -239,7 +241,7 @@ TEST_CASE("a leader that refuses resets its clients, and the server hears of it"
   REQUIRE(f.log.taken[3].type == EntryType::kReset);
 }
 
-TEST_CASE("bytes and a FIN that come together are both read", "[proxy]") {
+TEST_CASE("bytes and a FIN that arrive together are both read", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
@@ -251,11 +253,11 @@ TEST_CASE("bytes and a FIN that come together are both read", "[proxy]") {
   REQUIRE(f.log.types() == "connect data shutdown");
 }
 
-TEST_CASE("an urgent byte is read at its place in the stream, and has its mark", "[proxy]") {
+TEST_CASE("an urgent byte is read at its place in the stream and marked", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
-  // As the first bytes of a connection, and behind some that the kernel keeps.
+  // As the first bytes of a connection, and after bytes that the kernel keeps.
   const auto read = [&f] {
     std::string all;
     for (const Taken& entry : f.log.taken) {
@@ -273,7 +275,7 @@ TEST_CASE("an urgent byte is read at its place in the stream, and has its mark",
     INFO(read());
     REQUIRE(f.until([&] { return read() == sent; }));
   }
-  // Nothing but urgent bytes.
+  // Only urgent bytes.
   REQUIRE(::send(client, "?", 1, MSG_OOB) == 1);
   REQUIRE(f.until([&] { return f.log.taken.back().data() == "?"; }));
   CHECK(is_urgent(f.log.taken.back().as<DataBody>()));
@@ -281,7 +283,7 @@ TEST_CASE("an urgent byte is read at its place in the stream, and has its mark",
   REQUIRE(f.until([&] { return f.log.taken.back().type == EntryType::kShutdown; }));
 }
 
-TEST_CASE("what the server sends as urgent is urgent for its client", "[proxy]") {
+TEST_CASE("urgent output of the server is urgent for its client", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
@@ -303,7 +305,7 @@ TEST_CASE("what the server sends as urgent is urgent for its client", "[proxy]")
   CHECK(heard == "an alar ended");
 }
 
-TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {
+TEST_CASE("while paused the proxy reads nothing, afterwards it reads everything", "[proxy]") {
   Fixture f;
   f.serve();
   const int client = f.connect();
@@ -346,7 +348,7 @@ TEST_CASE("a full receive window stops one client until the server reads", "[pro
   REQUIRE(f.until([&] { return push(), count() == much.size(); }));
 }
 
-TEST_CASE("the bound on queued output resets the client that takes least", "[proxy]") {
+TEST_CASE("the limit on queued output resets the slowest client", "[proxy]") {
   Fixture f;
   f.serve();
   const int slow = f.connect();
@@ -362,7 +364,7 @@ TEST_CASE("the bound on queued output resets the client that takes least", "[pro
   (void)slow;
 }
 
-TEST_CASE("a socket is closed when the server leaves its address; the port's others go on",
+TEST_CASE("the socket of an address closes when the server leaves it; the port's others stay open",
           "[server]") {
   Fixture f;
   LoopbackListener first, second;
@@ -380,7 +382,7 @@ TEST_CASE("a socket is closed when the server leaves its address; the port's oth
   f.proxy->set_listening({81, "127.0.0.1"}, false);
   CHECK_FALSE(listens(first.fd));
   CHECK(listens(second.fd));
-  // A server that is restarted: clients wait, until it is up without that address.
+  // The server restarts: clients wait until it is up without that address.
   f.proxy->set_listening({81, "127.0.0.2"}, false, true);
   CHECK(listens(second.fd));
   f.proxy->set_listening({81, "127.0.0.1"}, true);
@@ -390,7 +392,7 @@ TEST_CASE("a socket is closed when the server leaves its address; the port's oth
   CHECK_FALSE(listens(second.fd));
 }
 
-TEST_CASE("what the restarted server left makes way for another address of the same port",
+TEST_CASE("a socket that the restarted server left is closed for another address of the same port",
           "[server]") {
   Fixture f;
   LoopbackListener all;

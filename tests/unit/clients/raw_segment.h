@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A segment of TCP without bytes, as a client's kernel would have sent it.
+// A TCP segment without payload, as a client's kernel would have sent it.
 
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -19,7 +19,7 @@ struct Acknowledgement {
   sockaddr_in from, to;
   std::uint32_t sequence, acknowledges;
 
-  // False: this process may not.
+  // Returns false if this process is not permitted to send raw packets.
   bool say() const {
     struct {
       iphdr ip;

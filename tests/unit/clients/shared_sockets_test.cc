@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    One process of the host uses the clients' sockets, and the next one gets all of them.
+// GOAL    At any time one process of the host uses the clients' sockets, and the next one gets all
+//         of them.
 // METHOD  Processes that share a table: some stop, some are stopped, some are killed.
 // CHECKS  WRITER-1, WRITER-2, KEEPER-1, TABLE-1.
 #include "proxy/clients/shared_sockets.h"
@@ -51,7 +52,7 @@ struct Host {
     sockets.value()->add_port(listener.port());
     return std::move(sockets).value();
   }
-  // Another node, which leads and has accepted `clients`; then it does `more`.
+  // Starts another node, which leads and has accepted `clients`; then it runs `more`.
   pid_t leader(int clients, const std::function<void(SharedSockets&, std::vector<int>&)>& more) {
     const pid_t pid = ::fork();
     if (pid != 0) {
@@ -70,17 +71,17 @@ struct Host {
     more(own, accepted);
     for (;;) ::pause();
   }
-  // Of a node that has opened the table.
+  // The keeper of a node that has opened the table.
   pid_t keeper_of(pid_t node) const {
     auto table = ConnectionTable::open(directory + "/connections");
     REQUIRE(table.ok());
     for (const SocketHolder& holder : table.value()->memory().holders) {
       if (pid_of(holder.node.load()) == node) return pid_of(holder.keeper.load());
     }
-    FAIL("the node holds no record");
+    FAIL("the node has no record");
     return -1;
   }
-  // It has seen the end of its node, and what is no client's socket is not open any more.
+  // Waits until the keeper has seen its node end and has closed all but the clients' sockets.
   static bool closed_the_rest(pid_t keeper) {
     return eventually([keeper] {
       const std::string open = "/proc/" + std::to_string(keeper) + "/fd";
@@ -95,7 +96,7 @@ struct Host {
     }
     return false;
   }
-  // The client's end and one of these are one connection.
+  // Returns whether the client's end and one of `servers` are one connection.
   static bool reaches(int client, const std::vector<int>& servers) {
     if (::send(client, "x", 1, MSG_NOSIGNAL) != 1) return false;
     for (const int fd : servers) {
@@ -114,7 +115,7 @@ void end(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-// Another node of the host becomes the writer, gets the client's socket, and serves it.
+// Another node of the host becomes the writer, gets the client's socket and serves the client.
 void next_node_takes(Host& host, int client) {
   auto own = host.open();
   REQUIRE(Host::becomes_writer(*own));
@@ -129,7 +130,8 @@ void next_node_takes(Host& host, int client) {
 
 }  // namespace
 
-TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEPER-1][WRITER-1]") {
+TEST_CASE("a killed leader's clients go to the next leader",
+          "[shared_sockets][KEEPER-1][WRITER-1]") {
   Host host;
   const int first = host.listener.connect(), second = host.listener.connect();
   const pid_t leader = host.leader(2, [](auto&, auto&) {});
@@ -147,7 +149,7 @@ TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEP
   own->none_left();
 }
 
-TEST_CASE("a closed listener is no client's socket, one that its client has reset is",
+TEST_CASE("a closed listener is no client's socket, a socket that its client has reset is one",
           "[shared_sockets][LISTEN-2]") {
   Host host;
   const int stays = host.listener.connect(), resets = host.listener.connect();
@@ -165,7 +167,7 @@ TEST_CASE("a closed listener is no client's socket, one that its client has rese
     char byte = 0;
     return ::recv(fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'z';
   });
-  CHECK(kept);  // what it sent before
+  CHECK(kept);  // the bytes sent before the reset
   ::close(stays);
   for (const int fd : taken) ::close(fd);
   own->none_left();
@@ -191,7 +193,7 @@ TEST_CASE("a leader that is stopped is killed before the next one writes",
   own->none_left();
 }
 
-TEST_CASE("a leader that does not know that it is deposed ends no newer one's right",
+TEST_CASE("a leader that does not know that it is deposed cannot end a newer leader's right",
           "[shared_sockets][WRITER-2]") {
   using Right = SharedSockets::Right;
   Host host;
@@ -208,7 +210,7 @@ TEST_CASE("a leader that does not know that it is deposed ends no newer one's ri
   CHECK(own->become_writer(View{5}, monotonic_ns()) == Right::kWaits);
 }
 
-TEST_CASE("a table that an earlier group has left keeps no leader from its clients",
+TEST_CASE("a leader gets its clients despite a table that an earlier group has left",
           "[shared_sockets][WRITER-2]") {
   Host host;
   end(host.leader(0, [](auto&, auto&) {}));  // in view 5
@@ -223,7 +225,7 @@ TEST_CASE("a table that an earlier group has left keeps no leader from its clien
   CHECK(own->become_writer(View{2}, now_ns) == SharedSockets::Right::kOurs);
 }
 
-TEST_CASE("a leader that stops by itself lives, and hears that its sockets were taken",
+TEST_CASE("a leader that steps down stays alive and learns that its sockets were taken",
           "[shared_sockets][WRITER-1]") {
   Host host;
   const int client = host.listener.connect();
@@ -248,7 +250,7 @@ TEST_CASE("a leader that stops by itself lives, and hears that its sockets were 
   own->none_left();
 }
 
-TEST_CASE("when all nodes were killed their clients wait for the next one",
+TEST_CASE("when all nodes were killed, their clients wait for the next one",
           "[shared_sockets][KEEPER-1]") {
   Host host;
   const int client = host.listener.connect();
@@ -280,7 +282,7 @@ TEST_CASE("when the group has ended, waiting clients are reset and their keeper 
   ::close(client);
 }
 
-TEST_CASE("a killed keeper is replaced, with the clients that it had",
+TEST_CASE("a killed keeper is replaced, and the new one has its clients",
           "[shared_sockets][KEEPER-1]") {
   Host host;
   const int client = host.listener.connect();
@@ -296,7 +298,8 @@ TEST_CASE("a killed keeper is replaced, with the clients that it had",
   next_node_takes(host, client);
 }
 
-TEST_CASE("what was put is read by a slot's connection only", "[connection_table][TABLE-1]") {
+TEST_CASE("the put position is read only by the connection of its slot",
+          "[connection_table][TABLE-1]") {
   Host host;
   auto writer = ConnectionTable::open(host.directory + "/connections");
   auto reader = ConnectionTable::open(host.directory + "/connections");
@@ -312,7 +315,7 @@ TEST_CASE("what was put is read by a slot's connection only", "[connection_table
   CHECK_FALSE(reader.value()->put_of(slot, SocketId{11}));
   CHECK(w.claim(SocketId{13}) == slot);
   CHECK(reader.value()->put_of(slot, SocketId{13}) == 0U);
-  reader.value()->keep_only({other});  // it leads now
+  reader.value()->keep_only({other});  // this node leads now
   CHECK_FALSE(w.put_of(slot, SocketId{13}));
   CHECK(w.put_of(other, SocketId{12}) == 0U);
 }

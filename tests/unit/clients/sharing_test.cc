@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The next leader of a host serves the clients of a killed one: those of the log go on,
-// those
-//         that were accepted in vain are proposed, and those whose socket is not there are reset.
-// METHOD  Two processes, a Proxy each; the first one leads, tells what its log took, and is killed.
-// CHECKS  CLIENT-2, KEEPER-1; what a Proxy does with the sockets that it collects.
+// GOAL    The next leader of a host serves the clients of a killed one. Clients in the log
+//         continue, clients that were accepted in vain are proposed, and clients whose socket is
+//         missing are reset.
+// METHOD  Two processes with a Proxy each. The first one leads, reports the entries of its log, and
+//         is killed.
+// CHECKS  CLIENT-2, KEEPER-1; how a Proxy treats the sockets that it adopts.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -80,7 +81,8 @@ struct Host {
     REQUIRE(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
     return fd;
   }
-  // It takes `entries` into its log, and so many clients; tells the entries, and waits for its end.
+  // Starts a leader that takes `entries` into its log and accepts `clients`. It reports the entries
+  // and waits to be killed.
   void start_leader(std::size_t entries, std::size_t clients = 1) {
     leader = ::fork();
     if (leader != 0) return;
@@ -99,7 +101,7 @@ struct Host {
     (void)!::write(said[1], last, sizeof last);
     for (;;) ::pause();
   }
-  // What the leader's log took.
+  // The entries that the leader's log took.
   std::vector<Taken> hear_log() const {
     std::vector<Taken> all;
     std::uint64_t head[3];
@@ -127,7 +129,7 @@ void write(Proxy& proxy, std::uint64_t conn, std::uint64_t at, const std::string
 
 }  // namespace
 
-TEST_CASE("a client of the log goes on with the next leader", "[sharing][CLIENT-2]") {
+TEST_CASE("a client in the log continues with the next leader", "[sharing][CLIENT-2]") {
   Host host;
   const int client = host.connect("first ");
   host.start_leader(2);
@@ -135,7 +137,8 @@ TEST_CASE("a client of the log goes on with the next leader", "[sharing][CLIENT-
   REQUIRE(log.size() == 2);
   Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
-  write(*node.proxy, log[0].index, 0, "answer");  // its server has answered, the leader's not
+  write(*node.proxy, log[0].index, 0,
+        "answer");  // the leader's server has not
   REQUIRE(::send(client, "second", 6, 0) == 6);
   host.end_leader();
   REQUIRE(node.lead());
@@ -165,7 +168,8 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   ::close(client);
 }
 
-TEST_CASE("clients that were accepted in vain need no other one to come after them", "[sharing]") {
+TEST_CASE("clients accepted in vain are proposed even if no other client follows them",
+          "[sharing]") {
   constexpr std::size_t kMany = 2 * kAcceptsPerEvent;
   Host host;
   REQUIRE(::listen(host.listener.fd, kMany) == 0);
@@ -180,8 +184,8 @@ TEST_CASE("clients that were accepted in vain need no other one to come after th
   for (const int client : clients) ::close(client);
 }
 
-// As a replica that was brought back from a checkpoint behind the connection's end.
-TEST_CASE("a client of the log that the next leader does not know is reset, and runs nothing again",
+// As on a replica restored from a checkpoint after the connection's end.
+TEST_CASE("a client in the log that the next leader does not know is reset and runs nothing again",
           "[sharing]") {
   Host host;
   const int client = host.connect("once");
@@ -201,13 +205,13 @@ TEST_CASE("a client of the log that the next leader does not know is reset, and 
   ::close(client);
 }
 
-TEST_CASE("a connection of the server that no client has is reset", "[sharing]") {
+TEST_CASE("a connection of the server without a client is reset", "[sharing]") {
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);
   const std::vector<Taken> log = host.hear_log();
   Node node(host.table(), host.listener.fd);
-  // The leader has done with this one: its slot is another's.
+  // The leader has finished this connection, and its slot belongs to another one.
   auto other = log[0].as<ConnectBody>();
   other.socket = SocketId{value(other.socket) + 1};
   node.commit({EntryType::kConnect, 0, {bytes_of(other).begin(), bytes_of(other).end()}, 7});
@@ -224,7 +228,8 @@ TEST_CASE("a connection of the server that no client has is reset", "[sharing]")
   ::close(client);
 }
 
-TEST_CASE("what a follower's server has written is trimmed as the leader puts it", "[sharing]") {
+TEST_CASE("a follower trims its server's output as the leader puts it into the socket",
+          "[sharing]") {
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);

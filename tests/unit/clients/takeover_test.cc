@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A client does not notice that the leader changes: each of its bytes is committed once and
+// GOAL    A client does not notice a change of the leader: each of its bytes is committed once and
 //         in order, and it gets each byte of the server once and in order.
 // METHOD  One TCP connection, three replicas with a server that answers each byte with two, a log
-//         that commits late or never.  Random steps, among them kills of the leader at any of them
-//         and planned changes; the replicas run behind each other.
-// CHECKS  CONN-4, CONN-5, SOCKET-1; half closes; a replica that recovers; sockets that are not
-// there.
+//         that commits late or never. Random steps, with kills of the leader and planned changes
+//         between any two; the replicas lag behind each other.
+// CHECKS  CONN-4, CONN-5, SOCKET-1; half closes; a replica that recovers; missing sockets.
 #include "proxy/replica/clients/connection.h"
 
 #include <linux/sockios.h>
@@ -35,7 +34,7 @@ using namespace crane::proxy;
 
 namespace {
 
-// Two for one, different at each position; `at`: of the input.
+// Two bytes for each one, different at each position; `at`: the position in the input.
 std::string answer(const std::string& input, std::size_t at) {
   std::string all;
   for (std::size_t i = 0; i < input.size(); ++i) {
@@ -49,7 +48,7 @@ struct TcpPair {
   TcpPair() {
     const LoopbackListener listener;
     client = ::socket(AF_INET, SOCK_STREAM, 0);
-    // Small buffers, so that they are full now and then.
+    // Small buffers, so that they are sometimes full.
     const int bytes = 8192;
     ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     ::setsockopt(listener.fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -77,8 +76,8 @@ struct Lone {
 
 struct Replica {
   std::unique_ptr<Connection> connection;
-  std::size_t heard = 0;  // entries of the log that were committed here
-  std::string input;      // what its server has read
+  std::size_t heard = 0;  // entries of the log committed at this replica
+  std::string input;      // bytes that its server has read
   std::uint64_t written = 0;
   bool server_closed = false;
 };
@@ -100,7 +99,7 @@ struct World {
   Replica& leader() { return replicas[lead]; }
   std::size_t any(std::size_t most) { return random() % most; }
 
-  // The log at `replica` comes to entry `to`; its server works on it at once.
+  // Commits the log at `replica` up to entry `to`; its server processes the entries at once.
   void hear(Replica& replica, std::size_t to) {
     for (; replica.heard < to; ++replica.heard) {
       const Taken& entry = log.taken[replica.heard];
@@ -110,7 +109,7 @@ struct World {
         if (!replica.server_closed) serve(replica, entry.data());
       } else if (entry.type == EntryType::kShutdown) {
         c.committed_shutdown();
-        replica.server_closed = true;  // it answers to the end
+        replica.server_closed = true;  // the server answers to the end
         (void)c.close(false, batch);
       } else if (entry.type == EntryType::kReset) {
         c.committed_reset();
@@ -163,7 +162,7 @@ struct World {
       case 1:
         (void)log.propose_all(batch, 1);
         break;
-      case 2:  // a majority has some of it
+      case 2:  // a majority has some of the log
         hear(leader(), leader().heard + any(log.taken.size() - leader().heard + 1));
         committed = std::max(committed, leader().heard);
         break;
@@ -177,13 +176,13 @@ struct World {
   void follower_hears() {
     Replica& replica = replicas[any(3)];
     if (&replica != &leader()) hear(replica, replica.heard + any(committed - replica.heard + 1));
-    // What it may forget: the leader says how far it is, sometimes.
+    // The leader sometimes reports its position, and the replica drops output up to it.
     if (&replica != &leader() && any(3) == 0) {
       replica.connection->put_by_other(leader().connection->put());
     }
   }
 
-  // Of what is proposed and not committed, the new leader's log has the first part, or none.
+  // The new leader's log keeps the first part of the proposed, uncommitted entries, or none.
   void change_leader(bool killed) {
     const std::size_t kept = committed + any(log.taken.size() - committed + 1);
     log.taken.resize(kept);
@@ -197,7 +196,7 @@ struct World {
       old.connection->follow();
     }
     lead = (lead + 1 + any(2)) % 3;
-    if (killed) {  // it comes back, and runs all again
+    if (killed) {  // it comes back and executes everything again
       old.connection = std::make_unique<Connection>(std::uint16_t{80}, options);
       old.connection->conn = kConn;
       hear(old, any(committed + 1));
@@ -217,7 +216,7 @@ struct World {
   std::array<Replica, 3> replicas;
   std::size_t lead = 0, committed = 0;
   std::string sent, expected;
-  std::size_t heard = 0;  // of what was expected
+  std::size_t heard = 0;  // of the expected bytes
   bool right = true, fin = false, end_heard = false, broken = false;
   int changes = 0, resets = 0;
 };
@@ -267,7 +266,7 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
   }
 }
 
-TEST_CASE_METHOD(Lone, "what a deposed leader has proposed in vain is read again",
+TEST_CASE_METHOD(Lone, "input that a deposed leader has proposed in vain is read again",
                  "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "once", 4, 0) == 4);
   ::shutdown(tcp.client, SHUT_WR);
@@ -288,9 +287,9 @@ TEST_CASE_METHOD(Lone, "what a deposed leader has proposed in vain is read again
   CHECK(log.taken[0].data() == "once");
 }
 
-// Both its FIN and a reset leave the socket closed; only a FIN is counted among the bytes.
+// A FIN and a reset both leave the socket closed; only a FIN counts as a byte.
 TEST_CASE_METHOD(
-    Lone, "a client that resets behind the server's FIN is reset, and loses no byte of its input",
+    Lone, "a client that resets after the server's FIN is reset, and loses no byte of its input",
     "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "in", 2, 0) == 2);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
@@ -310,8 +309,8 @@ TEST_CASE_METHOD(
   CHECK(log.types() == "data reset");
 }
 
-// A few bytes that stay in the socket hold the kernel's buffer that they lie in, with all that was
-// read out of it: the kernel then announces a window of 0, and read and client wait for each other.
+// A few bytes that stay in the socket keep their whole kernel buffer, with all bytes that were read
+// from it. The kernel then announces a window of 0, and reader and client wait for each other.
 TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
           "[takeover][CONN-4]") {
   const std::string text(1 << 20, 'x');
@@ -326,7 +325,7 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
       if (n > 0) sent += static_cast<std::size_t>(n);
       return n > 0;
     };
-    REQUIRE(send(100));  // the rest lies in one buffer with what follows
+    REQUIRE(send(100));  // the rest shares a buffer with the bytes after it
     while (send(text.size())) continue;
     int waiting = 0;
     REQUIRE(::ioctl(socket.fd(), SIOCINQ, &waiting) == 0);
@@ -336,7 +335,8 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
     Batch batch;
     Connection c(std::move(socket), 80, options);
     c.conn = ConnId{42};
-    // As the node's events: a read that has drained the socket waits for the next edge.
+    // As in the node's events: after a read that drained the socket, the next event is the next
+    // edge.
     const int edges = ::epoll_create1(EPOLL_CLOEXEC);
     epoll_event edge{EPOLLIN | EPOLLET, {}};
     REQUIRE(::epoll_ctl(edges, EPOLL_CTL_ADD, c.fd(), &edge) == 0);
@@ -363,10 +363,11 @@ TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
   }
 }
 
-TEST_CASE("where a socket is does not depend on what arrives while it is read", "[SOCKET-1]") {
+TEST_CASE("the position of a socket does not depend on bytes that arrive while it is read",
+          "[SOCKET-1]") {
   const TcpPair pair;
   std::atomic<bool> over{false};
-  // Both directions never rest: each look has bytes and acknowledgements that arrive beside it.
+  // Both directions are always busy: bytes and acknowledgements arrive during each look.
   std::thread other([&] {
     std::array<char, 4096> some{};
     while (!over.load()) {
@@ -391,7 +392,7 @@ TEST_CASE("where a socket is does not depend on what arrives while it is read", 
   REQUIRE(wrong == 0);
 }
 
-TEST_CASE("an urgent byte whose entry was not committed has its mark for the next leader",
+TEST_CASE("an urgent byte without a committed entry keeps its mark for the next leader",
           "[takeover][CONN-4]") {
   Lone l;
   set_stream_options(l.tcp.server);
@@ -427,7 +428,7 @@ TEST_CASE("an urgent byte whose entry was not committed has its mark for the nex
   CHECK_FALSE(is_urgent(rest.as<DataBody>()));
 }
 
-TEST_CASE("urgent output that is not in the socket has its mark for the next leader",
+TEST_CASE("urgent output that is not in the socket keeps its mark for the next leader",
           "[takeover][CONN-5]") {
   Lone l;
   const std::string text = "ab!";
@@ -445,7 +446,7 @@ TEST_CASE("urgent output that is not in the socket has its mark for the next lea
   CHECK(heard[0] == '!');
 }
 
-TEST_CASE("urgent bytes that come while others are looked at keep all bytes and the last mark",
+TEST_CASE("urgent bytes that arrive during a look lose neither a byte nor the last mark",
           "[takeover][CONN-4]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);

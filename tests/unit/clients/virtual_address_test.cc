@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hosts at the ends of a cable, both of which have the address for a while.
+// Two hosts at the ends of a cable, which both have the address for a while.
 #include "proxy/clients/virtual_address.h"
 
 #include <catch2/catch.hpp>
@@ -27,26 +27,26 @@ void the_later_leader_keeps_it() {
   REQUIRE(first.take(7).ok());
   REQUIRE(second.take(8).ok());
   CHECK(hears(first, Heard::kReplaced));
-  // The first one does not know yet.
+  // The first host does not know yet.
   REQUIRE(first.announce().ok());
   CHECK(hears(second, Heard::kAnother));
   REQUIRE(second.announce().ok());
   CHECK(hears(first, Heard::kReplaced));
-  CHECK(second.hear() == Heard::kNothing);  // its own words are none
-  // It leads again.
+  CHECK(second.hear() == Heard::kNothing);  // a host ignores its own announcement
+  // The first host leads again.
   REQUIRE(first.take(9).ok());
   CHECK(hears(second, Heard::kReplaced));
 }
 
 }  // namespace
 
-TEST_CASE("who has a virtual address hears who else has it", "[moved]") {
+TEST_CASE("a host with a virtual address learns of another host that has it", "[moved]") {
   bool cable = false;
   const bool made = proxy::in_namespace([&] {
     cable = std::system(
                 "ip link add dev here type veth peer name there && "
                 "ip link set dev here up && ip link set dev there up") == 0;
-    // The kernel notices a moment later that there is another end, and drops frames until then.
+    // The kernel notices the other end a moment later, and drops frames until then.
     constexpr const char* kUp =
         "ip -o link show dev here | grep -q 'state UP' && "
         "ip -o link show dev there | grep -q 'state UP'";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Sending to a process that does not read never waits, and loses nothing.
-// METHOD  A socket pair whose other end is not read until its room is used up, and then is.
-// CHECKS  OUTBOX-1; the newest state; the order of requests; last words before all that waits.
+// GOAL    Sending to a process that does not read never blocks and loses nothing.
+// METHOD  A socket pair; its other end is not read until the buffer is full, and then is.
+// CHECKS  OUTBOX-1; the newest state; the order of requests; final messages before all others.
 #include "runtime/control/outbox.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct Ends {
     ::close(ours);
     if (theirs >= 0) ::close(theirs);
   }
-  // What is there now, and a descriptor that came with the last of it.
+  // Returns the available messages, and the descriptor that came with the last one.
   std::vector<std::string> read(int* passed = nullptr) const {
     std::vector<std::string> all;
     for (;;) {
@@ -54,7 +54,7 @@ struct Ends {
   }
 };
 
-// Until messages find no room.
+// Sends until the buffer is full.
 int fill(Outbox& box) {
   int sent = 0;
   while (box.send(Kind::kUsual, "role", "role " + std::to_string(sent)) == Sent::kSent) ++sent;
@@ -63,7 +63,8 @@ int fill(Outbox& box) {
 
 }  // namespace
 
-TEST_CASE("of a state the newest arrives, however often it changed unread", "[outbox][OUTBOX-1]") {
+TEST_CASE("the newest value of a state arrives, however often it changed unread",
+          "[outbox][OUTBOX-1]") {
   const Ends ends;
   Outbox box(ends.ours);
   const int direct = fill(box);
@@ -77,7 +78,7 @@ TEST_CASE("of a state the newest arrives, however often it changed unread", "[ou
   CHECK_FALSE(box.waits());
 }
 
-TEST_CASE("requests that find no room arrive in order", "[outbox][OUTBOX-1]") {
+TEST_CASE("requests that do not fit arrive in order", "[outbox][OUTBOX-1]") {
   const Ends ends;
   Outbox box(ends.ours);
   std::vector<std::string> sent;
@@ -95,7 +96,7 @@ TEST_CASE("requests that find no room arrive in order", "[outbox][OUTBOX-1]") {
   CHECK(heard == sent);
 }
 
-TEST_CASE("last words find room, whatever waits", "[outbox][OUTBOX-1]") {
+TEST_CASE("a final message is sent even if others wait", "[outbox][OUTBOX-1]") {
   const Ends ends;
   Outbox box(ends.ours);
   fill(box);
@@ -128,7 +129,7 @@ TEST_CASE("a descriptor waits with its message, and may be closed meanwhile",
   ::close(pipe[0]);
 }
 
-TEST_CASE("what waited for one that is gone is not said to the next", "[outbox]") {
+TEST_CASE("messages for a process that is gone are not sent to the next one", "[outbox]") {
   Ends first;
   const Ends second;
   Outbox box(first.ours);

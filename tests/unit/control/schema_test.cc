@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One schema for all messages: what it lets pass, what it refuses, and that it is documented
-// (CTL-1, CTL-2).
+// One schema for all messages: what it accepts, what it refuses, and that it is documented (CTL-1,
+// CTL-2).
 #include "runtime/control/schema.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ std::string error_of(Channel channel, const std::string& text) {
   return parsed.message ? "" : parsed.refusal.error;
 }
 
-// A value that a field takes.
+// Returns a value that the field accepts.
 Json good(const Field& field) {
   switch (field.kind) {
     case Kind::kFlag:
@@ -55,7 +55,7 @@ void for_each_verb(Each each) {
 
 }  // namespace
 
-TEST_CASE("schema: each message with all its fields is taken, with the least of them, too",
+TEST_CASE("schema: each message is accepted with all fields and with the required ones only",
           "[control]") {
   for_each_verb([](const ChannelTable& table, const Verb& verb) {
     INFO(table.name << " " << verb.name);
@@ -73,8 +73,7 @@ TEST_CASE("schema: each message with all its fields is taken, with the least of 
   });
 }
 
-TEST_CASE("schema: each field of each message is checked: there, its type, its bounds",
-          "[control]") {
+TEST_CASE("schema: each field of each message is checked: presence, type, bounds", "[control]") {
   for_each_verb([](const ChannelTable& table, const Verb& verb) {
     for (const Field& field : verb.fields) {
       INFO(table.name << " " << verb.name << " " << field.name);
@@ -119,7 +118,7 @@ TEST_CASE("schema: each field of each message is checked: there, its type, its b
   });
 }
 
-TEST_CASE("schema: what is no message of a channel at all has its own kind of error", "[control]") {
+TEST_CASE("schema: text that is no message of the channel has its own kind of error", "[control]") {
   for (std::size_t i = 0; i < kChannels; ++i) {
     const ChannelTable& table = table_of(static_cast<Channel>(i));
     const std::string key = table.key, verb = table.verbs[0].name;
@@ -144,7 +143,8 @@ TEST_CASE("schema: what is no message of a channel at all has its own kind of er
   }
 }
 
-TEST_CASE("schema: a refusal says which field, what was expected and what was there", "[control]") {
+TEST_CASE("schema: a refusal contains the field, the expected value and the actual one",
+          "[control]") {
   const auto why = [](const char* text) { return parse(Channel::kNode, text).refusal.message; };
   CHECK(why(R"({"do":"checkpoint","replica":"x"})") ==
         R"(replica: a whole number from 0 to 126 is expected, this is a text ("x"))");
@@ -160,27 +160,27 @@ TEST_CASE("schema: a refusal says which field, what was expected and what was th
   CHECK(answer["field"] == "signo");
 }
 
-TEST_CASE("schema: what passes is handed on without nulls, with its verb", "[control]") {
+TEST_CASE("schema: an accepted message is passed on without nulls, with its verb", "[control]") {
   const Parsed parsed =
       parse(Channel::kNode, R"({"do":"checkpoint","replica":null,"tier":"criu"})");
   REQUIRE(parsed.message);
   CHECK(parsed.message->plain("do") == Json{{"do", "checkpoint"}, {"tier", "criu"}});
 }
 
-TEST_CASE("schema: answers.schema.json is as crane-ctl schema json-schema prints it", "[control]") {
+TEST_CASE("schema: answers.schema.json equals the output of crane-ctl schema json-schema",
+          "[control]") {
   std::ifstream in("runtime/control/answers.schema.json");
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   CHECK(text == answers_schema().dump(2) + "\n");
 }
 
-TEST_CASE("schema: README.md holds the answers as crane-ctl schema status prints them",
-          "[control]") {
+TEST_CASE("schema: README.md contains the output of crane-ctl schema status", "[control]") {
   std::ifstream in("runtime/control/README.md");
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   CHECK(text.find(answers_markdown()) != std::string::npos);
 }
 
-TEST_CASE("schema: what others said is read without trust", "[control]") {
+TEST_CASE("schema: messages of other processes are read without trust", "[control]") {
   const Json json{{"n", 7}, {"m", -7}, {"t", "x"}, {"f", true}, {"l", {1}}, {"z", nullptr}};
   CHECK(number_in(json, "n") == 7);
   CHECK(number_in(json, "m", 3) == 3);
@@ -197,7 +197,7 @@ TEST_CASE("schema: what others said is read without trust", "[control]") {
   CHECK(replica_in({{"replica", 300}}) == -1);
 }
 
-TEST_CASE("answers: a document differs from its table by each field that is wrong", "[control]") {
+TEST_CASE("answers: each wrong field makes a document differ from its table", "[control]") {
   static constexpr AnswerField kInner[] = {{"n", Holds::kNumber, Presence::kOrNull, ""}};
   static constexpr AnswerField kFields[] = {
       {"a", Holds::kText, Presence::kAlways, ""},

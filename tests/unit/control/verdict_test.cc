@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the group does for its clients and how many replicas it may lose, as a table of snapshots.
+// Whether the group serves its clients and how many replicas it may lose, for a table of snapshots.
 #include "runtime/control/verdict.h"
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@ using Member = ReplicaView::Member;
 
 namespace {
 
-// Replica 0 leads `count` voters that all serve at once.
+// Replica 0 leads `count` voters, which could all serve at once.
 GroupView whole(int count = 3) {
   GroupView group;
   group.leader = 0;
@@ -62,8 +62,7 @@ void check(const Row& row, GroupView group = whole()) {
 }  // namespace
 
 // VERDICT-2
-TEST_CASE("verdict: of a group that serves, only replicas that could lead at once may be relied on",
-          "[verdict]") {
+TEST_CASE("verdict: in a serving group only replicas that could lead at once count", "[verdict]") {
   const auto two_replay = [](GroupView& g) {
     replays(g.replicas[1], 0, 7'498);
     replays(g.replicas[2], 12'400, 24'272, 3'100);
@@ -107,8 +106,7 @@ TEST_CASE("verdict: of a group that serves, only replicas that could lead at onc
 }
 
 // VERDICT-2
-TEST_CASE("verdict: a replica that is away, or of which nothing is known, is not relied on",
-          "[verdict]") {
+TEST_CASE("verdict: a replica that is away or unknown does not count", "[verdict]") {
   const Row kRows[] = {
       {"one is gone", [](GroupView& g) { g.replicas[1].seen = Contact::kGone; }, Health::kDegraded,
        true, 0, "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is gone"},
@@ -184,7 +182,7 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
 }
 
 // VERDICT-1
-TEST_CASE("verdict: a group serves when its leader says that it takes clients", "[verdict]") {
+TEST_CASE("verdict: a group serves if its leader reports that it takes clients", "[verdict]") {
   const auto leader_not_yet = [](GroupView& g) { g.replicas[0].told.takes_clients = false; };
   const Row kRows[] = {
       {"its server does not know that it leads", leader_not_yet, Health::kNotServing, false, 0,
@@ -284,7 +282,7 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
   for (const Row& row : kRows) check(row);
 }
 
-TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[verdict]") {
+TEST_CASE("verdict: a group without a leader is starting, replays, or has no leader", "[verdict]") {
   const auto nobody_leads = [](GroupView& g) {
     g.leader = -1;
     g.replicas[0].told.takes_clients = false;
@@ -326,7 +324,7 @@ TEST_CASE("verdict: a group without a leader starts, replays, or has none", "[ve
   CHECK_FALSE(verdict_of(drained).may_lose);
 }
 
-TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict]") {
+TEST_CASE("verdict: unknown values are reported as unknown and count as nothing", "[verdict]") {
   GroupView group = whole(1);
   group.knows_members = false;
   CHECK(verdict_of(group).serving);
@@ -334,8 +332,7 @@ TEST_CASE("verdict: what is not known is said, and counts as nothing", "[verdict
   CHECK_FALSE(verdict_of(group).may_lose);
 }
 
-TEST_CASE("verdict: notes name what is wrong with which replica, and that they differ",
-          "[verdict]") {
+TEST_CASE("verdict: notes contain each replica's problem, and that replicas differ", "[verdict]") {
   GroupView group = whole();
   group.replicas[2].seen = Contact::kGone;
   group.alarm = "none has a majority";
@@ -346,7 +343,7 @@ TEST_CASE("verdict: notes name what is wrong with which replica, and that they d
         std::vector<std::string>{"replica 2 is gone", "the replicas differ: none has a majority"});
 }
 
-TEST_CASE("verdict: a replica's own word survives JSON", "[verdict]") {
+TEST_CASE("verdict: a replica's report survives JSON", "[verdict]") {
   Readiness told;
   told.runs = told.recovers = told.no_room = told.acceptor_only = told.paced = true;
   told.lag_ms = 300;

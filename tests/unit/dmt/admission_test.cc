@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An entry is applied whole and in order, or the replica stops; a segment of another
-//         version is never touched.
+// GOAL    A replica applies each entry whole and in order, or it stops. It never touches a segment
+//         of another version.
 // METHOD  One entry at a time; damage in a child process.
 // CHECKS  stamps before effects, START, fences, attach states, the frozen layout (DMT-L2).
 #include "dmt/admission.h"
@@ -55,7 +55,7 @@ TEST_CASE("the first START fixes the origin of time and randomness", "[admission
   CHECK(s.applied_index.load() == 2);
 }
 
-TEST_CASE("virtual time is the newest stamp and never goes back", "[admission][time]") {
+TEST_CASE("virtual time is the newest stamp and never moves back", "[admission][time]") {
   World world;
   world.hold();
   world.time(500, kPlenty);
@@ -67,7 +67,7 @@ TEST_CASE("virtual time is the newest stamp and never goes back", "[admission][t
   CHECK(world.w.scheduler.now_ns == kOrigin + 700);
 }
 
-TEST_CASE("a deadline fires before the effect of the entry whose stamp passes it", "[admission]") {
+TEST_CASE("a deadline fires before the effect of an entry with a later stamp", "[admission]") {
   World world;
   world.w.processes[kMainProcess].dispositions[SIGUSR1] = Disposition::kHandler;
   WakeReason reason{};
@@ -78,14 +78,14 @@ TEST_CASE("a deadline fires before the effect of the entry whose stamp passes it
     leave(world.w, me);
   });
   world.start(kPlenty);
-  // The signal would interrupt the wait, had it not timed out before.
+  // The signal would interrupt the wait if it had not timed out before.
   const SignalBody body{SIGUSR1, 0};
   world.push(EntryType::kSignal, kPlenty, &body, sizeof body, kOrigin + 100);
   world.drive();
   CHECK(reason == WakeReason::kTimeout);
 }
 
-TEST_CASE("connections outlive a START that does not reset them", "[admission]") {
+TEST_CASE("connections survive a START that does not reset them", "[admission]") {
   World world;
   world.hold();
   const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
@@ -101,7 +101,8 @@ TEST_CASE("connections outlive a START that does not reset them", "[admission]")
   CHECK(readable_bytes(world.w, file) == 7);
 }
 
-TEST_CASE("START that says so resets every older connection, in connection order", "[admission]") {
+TEST_CASE("a START that resets connections resets all older ones in connection order",
+          "[admission]") {
   World world;
   world.hold();
   const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
@@ -155,12 +156,12 @@ TEST_CASE("a damaged sequence fences the replica", "[admission][fence]") {
   }
 }
 
-TEST_CASE("each admission tells the node its log index, clock and hash, between the outputs around",
+TEST_CASE("each admission reports its log index, clock and hash, in order with the outputs",
           "[admission]") {
   World world;
   world.hold();
   put_turn(world.w, world.main, 7, 0, false);
-  const std::uint64_t conn = world.connect(8080);  // refused: nobody listens
+  const std::uint64_t conn = world.connect(8080);  // refused: no socket listens
   world.admit();
   const auto out = world.outputs();
   REQUIRE(out.size() == 1);
@@ -179,14 +180,14 @@ TEST_CASE("an entry is never admitted twice", "[admission][fence]") {
   CHECK(in_child([] {
           World world;
           world.hold();
-          // The same bytes again, as a node with a bug would push them.
+          // The same bytes again, as a faulty node would push them.
           Ring ring(world.w.header.sequence, reinterpret_cast<std::byte*>(&world.w));
           world.w.header.sequence.read_position.store(0);
           admit_next(world.w);
         }) == 128 + SIGABRT);
 }
 
-TEST_CASE("a thread of a fenced replica does not go on", "[admission][fence]") {
+TEST_CASE("a thread of a fenced replica does not continue", "[admission][fence]") {
   CHECK(in_child([] {
           World world;
           world.hold();
@@ -234,7 +235,7 @@ class SegmentFile {
 
 }  // namespace
 
-TEST_CASE("attach tells apart what can be wrong", "[segment]") {
+TEST_CASE("attach reports the state of an invalid segment", "[segment]") {
   SegmentFile file;
   CHECK(attach_segment(-1).state == Attach::kAbsent);
   CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);
@@ -264,9 +265,9 @@ TEST_CASE("attach tells apart what can be wrong", "[segment]") {
   CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);
 }
 
-TEST_CASE("the layout of version 25 is frozen", "[segment]") {
-  // A server process and its node may come from different builds.  Whoever changes one of these
-  // numbers raises kLayoutVersion and names the new version here.
+TEST_CASE("the layout of version 26 is frozen", "[segment]") {
+  // A server process and its node may come from different builds. A change of one of these numbers
+  // requires a new kLayoutVersion, which is also named in this test.
   REQUIRE(kLayoutVersion == 26);
   CHECK(sizeof(SegmentHeader) == 1024);
   CHECK(sizeof(SlotRecord) == 128);

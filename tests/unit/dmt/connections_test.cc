@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a server sees of a client is a function of admitted entries and of its own calls.
+// GOAL    A server's view of a client is a function of the admitted entries and of the server's own
+//         calls.
 // METHOD  The test holds the turn, admits entries one by one and plays the server.
 // CHECKS  accept, bytes, EOF, reset, send window, close, the records for the node.
 #include "dmt/connections.h"
@@ -21,7 +22,7 @@ using namespace crane::dmt::test;
 
 namespace {
 
-// A world with a listener on port 80 and the test in possession of the turn.
+// A world with a listener on port 80; the test holds the turn.
 struct Served : World {
   explicit Served(std::uint32_t backlog = 16) {
     hold();
@@ -30,7 +31,7 @@ struct Served : World {
     REQUIRE(start_listening(w, listener, backlog));
     outputs();
   }
-  // A client that is connected and accepted.
+  // Returns a client that is connected and accepted.
   std::uint32_t client(std::uint64_t* conn = nullptr) {
     const std::uint64_t index = connect(80);
     if (conn != nullptr) *conn = index;
@@ -56,7 +57,7 @@ struct Served : World {
 
 }  // namespace
 
-TEST_CASE("listen is told to the node; a taken port is refused", "[connections]") {
+TEST_CASE("listen is reported to the node, and a port in use is refused", "[connections]") {
   World world;
   world.hold();
   const std::uint32_t a = create_file(world.w, world.main, FileKind::kSocket);
@@ -77,7 +78,8 @@ TEST_CASE("listen is told to the node; a taken port is refused", "[connections]"
   CHECK(start_listening(world.w, b, 5));
 }
 
-TEST_CASE("the node hears of each address at which a port is listened for, once", "[connections]") {
+TEST_CASE("each address on which a port is listened for is reported to the node once",
+          "[connections]") {
   World world;
   world.hold();
   constexpr std::uint16_t kPort = 8080;
@@ -97,7 +99,7 @@ TEST_CASE("the node hears of each address at which a port is listened for, once"
   const std::uint32_t a = listener(1, kReusesPort), b = listener(1, kReusesPort);
   const std::uint32_t c = listener(2, kLoopbackDevice);
   auto out = world.outputs();
-  REQUIRE(out.size() == 2);  // a and b share theirs
+  REQUIRE(out.size() == 2);  // a and b share an address
   CHECK(out[0].header.conn == kPort);
   CHECK(place(out[0]).bound.ip[3] == 1);
   CHECK_FALSE(place(out[0]).loopback_device);
@@ -114,7 +116,7 @@ TEST_CASE("the node hears of each address at which a port is listened for, once"
   CHECK(place(out[1]).bound.ip[3] == 1);
 }
 
-TEST_CASE_METHOD(Served, "an address that may be no machine's is asked for from the start",
+TEST_CASE_METHOD(Served, "the port of a nonlocal address is requested even before a client",
                  "[connections]") {
   const std::uint32_t file = create_file(w, main, FileKind::kSocket);
   ListenerState& l = w.files[file].listener;
@@ -129,15 +131,15 @@ TEST_CASE_METHOD(Served, "an address that may be no machine's is asked for from 
   CHECK(l.answer == EADDRNOTAVAIL);
 }
 
-TEST_CASE_METHOD(Served, "a port is asked for once clients came; PORT wakes the bind that asked",
+TEST_CASE_METHOD(Served, "bind requests a port once clients have come, and PORT wakes that bind",
                  "[connections]") {
   const std::uint32_t file = create_file(w, main, FileKind::kSocket);
   ListenerState& l = w.files[file].listener;
   l.bound.port = 8080;
-  CHECK(ask_for_port(w, main, file) == 0);  // at the start a taken port ends the group
+  CHECK(ask_for_port(w, main, file) == 0);  // before the first client a port in use ends the group
   client();
   l.bound.port = 80;
-  CHECK(ask_for_port(w, main, file) == 0);  // the server has it
+  CHECK(ask_for_port(w, main, file) == 0);  // the server has this port
   l.bound.port = 8080;
   outputs();
   const std::uint64_t question = ask_for_port(w, main, file);
@@ -153,18 +155,18 @@ TEST_CASE_METHOD(Served, "a port is asked for once clients came; PORT wakes the 
     push(EntryType::kPort, kPlenty, &body, sizeof body);
     admit();
   };
-  answer(question + 1, file, EACCES);       // another question's
-  answer(question, listener, EACCES);       // another socket's
-  answer(question, kFilesMax + 1, EACCES);  // nobody's
+  answer(question + 1, file, EACCES);       // for another request
+  answer(question, listener, EACCES);       // for another socket
+  answer(question, kFilesMax + 1, EACCES);  // for no socket
   CHECK(l.question == question);
   answer(question, file, EADDRINUSE);
   CHECK(l.question == 0);
   CHECK(l.answer == EADDRINUSE);
-  answer(question, file, 0);  // a second leader's
+  answer(question, file, 0);  // from a second leader
   CHECK(l.answer == EADDRINUSE);
 }
 
-TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who gets a client",
+TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides which gets a client",
           "[connections]") {
   World world;
   world.hold();
@@ -176,7 +178,7 @@ TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who get
     REQUIRE(may_listen(world.w, l));
     REQUIRE(start_listening(world.w, l, 5));
   }
-  CHECK(world.outputs().size() == 1);  // one port for the outside
+  CHECK(world.outputs().size() == 1);  // outside there is one port
   for (int i = 0; i < 4; ++i) world.connect(80);
   world.admit();
   for (const std::uint32_t l : listeners) CHECK(world.w.files[l].listener.queued == 2);
@@ -185,7 +187,8 @@ TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who get
   CHECK_FALSE(may_listen(world.w, other));
 }
 
-TEST_CASE("a client comes to a listener of its own family if there is one", "[connections]") {
+TEST_CASE("a client goes to a listener of its own address family if there is one",
+          "[connections]") {
   World world;
   world.hold();
   std::uint32_t listeners[2];
@@ -194,7 +197,7 @@ TEST_CASE("a client comes to a listener of its own family if there is one", "[co
     VirtualAddress& bound = world.w.files[listeners[i]].listener.bound;
     bound.port = 80;
     bound.family = i == 0 ? AF_INET : AF_INET6;
-    bound.ip[0] = 10;  // neither is the address that the client has come to
+    bound.ip[0] = 10;  // neither is the address that the client connected to
     REQUIRE(start_listening(world.w, listeners[i], 5));
   }
   for (int i = 0; i < 4; ++i) {
@@ -208,7 +211,7 @@ TEST_CASE("a client comes to a listener of its own family if there is one", "[co
   CHECK(world.w.files[listeners[1]].listener.queued == 0);
 }
 
-TEST_CASE("connections are accepted in the log's order", "[connections]") {
+TEST_CASE("connections are accepted in log order", "[connections]") {
   Served s;
   CHECK(accept_connection(s.w, s.listener) == 0);
   CHECK(s.ready(s.listener) == 0);
@@ -226,7 +229,7 @@ TEST_CASE("connections are accepted in the log's order", "[connections]") {
   CHECK(s.ready(a) == kOut);
 }
 
-TEST_CASE("no listener or a full backlog refuses the client", "[connections]") {
+TEST_CASE("without a listener or with a full backlog the client is refused", "[connections]") {
   Served s(2);
   const std::uint64_t stray = s.connect(81);
   s.admit();
@@ -244,7 +247,7 @@ TEST_CASE("no listener or a full backlog refuses the client", "[connections]") {
   CHECK(out[0].header.conn == late);
 }
 
-TEST_CASE("bytes come out as they went in, whatever the block borders", "[connections]") {
+TEST_CASE("bytes are read as they were written, across block borders", "[connections]") {
   Served s;
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
@@ -267,7 +270,7 @@ TEST_CASE("bytes come out as they went in, whatever the block borders", "[connec
   CHECK(s.w.files[file].connection.head_block == 0);
 }
 
-TEST_CASE("blocks are used again", "[connections]") {
+TEST_CASE("blocks are reused", "[connections]") {
   Served s;
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
@@ -279,20 +282,20 @@ TEST_CASE("blocks are used again", "[connections]") {
   CHECK(s.w.scheduler.blocks_used <= 60'000 / kBlockBytes + 2);
 }
 
-TEST_CASE("the node is told how far the server has read", "[connections]") {
+TEST_CASE("the node learns how far the server has read", "[connections]") {
   Served s;
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
   for (int i = 0; i < 2; ++i) s.data(conn, std::string(40'000, 'x'));
   s.admit();
   CHECK(s.w.scheduler.blocks_in_use.load() == 80'000 / kBlockBytes + 1);
-  CHECK(s.read(file, 1).size() == 1);  // the first read at once: it opens the window
+  CHECK(s.read(file, 1).size() == 1);  // the first read is reported at once: it opens the window
   const auto first = s.outputs();
   REQUIRE(first.size() == 1);
   CHECK(first[0].header.type == OutputType::kConsumed);
   CHECK(first[0].header.argument == 1);
   CHECK(s.read(file, 40'000).size() == 40'000);
-  CHECK(s.outputs().empty());  // then in steps
+  CHECK(s.outputs().empty());  // later reads are reported in steps
   CHECK(s.read(file, 40'000).size() == 39'999);
   const auto out = s.outputs();
   REQUIRE(out.size() == 1);
@@ -302,13 +305,13 @@ TEST_CASE("the node is told how far the server has read", "[connections]") {
   CHECK(s.w.scheduler.blocks_in_use.load() == 0);
 }
 
-TEST_CASE("FIN: what was sent before is read first, then EOF", "[connections]") {
+TEST_CASE("FIN: earlier bytes are read first, then EOF", "[connections]") {
   Served s;
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
   s.data(conn, "last words");
   s.shutdown(conn);
-  s.data(conn, "after FIN");  // a node with a bug: never seen
+  s.data(conn, "after FIN");  // sent by a faulty node; never seen
   s.admit();
   CHECK(s.ready(file) == (kIn | kOut | kRdHup));
   CHECK(s.read(file, 100) == "last words");
@@ -322,7 +325,7 @@ TEST_CASE("FIN: what was sent before is read first, then EOF", "[connections]") 
   CHECK(out[1].header.type == OutputType::kShutdown);
 }
 
-TEST_CASE("reset: after FIN a broken pipe, else reset by peer", "[connections]") {
+TEST_CASE("reset: a broken pipe after FIN, otherwise connection reset by peer", "[connections]") {
   Served s;
   std::uint64_t a_conn = 0;
   std::uint64_t b_conn = 0;
@@ -337,7 +340,7 @@ TEST_CASE("reset: after FIN a broken pipe, else reset by peer", "[connections]")
   CHECK(s.ready(a) == (kIn | kOut | kErr | kHup | kRdHup));
 }
 
-TEST_CASE("send space changes only by WINDOW entries", "[connections]") {
+TEST_CASE("only WINDOW entries change the send space", "[connections]") {
   Served s;  // S = 3000
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
@@ -360,13 +363,13 @@ TEST_CASE("send space changes only by WINDOW entries", "[connections]") {
   s.window(conn, 1000);
   s.admit();
   CHECK(s.ready(file) == kOut);
-  s.window(conn, 500);   // never back
-  s.window(conn, 9999);  // never more than was sent
+  s.window(conn, 500);   // a window never moves back
+  s.window(conn, 9999);  // a window never exceeds the bytes sent
   s.admit();
   CHECK(send_space(s.w, file) == 1000);
 }
 
-TEST_CASE("a large write is cut into records", "[connections]") {
+TEST_CASE("a large write is split into records", "[connections]") {
   World world({.send_buffer = 1 << 20});
   world.hold();
   const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
@@ -385,7 +388,7 @@ TEST_CASE("a large write is cut into records", "[connections]") {
   CHECK(out[2].header.argument == 2 * kOutputBytesMax);
 }
 
-TEST_CASE("bytes that are filled in where they go are a record like any other, or none",
+TEST_CASE("bytes written directly into the ring become one ordinary record or none",
           "[connections]") {
   World world({.send_buffer = 100'000});
   world.hold();
@@ -419,8 +422,7 @@ TEST_CASE("bytes that are filled in where they go are a record like any other, o
   CHECK(out[2].header.argument == 60'010);
 }
 
-TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped",
-          "[connections]") {
+TEST_CASE("close: FIN if all was read, otherwise RST; later entries are dropped", "[connections]") {
   Served s;
   std::uint64_t a_conn = 0;
   std::uint64_t b_conn = 0;
@@ -448,7 +450,7 @@ TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped
   CHECK(s.w.files[a].kind == FileKind::kFree);
 }
 
-TEST_CASE("data for a closed read side is forgotten but keeps the window open", "[connections]") {
+TEST_CASE("data for a closed read side is dropped but keeps the window open", "[connections]") {
   Served s;
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
@@ -479,7 +481,8 @@ TEST_CASE("closing a listener resets the clients in its queue", "[connections]")
   CHECK(out[2].header.type == OutputType::kUnlisten);
 }
 
-TEST_CASE("a full output ring holds the writer physically, never logically", "[connections]") {
+TEST_CASE("a full output ring delays the writer but does not change its schedule",
+          "[connections]") {
   World world({.send_buffer = 1ull << 40});
   std::uint64_t sum = 0;
   std::uint64_t clock = 0;
@@ -504,7 +507,7 @@ TEST_CASE("a full output ring holds the writer physically, never logically", "[c
   REQUIRE(admit_from_node(world.w));
   world.until("the server listens", [&] { return world.w.scheduler.holder.load() == kHolderIdle; });
   world.connect(80);
-  // Nothing wakes the main slot but us: the test plays the listener's waiter.
+  // Only the test wakes the main slot: it plays the listener's waiter.
   std::thread reader([&] {
     for (bool ended = false; !ended;) {
       for (const Output& o : world.outputs()) {
@@ -514,7 +517,7 @@ TEST_CASE("a full output ring holds the writer physically, never logically", "[c
       std::this_thread::yield();
     }
   });
-  // The test has the turn as nobody else can: the replica is idle.
+  // The replica is idle, so the test can take the turn.
   wake(world.w, world.main, WakeReason::kSignalled);
   world.drive();
   reader.join();
@@ -522,11 +525,11 @@ TEST_CASE("a full output ring holds the writer physically, never logically", "[c
   CHECK(clock == 1);
 }
 
-TEST_CASE("the node never waits for itself in a full output ring", "[connections]") {
+TEST_CASE("the node never blocks on a full output ring", "[connections]") {
   CHECK(in_child([] {
           World world;
           world.start(kPlenty);
-          // No listener: each CONNECT makes a record, and nobody drains them.
+          // Without a listener each CONNECT makes a record, and no reader drains them.
           kill_slot(world.w, world.main);
           constexpr std::uint32_t kRecord = sizeof(OutputHeader) + Ring::kRecordHeader;
           for (std::uint64_t full = 0; full < kOutputBytes + 1000 * kRecord; full += kRecord) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a UDP socket receives is what the server itself has sent, in that order.
+// GOAL    A UDP socket receives what the server itself has sent, in the same order.
 // METHOD  The test holds the turn and plays all sockets.
-// CHECKS  queues and blocks (DMT-U1), limits, who gets a datagram, ports, groups, readiness.
+// CHECKS  Queues and blocks (DMT-U1), limits, which socket gets a datagram, ports, groups,
+//         readiness.
 #include "dmt/datagrams.h"
 
 #include <catch2/catch.hpp>
@@ -54,7 +55,7 @@ struct Sockets : World {
 
 }  // namespace
 
-TEST_CASE("datagrams wait whole and in order, in blocks that come back", "[datagrams]") {
+TEST_CASE("datagrams are queued whole and in order, in blocks that are freed", "[datagrams]") {
   Sockets s;
   const std::uint32_t file = s.create(at(1, 5));
   CHECK(readiness_of(s.w, file) == kOut);
@@ -77,7 +78,7 @@ TEST_CASE("datagrams wait whole and in order, in blocks that come back", "[datag
   CHECK(s.blocks_in_use() == before);
 }
 
-TEST_CASE("what does not fit is lost, and nothing else", "[datagrams]") {
+TEST_CASE("only a datagram that does not fit is lost", "[datagrams]") {
   Sockets s;
   const std::uint32_t file = s.create(at(1, 5));
   const std::uint32_t other = s.create(at(1, 6));
@@ -88,7 +89,7 @@ TEST_CASE("what does not fit is lost, and nothing else", "[datagrams]") {
   CHECK(s.take(other) == "fits");
 }
 
-TEST_CASE("the socket that fits best gets it", "[datagrams]") {
+TEST_CASE("a datagram goes to the socket that matches best", "[datagrams]") {
   Sockets s;
   const std::uint32_t any = s.create(at(0, 5));
   CHECK(find_datagram_socket(s.w, at(1, 5), at(9, 99)) == any);
@@ -107,7 +108,7 @@ TEST_CASE("the socket that fits best gets it", "[datagrams]") {
   CHECK(find_datagram_socket(s.w, at(1, 7), at(9, 99)) == 0);
 }
 
-TEST_CASE("ports are taken once, groups are per socket", "[datagrams]") {
+TEST_CASE("a port is used once, and groups are per socket", "[datagrams]") {
   Sockets s;
   const std::uint32_t first = s.create(at(1, free_datagram_port(s.w)));
   const std::uint16_t port = s.w.files[first].datagram.bound.port;

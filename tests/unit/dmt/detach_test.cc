@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Agreed detachment: a thread leaves the schedule at one turn and rejoins at one entry,
-//         however long it was away.  Soft barriers end where nobody else can come.
-// METHOD  Real threads as slots; the test is the node and decides when ATTACH is in the log, before
-//         or after the thread is there.
-// CHECKS  Order and hash do not depend on the time away; quiescence; ATTACH twice or for nobody.
+//         however long it was away. A soft barrier ends when no other thread can reach it.
+// METHOD  Real threads as slots. The test is the node and decides whether ATTACH is in the log
+//         before or after the thread is back.
+// CHECKS  Order and hash do not depend on the time away; quiescence; ATTACH twice or for no slot.
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -23,7 +23,7 @@ struct Ran {
   std::uint64_t hash;
 };
 
-// Slot A leaves, B and C go on; ATTACH is entry 3, in the log before A is there or after.
+// Slot A leaves, B and C continue. ATTACH is entry 3, in the log before or after A is back.
 Ran run(Mode mode, bool early) {
   World world({.mode = mode});
   Layout& w = world.w;
@@ -34,7 +34,7 @@ Ran run(Mode mode, bool early) {
     get_turn(w, me);
     trace.push_back(1);
     detach(w, me, kOp);
-    while (!back.load()) std::this_thread::yield();  // nobody waits for this
+    while (!back.load()) std::this_thread::yield();  // no thread waits for this
     get_turn(w, me);
     trace.push_back(1);
     put_turn(w, me, kOp, 0, false);
@@ -49,7 +49,7 @@ Ran run(Mode mode, bool early) {
       }
       get_turn(w, me);
       others.fetch_add(1);
-      // Until the test lets it end: everybody waits, but for A.
+      // Until the test lets it end: all threads except A wait.
       wait(w, me, 77, kNoDeadline, kOp);
       put_turn(w, me, kOp, 0, false);
       finish(w, me);
@@ -68,13 +68,13 @@ Ran run(Mode mode, bool early) {
         world.until("A wants to rejoin", [&] { return w.slots[value(a)].arrived.load() == 1; });
       }
       world.push(EntryType::kAttach, kPlenty, &body, sizeof body);
-      world.push(EntryType::kAttach, kPlenty, &body, sizeof body);  // by a new leader, again
+      world.push(EntryType::kAttach, kPlenty, &body, sizeof body);  // again, by a new leader
       pushed = true;
     }
     if (!pushed) return;
     if (!back.load()) {
       admit_from_node(w);
-      CHECK(value(w.scheduler.admitted.index) == 1);  // waits for A
+      CHECK(value(w.scheduler.admitted.index) == 1);  // the log waits for A
       CHECK(w.scheduler.holder.load() == kHolderIdle);
       back.store(true);
     }
@@ -87,7 +87,7 @@ Ran run(Mode mode, bool early) {
         return w.scheduler.holder.compare_exchange_strong(none, value(kNodeSlot));
       });
       signal(w, 77, kAll);
-      // Not earlier: A, which leaves, would admit it and find nobody to pass the turn to.
+      // Not earlier: A, which leaves, would admit it and find no thread to pass the turn to.
       world.push(EntryType::kSignal, kPlenty, &nothing, sizeof nothing);
       w.scheduler.holder.store(kHolderIdle);
     }
@@ -97,7 +97,7 @@ Ran run(Mode mode, bool early) {
 
 }  // namespace
 
-TEST_CASE("who leaves the schedule by agreement rejoins at one entry", "[detach]") {
+TEST_CASE("a thread that leaves the schedule by agreement rejoins at one entry", "[detach]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Ran late = run(mode, false), early = run(mode, true);
   CHECK(late.trace == std::vector<int>{1, 2, 3, 2, 3, 2, 3, 1});
@@ -105,7 +105,7 @@ TEST_CASE("who leaves the schedule by agreement rejoins at one entry", "[detach]
   CHECK(early.hash == late.hash);
 }
 
-TEST_CASE("an ATTACH for nobody has no effect", "[detach]") {
+TEST_CASE("an ATTACH for a slot that did not leave has no effect", "[detach]") {
   World world;
   world.hold();
   for (const AttachBody body : {AttachBody{value(world.main), 0}, AttachBody{9, 1},
@@ -117,7 +117,7 @@ TEST_CASE("an ATTACH for nobody has no effect", "[detach]") {
   CHECK(world.w.scheduler.runnable == 1);
 }
 
-TEST_CASE("a signal for who is away waits until it is back", "[detach]") {
+TEST_CASE("a signal for a thread that is away stays pending until it is back", "[detach]") {
   World world;
   world.hold();
   Layout& w = world.w;
@@ -130,7 +130,7 @@ TEST_CASE("a signal for who is away waits until it is back", "[detach]") {
   CHECK(take_signal(w, other) == SIGUSR1);
 }
 
-TEST_CASE("a slot that goes while it is lined up leaves nobody at the barrier", "[detach]") {
+TEST_CASE("a slot that is released at a soft barrier is no longer counted there", "[detach]") {
   World world;
   world.hold();
   Layout& w = world.w;
@@ -141,7 +141,7 @@ TEST_CASE("a slot that goes while it is lined up leaves nobody at the barrier", 
   CHECK(w.scheduler.at_soft_barrier.load() == 0);
 }
 
-TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[detach]") {
+TEST_CASE("a soft barrier ends at a TIME entry that finds no runnable thread", "[detach]") {
   World world;
   Layout& w = world.w;
   std::atomic<int> ended{0};

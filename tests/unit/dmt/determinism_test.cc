@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    One log, one schedule: physical time decides nothing.
-// METHOD  A server of random operations is run several times over the same log, as threads of one
-//         process or as processes that share the mapping; entries arrive at random physical times
-//         and threads are delayed at random (perturb_seed).
-// CHECKS  equal schedule hash, clock and results; with Admission::kArrival they differ, so that
-//         the test is known to see a difference.
+// GOAL    The same log gives the same schedule: physical time decides nothing.
+// METHOD  A server runs random operations several times over the same log, with threads of one
+//         process or with processes that share the mapping. Entries arrive at random physical
+//         times, and threads are delayed at random (perturb_seed).
+// CHECKS  Schedule hash, clock and results are equal. With Admission::kArrival they differ, which
+//         shows that the test detects differences.
 //
-// CRANE_SEED=n repeats one seed; it is printed with every failure.
+// CRANE_SEED=n repeats one seed, which every failure prints.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ constexpr std::uint64_t kRandomObject = 2'000'000;
 constexpr std::uint64_t kJoinObject = 3'000'000;
 constexpr std::uint16_t kPort = 80;
 
-// splitmix64: small, and the same everywhere.
+// splitmix64: small, and the same on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -53,7 +53,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// What the workers share beyond the Layout, in shared memory; touched with the turn.
+// State that the workers share in addition to the Layout, in shared memory; accessed only with the
+// turn.
 struct Shared {
   bool locked[kMutexes];
   std::uint32_t listener, epoll;
@@ -98,8 +99,8 @@ class Worker {
   }
 
  private:
-  // Physical work of random length between two operations: from `delay_`, which differs in every
-  // run.
+  // Physical work of random length between two operations, taken from `delay_`, which differs in
+  // every run.
   void compute() {
     volatile std::uint64_t sink = 0;
     for (std::uint64_t n = delay_.below(300); n > 0; --n) sink = sink + n;
@@ -155,7 +156,7 @@ class Worker {
     end(3, static_cast<std::uint64_t>(reason));
   }
 
-  // Accepts if there is somebody, else echoes what one of the connections has.
+  // Accepts a waiting client; otherwise echoes the input of one of the connections.
   void serve() {
     if (const std::uint32_t file = accept_connection(w_, s_.listener); file != 0) {
       s_.connections[s_.accepted++ % 64] = file;
@@ -196,20 +197,20 @@ class Worker {
   Shared& s_;
   Slot me_;
   int number_;
-  Random plan_;   // what it does: the same in every run
-  Random delay_;  // how long it takes: different in every run
+  Random plan_;   // its operations: the same in every run
+  Random delay_;  // their duration: different in every run
   std::uint64_t result_ = 0;
 };
 
 // --- the log -------------------------------------------------------------------------------------
 
-// The n-th call pushes the n-th entry: a function of the seed alone.
+// The n-th call pushes the n-th entry, which depends only on the seed.
 class Log {
  public:
   Log(World& world, std::uint64_t seed) : world_(world), random_(seed * 31 + 7) {}
   void push() {
     stamp_ += static_cast<std::int64_t>(random_.below(6'000));
-    // The stamp goes first: a bubble that carries it.
+    // The stamp goes first, in a bubble.
     world_.push(EntryType::kBubble, 0, nullptr, 0, stamp_);
     const auto grant = static_cast<GrantTurns>(random_.below(8) == 0 ? 0 : 1 + random_.below(60));
     switch (random_.below(6)) {
@@ -244,7 +245,7 @@ class Log {
 
 struct Plan {
   std::uint64_t seed = 1;
-  std::uint64_t delay = 1;  // of this run
+  std::uint64_t delay = 1;  // delays of this run
   Options options;
   int operations = 150;
   bool processes = false;
@@ -266,7 +267,7 @@ class SharedMemory {
   void* memory_;
 };
 
-// The main slot: makes the listener, waits for the workers, keeps the hash at its last turn.
+// The main slot: creates the listener, waits for the workers, records the hash at its last turn.
 void supervise(World& world, Shared& shared, Outcome& outcome) {
   Layout& w = world.w;
   get_turn(w, world.main);
@@ -315,7 +316,7 @@ Outcome run(const Plan& plan) {
   Log log(world, plan.seed);
   Random pace(plan.delay * 13 + 5);
   world.start(40);
-  // The node: entries come early or late, one by one or several at once.
+  // The node: entries arrive early or late, one by one or several at once.
   const auto feed = [&](bool idle) {
     if (!idle && pace.below(50) != 0) return;
     for (std::uint64_t n = pace.below(4); n > 0; --n) log.push();
@@ -338,7 +339,7 @@ Outcome run(const Plan& plan) {
     CHECK(status == 0);
   }
   outcome.results.assign(std::begin(shared.results), std::end(shared.results));
-  // Entries behind the last turn of the workers may have been pushed or not: REFUSED and the like
+  // Entries after the workers' last turn may or may not have been pushed: records like REFUSED
   // after that point belong to no turn.
   drain();
   for (const auto& [clock, record] : output) {
@@ -409,7 +410,7 @@ TEST_CASE("another log gives another schedule", "[determinism]") {
   CHECK(hashes.size() == 3);
 }
 
-TEST_CASE("teeth: admission by arrival makes the runs differ", "[determinism][teeth]") {
+TEST_CASE("teeth: with admission by arrival the runs differ", "[determinism][teeth]") {
   Plan plan{.seed = first_seed(), .options = {.admission = Admission::kArrival}};
   INFO("CRANE_SEED=" << plan.seed);
   std::set<std::uint64_t> hashes;

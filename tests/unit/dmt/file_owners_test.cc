@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Who asked with O_ASYNC is told by a signal, at the turn at which something comes.
+// GOAL    An owner that requested O_ASYNC gets a signal at the turn at which its file has new input
+//         or room.
 // METHOD  The test holds the turn and sets the readiness of a file itself.
-// CHECKS  the flag, rises and edges, SIGIO and F_SETSIG's signal with its particulars, owners.
+// CHECKS  The flag, rises and edges, SIGIO and the signal of F_SETSIG with its details, owners.
 #include "dmt/file_owners.h"
 
 #include <catch2/catch.hpp>
@@ -41,7 +42,8 @@ struct Owned : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Owned, "SIGIO says that a file became ready, or that more has come", "[files]") {
+TEST_CASE_METHOD(Owned, "SIGIO reports that a file became ready or that more input came",
+                 "[files]") {
   set_readiness(w, file, kIn, false);
   CHECK(told().first == SIGIO);
   set_readiness(w, file, kIn, false);
@@ -52,11 +54,11 @@ TEST_CASE_METHOD(Owned, "SIGIO says that a file became ready, or that more has c
   CHECK(told().first == 0);
   set_readiness(w, file, kOut, false);
   CHECK(told().first == SIGIO);
-  set_readiness(w, file, kOut, true);  // there was room before
+  set_readiness(w, file, kOut, true);  // it had room before
   CHECK(told().first == 0);
 }
 
-TEST_CASE_METHOD(Owned, "who does not ask, or is gone, is not told", "[files]") {
+TEST_CASE_METHOD(Owned, "an owner that did not request signals or has ended gets none", "[files]") {
   owner().is_told = false;
   set_readiness(w, file, kIn, true);
   owner().is_told = true;
@@ -67,8 +69,7 @@ TEST_CASE_METHOD(Owned, "who does not ask, or is gone, is not told", "[files]") 
   CHECK(told().first == 0);
 }
 
-TEST_CASE_METHOD(Owned, "the signal that was chosen names the descriptor and the event",
-                 "[files]") {
+TEST_CASE_METHOD(Owned, "the chosen signal carries the descriptor and the event", "[files]") {
   owner().signal = SIGUSR1;
   for (const OwnerKind kind : {OwnerKind::kProcess, OwnerKind::kGroup}) {
     owner().kind = kind;

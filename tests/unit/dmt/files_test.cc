@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Readiness comes from the shared tables alone, in an order that all replicas share.
-// METHOD  The test holds the turn; threads only where somebody must wait.
+// GOAL    Readiness depends only on the shared tables, and its order is the same on all replicas.
+// METHOD  The test holds the turn; threads are used only where one must wait.
 // CHECKS  references (DMT-F1, DMT-F2), watches (DMT-F3), epoll's modes and orders, pipes, streams,
 //         counters.
 #include "dmt/files.h"
@@ -39,7 +39,7 @@ struct Files : World {
     REQUIRE(watch != 0);
     return watch;
   }
-  // The user data of what epoll_wait gives.
+  // The user data of the events that epoll_wait returns.
   std::vector<std::uint64_t> collect(std::uint32_t epoll, std::uint32_t capacity = 16) {
     EpollReady ready[16];
     const std::uint32_t n = epoll_collect(w, epoll, ready, capacity);
@@ -90,11 +90,11 @@ TEST_CASE("a file lives as long as a descriptor refers to it", "[files]") {
   const std::uint32_t other = s.create(FileKind::kEventFd);
   bind_descriptor(s.w, kMainProcess, 9, other);  // dup2 over it
   CHECK(s.w.files[file].kind == FileKind::kFree);
-  unbind_descriptor(s.w, kMainProcess, 5);      // plain: nothing happens
-  CHECK(s.create(FileKind::kEventFd) == file);  // last freed, first reused
+  unbind_descriptor(s.w, kMainProcess, 5);      // no file of the tables: no effect
+  CHECK(s.create(FileKind::kEventFd) == file);  // the last freed record is reused first
 }
 
-TEST_CASE("fork copies the descriptors, exit drops them", "[files]") {
+TEST_CASE("fork copies the descriptors, and exit drops them", "[files]") {
   Files s;
   const std::uint32_t file = s.create(FileKind::kEventFd);
   bind_descriptor(s.w, kMainProcess, 3, file);
@@ -106,7 +106,7 @@ TEST_CASE("fork copies the descriptors, exit drops them", "[files]") {
   CHECK(file_of(s.w, child.process, 3) == 0);
 }
 
-TEST_CASE("a full table is an answer, not a crash", "[files]") {
+TEST_CASE("a full table returns an error and does not crash", "[files]") {
   Files s;
   std::uint32_t last = 0;
   for (std::uint32_t i = 1; i < kFilesMax; ++i) last = s.create(FileKind::kEventFd);
@@ -115,7 +115,8 @@ TEST_CASE("a full table is an answer, not a crash", "[files]") {
   CHECK(create_file(s.w, s.main, FileKind::kEventFd) == last);
 }
 
-TEST_CASE("timerfds end with the timers, and leave no file behind", "[files][time]") {
+TEST_CASE("when no timer is free, creating a timerfd fails and leaves no file behind",
+          "[files][time]") {
   Files s;
   std::vector<std::uint32_t> files;
   for (std::uint32_t i = kFirstSharedTimer; i < kTimersMax; ++i) {
@@ -128,7 +129,7 @@ TEST_CASE("timerfds end with the timers, and leave no file behind", "[files][tim
   CHECK(create_file(s.w, s.main, FileKind::kTimerFd) != 0);
 }
 
-TEST_CASE("objects of files are named by the order of creation", "[files]") {
+TEST_CASE("objects of files are numbered in the order of creation", "[files]") {
   Files s;
   const std::uint32_t a = s.create(FileKind::kEventFd);
   const std::uint64_t name = s.w.files[a].object;
@@ -181,13 +182,13 @@ TEST_CASE("epoll: edge-triggered items are reported once per edge", "[epoll]") {
   s.post(a);
   CHECK(s.collect(epoll) == Data{10});
   CHECK(s.collect(epoll).empty());
-  s.post(a);  // more of the same is an edge though it was readable before
+  s.post(a);  // more input is an edge even if the file was readable before
   s.post(a);
   CHECK(s.collect(epoll) == Data{10});
   CHECK(s.collect(epoll).empty());
 }
 
-TEST_CASE("epoll: a oneshot item is silent until it is armed again", "[epoll]") {
+TEST_CASE("epoll: a oneshot item is silent until it is rearmed", "[epoll]") {
   Files s;
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
   const std::uint32_t a = s.create(FileKind::kEventFd);
@@ -201,7 +202,8 @@ TEST_CASE("epoll: a oneshot item is silent until it is armed again", "[epoll]") 
   CHECK(s.collect(epoll) == Data{10});
 }
 
-TEST_CASE("epoll: items come in the order of becoming ready, and rotate", "[epoll]") {
+TEST_CASE("epoll: items are reported in the order in which they became ready, and rotate",
+          "[epoll]") {
   Files s;
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
   std::vector<std::uint32_t> files;
@@ -214,13 +216,13 @@ TEST_CASE("epoll: items come in the order of becoming ready, and rotate", "[epol
   s.post(files[3]);
   CHECK(s.collect(epoll, 2) == Data{12, 10});
   s.post(files[1]);
-  // 12 and 10 were served and stand behind 13, which was not, and before 11, which is new.
+  // 12 and 10 were reported: they follow 13, which was not, and precede 11, which is new.
   CHECK(s.collect(epoll, 3) == Data{13, 12, 10});
   CHECK(s.collect(epoll) == Data{11, 13, 12, 10});
   CHECK(s.collect(epoll) == Data{11, 13, 12, 10});
 }
 
-TEST_CASE("epoll: one file under two numbers is two items", "[epoll]") {
+TEST_CASE("epoll: one file under two descriptor numbers is two items", "[epoll]") {
   Files s;
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
   const std::uint32_t a = s.create(FileKind::kEventFd);
@@ -233,7 +235,7 @@ TEST_CASE("epoll: one file under two numbers is two items", "[epoll]") {
   CHECK(s.collect(epoll) == Data{11});
 }
 
-TEST_CASE("epoll: nested epolls become ready with what is inside them", "[epoll]") {
+TEST_CASE("epoll: a nested epoll becomes ready with its contents", "[epoll]") {
   Files s;
   const std::uint32_t inner = s.create(FileKind::kEpoll);
   const std::uint32_t outer = s.create(FileKind::kEpoll);
@@ -253,7 +255,7 @@ TEST_CASE("epoll: nested epolls become ready with what is inside them", "[epoll]
   CHECK(s.collect(outer).empty());
 }
 
-TEST_CASE("epoll: items go with the file, not with a descriptor", "[epoll]") {
+TEST_CASE("epoll: an item ends with its file, not with a descriptor", "[epoll]") {
   Files s;
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
   const std::uint32_t a = s.create(FileKind::kEventFd);
@@ -269,7 +271,7 @@ TEST_CASE("epoll: items go with the file, not with a descriptor", "[epoll]") {
   CHECK(s.w.files[epoll].epoll.items == 0);
 }
 
-TEST_CASE("epoll: closing it frees its items, not the files", "[epoll]") {
+TEST_CASE("epoll: closing an epoll frees its items, not the files", "[epoll]") {
   Files s;
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
   const std::uint32_t a = s.create(FileKind::kEventFd);
@@ -284,7 +286,7 @@ TEST_CASE("epoll: closing it frees its items, not the files", "[epoll]") {
   s.post(b);
 }
 
-TEST_CASE("epoll: an error is reported whether asked for or not", "[epoll]") {
+TEST_CASE("epoll: an error is reported even if it was not requested", "[epoll]") {
   Files s;
   const auto [r, wr] = s.make_pipe(10);
   const std::uint32_t epoll = s.create(FileKind::kEpoll);
@@ -296,8 +298,8 @@ TEST_CASE("epoll: an error is reported whether asked for or not", "[epoll]") {
   CHECK(ready.events == EPOLLERR);
 }
 
-TEST_CASE("epoll: an exclusive event goes to the first epoll that somebody waits on", "[epoll]") {
-  // Three workers wait on epolls of their own over one listener.
+TEST_CASE("epoll: an exclusive event goes to the first epoll with a waiter", "[epoll]") {
+  // Each of three workers waits on its own epoll over one listener.
   World world;
   std::uint32_t epolls[3] = {};
   std::uint32_t listener = 0;
@@ -340,7 +342,7 @@ TEST_CASE("epoll: an exclusive event goes to the first epoll that somebody waits
   CHECK(woken == std::vector<int>{0});
 }
 
-TEST_CASE("epoll: an exclusive event passes by an epoll that nobody waits on", "[epoll]") {
+TEST_CASE("epoll: an exclusive event skips an epoll without a waiter", "[epoll]") {
   World world;
   std::uint32_t idle = 0;
   std::uint32_t used = 0;
@@ -369,7 +371,7 @@ TEST_CASE("epoll: an exclusive event passes by an epoll that nobody waits on", "
 
 // --- slots' watches ------------------------------------------------------------------------------
 
-TEST_CASE("poll: a watch wakes its slot for the bits it asked for", "[watches]") {
+TEST_CASE("poll: a watch wakes its slot for the requested bits", "[watches]") {
   World world;
   std::vector<std::string> trace;
   std::uint32_t a = 0;
@@ -396,13 +398,14 @@ TEST_CASE("poll: a watch wakes its slot for the bits it asked for", "[watches]")
   world.drive();
 }
 
-TEST_CASE("poll: a watch survives the close of its file and is its owner's to drop", "[watches]") {
+TEST_CASE("poll: a watch survives the close of its file, and only its owner drops it",
+          "[watches]") {
   Files s;
   const std::uint32_t a = s.create(FileKind::kEventFd);
   const std::uint32_t watch = watch_by_slot(s.w, s.main, a, kIn);
   drop_reference(s.w, a);
   const std::uint32_t b = s.create(FileKind::kEventFd);
-  CHECK(a == b);  // the number is another file's now
+  CHECK(a == b);  // the number now belongs to another file
   const std::uint32_t other = watch_by_slot(s.w, s.main, b, kIn);
   CHECK(other != watch);
   drop_watch(s.w, watch);
@@ -422,7 +425,8 @@ TEST_CASE("poll: a process that ends leaves no watch behind", "[watches]") {
 
 // --- pipes and streams ---------------------------------------------------------------------------
 
-TEST_CASE("pipes: readable with bytes, writable with room, EOF and EPIPE at the ends", "[files]") {
+TEST_CASE("pipes: readable with bytes, writable with room, EOF and EPIPE after a close",
+          "[files]") {
   Files s;
   const auto [r, wr] = s.make_pipe(100);
   CHECK(s.w.files[r].readiness == 0);
@@ -465,7 +469,7 @@ TEST_CASE("unix streams: each direction has its own bytes and its own end", "[fi
   CHECK(s.w.files[b].readiness == (kIn | kOut | kHup | kRdHup));
 }
 
-TEST_CASE("descriptors on their way keep their files, in order, and die with the stream",
+TEST_CASE("descriptors in transit keep their files, stay in order, and end with the stream",
           "[files]") {
   Files s;
   const std::uint32_t a = s.create(FileKind::kUnixStream);
@@ -477,7 +481,7 @@ TEST_CASE("descriptors on their way keep their files, in order, and die with the
   REQUIRE(send_right(s.w, s.main, b, first, false));
   REQUIRE(send_right(s.w, s.main, b, 0, true));  // a plain one ends the message
   REQUIRE(send_right(s.w, s.main, b, second, true));
-  drop_reference(s.w, first);  // the sender closes its own
+  drop_reference(s.w, first);  // the sender closes its own descriptors
   drop_reference(s.w, second);
   const Right one = receive_right(s.w, b);
   CHECK(one.found);
@@ -515,7 +519,7 @@ TEST_CASE("timerfd: expirations are counted, intervals keep their grid", "[files
   CHECK(s.w.scheduler.timers_armed == 0);
 }
 
-TEST_CASE("timers fire in the order of a sorted list, whatever was armed and disarmed",
+TEST_CASE("timers expire in the order of a sorted list after any series of arming and disarming",
           "[files][time][random]") {
   const char* given = std::getenv("CRANE_SEED");
   const std::uint64_t seed =

@@ -8,7 +8,8 @@
 namespace crane::dmt {
 namespace {
 
-TEST_CASE("a file keeps its number, a new one with the kernel's number has its own", "[inodes]") {
+TEST_CASE("a file keeps its number, and a new file with the same kernel number gets another one",
+          "[inodes]") {
   test::World world;
   Layout& w = world.w;
   const std::uint64_t a = find_inode(w, 1, 100).number;
@@ -22,7 +23,7 @@ TEST_CASE("a file keeps its number, a new one with the kernel's number has its o
   CHECK(find_inode(w, 1, 101).number == b);
 }
 
-TEST_CASE("numbers are forgotten by age alone (N1)", "[inodes]") {
+TEST_CASE("numbers are dropped only by age (N1)", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   const InodeRecord& first = find_inode(w, 1, 7);
@@ -37,7 +38,7 @@ TEST_CASE("numbers are forgotten by age alone (N1)", "[inodes]") {
   CHECK(find_inode(w, 1, 7).number == next + 1);
 }
 
-TEST_CASE("a held number is not forgotten, and given to nobody else", "[inodes]") {
+TEST_CASE("a held number is not dropped and not given to another file", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   InodeRecord& kept = find_inode(w, 1, 7);
@@ -64,13 +65,13 @@ TEST_CASE("a held number is not forgotten, and given to nobody else", "[inodes]"
   CHECK(w.inodes.held == 1);
 }
 
-TEST_CASE("a held number gives way to a younger one of the same name", "[inodes]") {
+TEST_CASE("a held number gives way to a younger number of the same name", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   hold_inode(w, find_inode(w, 1, 7));
   for (std::uint64_t i = 0; i < kInodesMax - 100; ++i) find_inode(w, 3, 1000 + i);
   const std::uint64_t young = find_inode(w, 1, 8).number;
-  for (std::uint64_t i = 0; i < 200; ++i) find_inode(w, 4, i);  // past the held one's place
+  for (std::uint64_t i = 0; i < 200; ++i) find_inode(w, 4, i);  // past the held number's place
   rename_inodes(
       w,
       [](void*, std::string_view, std::uint64_t& device, std::uint64_t& inode) noexcept {
@@ -81,8 +82,8 @@ TEST_CASE("a held number gives way to a younger one of the same name", "[inodes]
   CHECK(find_inode(w, 1, 9).number == young);
 }
 
-// One kernel gives a new file the number of one that is gone, the other does not.
-TEST_CASE("which numbers are given does not depend on the kernel's (N1)", "[inodes]") {
+// One kernel reuses the number of a deleted file for a new file, the other kernel does not.
+TEST_CASE("the numbers given do not depend on the kernel's numbers (N1)", "[inodes]") {
   test::World one, other;
   const auto hold = [](Layout& w, std::uint64_t inode) { hold_inode(w, find_inode(w, 1, inode)); };
   for (std::uint64_t i = 0; i < 10; ++i) {
@@ -90,7 +91,7 @@ TEST_CASE("which numbers are given does not depend on the kernel's (N1)", "[inod
     hold(other.w, i);
   }
   CHECK(make_inode(one.w, 1, 5).number == make_inode(other.w, 1, 500).number);
-  // This replica rejoins, and another file that is there is called as a held one was.
+  // This replica rejoins, and another existing file has the kernel number of a held one.
   rename_inodes(
       one.w,
       [](void*, std::string_view, std::uint64_t&, std::uint64_t& inode) noexcept {
@@ -103,7 +104,7 @@ TEST_CASE("which numbers are given does not depend on the kernel's (N1)", "[inod
   }
 }
 
-TEST_CASE("so many numbers are held, and no more", "[inodes]") {
+TEST_CASE("at most kInodesHeldMax numbers are held", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   for (std::uint64_t i = 0; i < kInodesMax; ++i) hold_inode(w, find_inode(w, 1, i));
@@ -114,7 +115,7 @@ TEST_CASE("so many numbers are held, and no more", "[inodes]") {
   CHECK(find_inode(w, 1, kInodesHeldMax).number > first + kInodesMax);
 }
 
-// Records reached through the buckets; one more than there are when a chain has gone astray.
+// Records reached through the buckets; one more than exist if a chain is broken.
 std::uint32_t chained(const Layout& w) {
   std::uint32_t count = 0;
   for (const std::uint32_t head : w.inodes.buckets) {
@@ -125,7 +126,7 @@ std::uint32_t chained(const Layout& w) {
   return count;
 }
 
-TEST_CASE("every record that is not free is in one bucket (N2)", "[inodes]") {
+TEST_CASE("every record that is not free is in exactly one bucket (N2)", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   for (std::uint64_t i = 0; i < 1000; ++i) find_inode(w, 1, i * 31);
@@ -135,14 +136,14 @@ TEST_CASE("every record that is not free is in one bucket (N2)", "[inodes]") {
   CHECK(chained(w) == kInodesMax);
 }
 
-TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inodes]") {
+TEST_CASE("renamed files keep their numbers, and a deleted file gives way", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   const std::uint64_t kept = find_inode(w, 1, 100).number;
   const std::uint64_t gone = find_inode(w, 1, 101).number;
   const std::uint64_t young = find_inode(w, 1, 102).number;
   const std::uint64_t other = find_inode(w, 9, 100).number;
-  // 102 is called 201 now, and so would be 101, whose path it has.
+  // 102 is now called 201, and so would 101 be, which has the same path.
   rename_inodes(
       w,
       [](void*, std::string_view, std::uint64_t& device, std::uint64_t& inode) noexcept {
@@ -156,15 +157,15 @@ TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inod
   CHECK(find_inode(w, 5, 201).number == young);
   CHECK(find_inode(w, 9, 100).number == other);
   CHECK(chained(w) == 3);
-  CHECK(find_inode(w, 1, 101).number > gone);  // as a file that nobody has seen
+  CHECK(find_inode(w, 1, 101).number > gone);  // as a file never seen before
   CHECK(chained(w) == 4);
 }
 
-TEST_CASE("a file that is there keeps its number when a gone one gets its name", "[inodes]") {
+TEST_CASE("an existing file keeps its number when a deleted one gets its name", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   const std::uint64_t there = find_inode(w, 1, 100).number;
-  const std::uint64_t gone = find_inode(w, 1, 300).number;  // younger, and nobody knows it
+  const std::uint64_t gone = find_inode(w, 1, 300).number;  // younger, and deleted
   const std::uint64_t lower = find_inode(w, 1, 400).number;
   rename_inodes(
       w,
@@ -181,7 +182,7 @@ TEST_CASE("a file that is there keeps its number when a gone one gets its name",
   CHECK(gone != there);
 }
 
-TEST_CASE("the newest kPathsBytes of paths are known, each whole", "[inodes]") {
+TEST_CASE("the newest kPathsBytes of paths are kept, each whole", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   const auto path = [](std::uint64_t i) {
@@ -206,7 +207,7 @@ TEST_CASE("the newest kPathsBytes of paths are known, each whole", "[inodes]") {
   CHECK(path_of(w, find_inode(w, 1, kFirst)).empty());
 }
 
-TEST_CASE("who renames is told the path, and renames the root", "[inodes]") {
+TEST_CASE("the renaming function gets the path and also renames the root", "[inodes]") {
   test::World world;
   Layout& w = world.w;
   w.inodes.root_device = 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An inotify instance hears what its watches ask for, in the order in which it happened.
+// GOAL    An inotify instance gets the events that its watches request, in the order in which they
+//         happened.
 // METHOD  The test holds the turn, reports events and reads them.
-// CHECKS  numbers of watches (DMT-I1), who is told, equal events, blocks (DMT-I2), interests
-//         (DMT-I3), limits.
+// CHECKS  Numbers of watches (DMT-I1), which instance gets an event, equal events, blocks (DMT-I2),
+//         interests (DMT-I3), limits.
 #include "dmt/inotify.h"
 
 #include <catch2/catch.hpp>
@@ -30,7 +31,7 @@ struct Instances : World {
     REQUIRE(file != 0);
     return file;
   }
-  // "watch mask[ name]" in hexadecimal.
+  // Returns "watch mask[ name]" in hexadecimal.
   std::string next(std::uint32_t instance) {
     alignas(struct inotify_event) std::byte room[512];
     const std::size_t size = first_event_bytes(w, instance);
@@ -53,7 +54,7 @@ struct Instances : World {
 
 }  // namespace
 
-TEST_CASE("watches are numbered from 1, and a file has one of an instance", "[inotify]") {
+TEST_CASE("watches are numbered from 1, and each instance has at most one per file", "[inotify]") {
   Instances s;
   const std::uint32_t one = s.create(), two = s.create();
   CHECK(add_file_watch(s.w, one, kDirectory, IN_CREATE) == 1);
@@ -64,25 +65,26 @@ TEST_CASE("watches are numbered from 1, and a file has one of an instance", "[in
   CHECK(remove_file_watch(s.w, one, 1) == 0);
   CHECK(remove_file_watch(s.w, one, 1) == -EINVAL);
   CHECK(s.next(one) == "1 8000");
-  CHECK(add_file_watch(s.w, one, kDirectory, IN_CREATE) == 3);  // none is given twice
+  CHECK(add_file_watch(s.w, one, kDirectory, IN_CREATE) == 3);  // no number is given twice
   CHECK(is_file_watched(s.w, kFile));
   CHECK_FALSE(is_file_watched(s.w, kFile + kFileWatchBuckets));
 }
 
-TEST_CASE("a directory's watch is told the name, the file's own is not", "[inotify]") {
+TEST_CASE("an event of a directory's watch has the name, one of the file's own watch has none",
+          "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   add_file_watch(s.w, i, kFile, IN_ALL_EVENTS);
   add_file_watch(s.w, i, kDirectory, IN_ALL_EVENTS);
   s.modify("a");
-  CHECK(s.next(i) == "2 2 a");  // the directory's first
+  CHECK(s.next(i) == "2 2 a");  // the directory's event comes first
   CHECK(s.next(i) == "1 2");
   report_file_event(s.w, {.directory = kDirectory, .file = kFile, .mask = IN_CREATE, .name = "a"});
   CHECK(s.next(i) == "2 100 a");
   CHECK(s.next(i) == "nothing");
 }
 
-TEST_CASE("an event that equals the one queued last is not queued", "[inotify]") {
+TEST_CASE("an event that equals the last queued one is not queued", "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   add_file_watch(s.w, i, kDirectory, IN_ALL_EVENTS);
@@ -90,12 +92,12 @@ TEST_CASE("an event that equals the one queued last is not queued", "[inotify]")
   CHECK(s.next(i) == "1 2 a");
   CHECK(s.next(i) == "1 2 aa");
   CHECK(s.next(i) == "1 2 a");
-  s.modify("a");  // what was read is no longer queued
+  s.modify("a");  // an event that was read is no longer queued
   CHECK(s.next(i) == "1 2 a");
   CHECK(s.next(i) == "nothing");
 }
 
-TEST_CASE("masks are replaced or added to, and counted", "[inotify]") {
+TEST_CASE("masks are replaced or extended, and counted", "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   CHECK(s.w.scheduler.watched_events == 0);
@@ -113,7 +115,8 @@ TEST_CASE("masks are replaced or added to, and counted", "[inotify]") {
   CHECK(s.w.scheduler.inotify_files == 0);
 }
 
-TEST_CASE("a watch of one event ends with it, and one of a file with the file", "[inotify]") {
+TEST_CASE("a oneshot watch ends with its event, and the watch of a file with the file",
+          "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   add_file_watch(s.w, i, kDirectory, IN_MODIFY | IN_ONESHOT);
@@ -129,7 +132,7 @@ TEST_CASE("a watch of one event ends with it, and one of a file with the file", 
   CHECK_FALSE(is_file_watched(s.w, kFile));
 }
 
-TEST_CASE("names that are gone are kept from who asks for that", "[inotify]") {
+TEST_CASE("a watch with IN_EXCL_UNLINK gets no events of unlinked names", "[inotify]") {
   Instances s;
   const std::uint32_t one = s.create(), two = s.create();
   add_file_watch(s.w, one, kDirectory, IN_MODIFY | IN_EXCL_UNLINK);
@@ -140,7 +143,7 @@ TEST_CASE("names that are gone are kept from who asks for that", "[inotify]") {
   CHECK(s.next(two) == "1 2 a");
 }
 
-TEST_CASE("events lie in blocks that come back", "[inotify]") {
+TEST_CASE("events are stored in blocks that are freed", "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create(), other = s.create();
   const std::uint32_t before = s.blocks_in_use();
@@ -165,7 +168,7 @@ TEST_CASE("events lie in blocks that come back", "[inotify]") {
   CHECK(s.blocks_in_use() == before);
 }
 
-TEST_CASE("an overflow is told once, behind what was queued", "[inotify]") {
+TEST_CASE("an overflow is reported once, after the queued events", "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   add_file_watch(s.w, i, kDirectory, IN_MODIFY);
@@ -179,7 +182,7 @@ TEST_CASE("an overflow is told once, behind what was queued", "[inotify]") {
   CHECK(s.next(i) == "1 2 c");
 }
 
-TEST_CASE("a table of watches that is full says so", "[inotify]") {
+TEST_CASE("a full table of watches returns an error", "[inotify]") {
   Instances s;
   const std::uint32_t i = s.create();
   for (std::uint32_t n = 1; n < kFileWatchesMax; ++n) {

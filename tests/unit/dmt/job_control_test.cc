@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Stop and continue signals are operations of the schedule, told once to the parent.
+// GOAL    Stop and continue signals are operations of the schedule and are reported to the parent
+//         once.
 // METHOD  The test holds the turn of the main process and sends signals to children.
-// CHECKS  JOB-2, what each signal takes away, orphaned groups.
+// CHECKS  JOB-2, which signals each signal cancels, orphaned groups.
 #include "dmt/job_control.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +36,8 @@ struct Jobs : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Jobs, "a stop and its end are told once each, the later one only", "[jobs]") {
+TEST_CASE_METHOD(Jobs, "a stop and its end are reported once each, and only the later one",
+                 "[jobs]") {
   const std::uint16_t child = fork();
   stop_process(w, child, SIGSTOP);
   CHECK(is_stopped(w, child));
@@ -73,15 +75,14 @@ TEST_CASE_METHOD(Jobs, "the parent's SIGCHLD follows its flags", "[jobs]") {
   w.processes[kMainProcess].no_child_stop = true;
   stop_process(w, child, SIGSTOP);
   CHECK(take_signal(w, main, info) == 0);
-  CHECK(told(kChildStopped).child == child);  // waitpid is told anyway
+  CHECK(told(kChildStopped).child == child);  // waitpid reports it anyway
   w.processes[kMainProcess].no_child_wait = true;
   end_process(w, child, 0);
   CHECK(take_signal(w, main, info) == SIGCHLD);
   CHECK_FALSE(told().exists);
 }
 
-TEST_CASE_METHOD(Jobs, "stop signals and SIGCONT take each other away, SIGKILL continues",
-                 "[jobs]") {
+TEST_CASE_METHOD(Jobs, "stop signals and SIGCONT cancel each other, SIGKILL continues", "[jobs]") {
   const std::uint16_t child = fork();
   ProcessRecord& p = w.processes[child];
   w.slots[p.main_slot].blocked_signals = ~0ull;
@@ -104,7 +105,7 @@ TEST_CASE_METHOD(Jobs, "stop signals and SIGCONT take each other away, SIGKILL c
   CHECK(told(kChildContinued).child == kNoProcess);
 }
 
-TEST_CASE_METHOD(Jobs, "an orphaned group is stopped by SIGSTOP only, and hung up", "[jobs]") {
+TEST_CASE_METHOD(Jobs, "only SIGSTOP stops an orphaned group, and it gets SIGHUP", "[jobs]") {
   const std::uint16_t shell = fork();
   w.processes[shell].group = w.processes[shell].session = 102;
   stop_process(w, shell, SIGTSTP);

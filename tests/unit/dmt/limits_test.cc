@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Every table of the segment that is full answers, says so in the log, and is used again.
-// METHOD  The test holds the turn and fills the tables, which is too much for a program.
-// CHECKS  The answer, the lines of the log and that they do not grow with the refusals, what was
-//         there before a refusal, a success after a release.
+// GOAL    Every full table of the segment refuses, reports it in the log, and works again after a
+//         release.
+// METHOD  The test holds the turn and fills the tables, which a program could hardly do.
+// CHECKS  The refusal; lines in the log, which do not grow with the refusals; earlier contents are
+//         kept; a success after a release.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ using namespace crane::dmt::test;
 
 namespace {
 
-// What is said while it lives.
+// Collects the messages written during its lifetime.
 class Log {
  public:
   Log() : fd_(memfd_create("log", MFD_CLOEXEC)), before_(message_fd()) {
@@ -71,11 +72,11 @@ struct Full : World {
 };
 
 constexpr int kRefusals = 100;
-// Other tests may have come to the same bound before, and it is said when refusals have doubled.
+// Other tests may have reached the same bound, and it is reported only when refusals have doubled.
 constexpr int kTriesMost = 1 << 22;
 constexpr std::size_t kLinesMost = 7;
 
-// `refused` does it once more and tells whether it was refused.
+// `refused` tries it again and returns whether it was refused.
 template <typename Refused>
 void check_refused(Refused refused) {
   Log log;
@@ -89,7 +90,8 @@ void check_refused(Refused refused) {
 
 }  // namespace
 
-TEST_CASE("a bound is said at the first refusal and whenever they have doubled", "[limits]") {
+TEST_CASE("a bound is reported at the first refusal and whenever refusals have doubled",
+          "[limits]") {
   Bound bound(12, "things", "another one fails (EAGAIN)");
   Log log;
   bound.say();
@@ -114,7 +116,7 @@ TEST_CASE("limits: open files", "[limits]") {
   CHECK(f.file() == last);
 }
 
-TEST_CASE("limits: a client that finds no file is refused", "[limits][connections]") {
+TEST_CASE("limits: a client for which no file is free is refused", "[limits][connections]") {
   Full f;
   const std::uint32_t listener = f.file(FileKind::kSocket);
   f.w.files[listener].listener.bound.port = 80;
@@ -147,7 +149,7 @@ TEST_CASE("limits: watches of epolls and polls", "[limits]") {
   CHECK(watch_by_slot(f.w, f.main, file, kIn) == last);
 }
 
-TEST_CASE("limits: timers, of which each process keeps one for its alarm", "[limits]") {
+TEST_CASE("limits: timers, of which each process reserves one for its alarm", "[limits]") {
   Full f;
   std::vector<std::uint32_t> files;
   for (std::uint32_t i = kFirstSharedTimer; i < kTimersMax; ++i) {
@@ -166,7 +168,7 @@ TEST_CASE("limits: timers, of which each process keeps one for its alarm", "[lim
     arm_timer(f.w, alarms.back(), kOrigin + p);
   }
   CHECK(f.w.scheduler.timers_armed == kProcessesMax - 1);
-  // What an alarm gives back is for alarms again.
+  // The timer of a finished alarm is reserved for alarms again.
   for (const std::uint16_t timer : alarms) destroy_timer(f.w, timer);
   CHECK(f.file(FileKind::kTimerFd) == 0);
   CHECK(create_timer(f.w, TimerKind::kProcess, 7) == alarms[6]);
@@ -185,7 +187,7 @@ TEST_CASE("limits: POSIX timers", "[limits]") {
   CHECK(create_posix_timer(f.w, like) == 5);
 }
 
-TEST_CASE("limits: notices of message queues", "[limits]") {
+TEST_CASE("limits: notifications of message queues", "[limits]") {
   Full f;
   MessageNotice like{};
   like.process = kMainProcess;
@@ -209,12 +211,13 @@ TEST_CASE("limits: processes and threads", "[limits]") {
   std::uint16_t last = 0;
   for (Slot slot; (slot = create_slot(f.w, kMainProcess)) != kNoSlot;) last = value(slot);
   check_refused([&] { return create_slot(f.w, kMainProcess) == kNoSlot; });
-  CHECK(create_process(f.w, kMainProcess).process == kNoProcess);  // a record, but no slot
+  CHECK(create_process(f.w, kMainProcess).process == kNoProcess);  // a record is free, but no slot
   release_slot(f.w, Slot{last});
   CHECK(create_process(f.w, kMainProcess).process == children.back().process);
 }
 
-TEST_CASE("limits: unread input of clients resets the one that sends more", "[limits]") {
+TEST_CASE("limits: if unread input fills the blocks, the client that sends more is reset",
+          "[limits]") {
   Full f;
   const std::uint32_t listener = f.file(FileKind::kSocket);
   f.w.files[listener].listener.bound.port = 80;
@@ -243,7 +246,7 @@ TEST_CASE("limits: unread input of clients resets the one that sends more", "[li
   CHECK(readable_bytes(f.w, a) == 20'000);
 }
 
-TEST_CASE("limits: loopback connections leave blocks to clients", "[limits]") {
+TEST_CASE("limits: loopback connections leave blocks for clients", "[limits]") {
   Full f;
   const std::uint32_t most = kBlocksMax / 8 * 7;
   CHECK(has_room_at_other_end(f.w, kReceiveWindow));
@@ -254,7 +257,7 @@ TEST_CASE("limits: loopback connections leave blocks to clients", "[limits]") {
   CHECK(has_room_at_other_end(f.w, kBlockBytes));
 }
 
-TEST_CASE("limits: datagrams are dropped when others use the blocks", "[limits]") {
+TEST_CASE("limits: datagrams are dropped when the blocks are in use", "[limits]") {
   Full f;
   const std::uint32_t file = f.file(FileKind::kDatagram);
   char byte = 'd';
@@ -271,7 +274,7 @@ TEST_CASE("limits: datagrams are dropped when others use the blocks", "[limits]"
   CHECK(f.w.files[file].datagram.first != 0);
 }
 
-TEST_CASE("limits: numbers of files, held ones and paths", "[limits]") {
+TEST_CASE("limits: numbers of files, held numbers and paths", "[limits]") {
   Full f;
   std::uint64_t inode = 0;
   while (inode < kInodesMax) find_inode(f.w, 1, ++inode);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The line discipline edits, echoes and translates as Linux' does.
-// METHOD  Bytes go in, what comes out on either side is compared; no process, no descriptor.
-//         tests/interpose/posix/pty_discipline_as_the_kernels.c compares random ones with the
+// GOAL    The line discipline edits, echoes and translates like that of Linux.
+// METHOD  Bytes go in, and the output on either side is compared; no process, no descriptor.
+//         tests/interpose/posix/pty_discipline_as_the_kernels.c compares random bytes with the
 //         kernel.
 // CHECKS  LINE-1, room, lines and ends of file, each editing character, signals, raw mode, OPOST.
 #include "dmt/line_discipline.h"
@@ -54,7 +54,7 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE_METHOD(Line, "a line is there when it ends, and one read takes one line", "[line]") {
+TEST_CASE_METHOD(Line, "a line is readable when it ends, and one read takes one line", "[line]") {
   type("first");
   CHECK_FALSE(has_input(l, m, 1));
   CHECK(unread_bytes(l, m) == 0);
@@ -68,19 +68,19 @@ TEST_CASE_METHOD(Line, "a line is there when it ends, and one read takes one lin
   CHECK(echoed() == "first\r\nsecond\r\nthi");
 }
 
-TEST_CASE_METHOD(Line, "an end of file ends a line and is no byte of it", "[line]") {
+TEST_CASE_METHOD(Line, "an end of file ends a line and is not part of it", "[line]") {
   type("ab\x04\x04");
   CHECK(read() == "ab");
   CHECK(has_input(l, m, 1));
   CHECK(read().empty());
   CHECK_FALSE(has_input(l, m, 1));
   type("cd\x04");
-  CHECK(read(2) == "cd");  // and the end of file with it
+  CHECK(read(2) == "cd");  // this also takes the end of file
   CHECK_FALSE(has_input(l, m, 1));
   CHECK(echoed() == "abcd");
 }
 
-TEST_CASE_METHOD(Line, "characters, words and lines are erased on the screen too", "[line]") {
+TEST_CASE_METHOD(Line, "characters, words and lines are also erased on the screen", "[line]") {
   type("ab\x7f");
   CHECK(echoed() == "ab\b \b");
   type(" cd ef \x17");
@@ -97,8 +97,7 @@ TEST_CASE_METHOD(Line, "characters, words and lines are erased on the screen too
   CHECK(read() == "z\n");
 }
 
-TEST_CASE_METHOD(Line, "the next character is taken literally, and a line is printed again",
-                 "[line]") {
+TEST_CASE_METHOD(Line, "the next character is taken literally, and a line is reprinted", "[line]") {
   type("\x16\x03");
   CHECK(echoed() == "^\b^C");
   type("a\x12");
@@ -109,7 +108,7 @@ TEST_CASE_METHOD(Line, "the next character is taken literally, and a line is pri
         "a\n");
 }
 
-TEST_CASE_METHOD(Line, "signals come from their characters with ISIG only", "[line]") {
+TEST_CASE_METHOD(Line, "characters cause signals only with ISIG", "[line]") {
   CHECK(type("\x03") == SIGINT);
   CHECK(type("\x1c") == SIGQUIT);
   CHECK(type("\x1a") == SIGTSTP);
@@ -119,7 +118,7 @@ TEST_CASE_METHOD(Line, "signals come from their characters with ISIG only", "[li
   CHECK(read() == "\x03\n");
 }
 
-TEST_CASE_METHOD(Line, "a line that overflows keeps its beginning and its end", "[line]") {
+TEST_CASE_METHOD(Line, "an overlong line keeps its beginning and its end", "[line]") {
   type(std::string(kLineBytes + 100, 'a') + "\n");
   const std::string line = read();
   CHECK(line.size() == kLineBytes);
@@ -129,7 +128,7 @@ TEST_CASE_METHOD(Line, "a line that overflows keeps its beginning and its end", 
   CHECK(room_for_input(l, m) == 0);
 }
 
-TEST_CASE_METHOD(Line, "what waits becomes readable in raw mode, and readable lines later",
+TEST_CASE_METHOD(Line, "waiting bytes become readable in raw mode, and lines become readable later",
                  "[line]") {
   type("half a li");
   set(0, ICANON);
@@ -141,7 +140,7 @@ TEST_CASE_METHOD(Line, "what waits becomes readable in raw mode, and readable li
   CHECK(read() == "ne\n");
 }
 
-TEST_CASE_METHOD(Line, "output is stopped and started by its characters, with IXON", "[line]") {
+TEST_CASE_METHOD(Line, "with IXON, characters stop and start the output", "[line]") {
   type("\x13");
   CHECK(l.stopped);
   type("\x11");
@@ -153,7 +152,7 @@ TEST_CASE_METHOD(Line, "output is stopped and started by its characters, with IX
   CHECK_FALSE(l.stopped);
 }
 
-TEST_CASE_METHOD(Line, "output is translated as its modes say", "[line]") {
+TEST_CASE_METHOD(Line, "output is translated according to its modes", "[line]") {
   CHECK(written("a\nb") == "a\r\nb");
   m.output = OPOST | XTABS;
   l.column = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    TCP between two sockets of the server: what one end writes the other reads.
+// GOAL    TCP between two sockets of the server: one end reads what the other end writes.
 // METHOD  The test holds the turn and plays both ends.
 // CHECKS  LOOPBACK-1, LOOPBACK-2, which listener is reached, limits, the end of either side.
 #include "dmt/loopback.h"
@@ -33,7 +33,7 @@ struct Loopback : World {
     outputs();
     return file;
   }
-  // Both ends of a connection.
+  // Returns both ends of a connection.
   std::pair<std::uint32_t, std::uint32_t> pair() {
     const std::uint32_t listener = listen(at(80));
     const std::uint32_t client = create_file(w, main, FileKind::kSocket);
@@ -59,7 +59,8 @@ struct Loopback : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Loopback, "bytes go both ways and nothing is put out", "[loopback]") {
+TEST_CASE_METHOD(Loopback, "bytes pass in both directions, and the node gets no output",
+                 "[loopback]") {
   const auto [client, served] = pair();
   CHECK(ready(client) == kOut);
   CHECK(ready(served) == kOut);
@@ -77,7 +78,7 @@ TEST_CASE_METHOD(Loopback, "bytes go both ways and nothing is put out", "[loopba
   CHECK(outputs().empty());  // LOOPBACK-2
 }
 
-TEST_CASE_METHOD(Loopback, "an end takes what the other has room for", "[loopback]") {
+TEST_CASE_METHOD(Loopback, "an end accepts as much as the other end has room for", "[loopback]") {
   const auto [client, served] = pair();
   const std::string much(2 * kReceiveWindow, 'y');
   CHECK(write(client, much) == kReceiveWindow);
@@ -88,7 +89,7 @@ TEST_CASE_METHOD(Loopback, "an end takes what the other has room for", "[loopbac
   CHECK((ready(client) & kOut) == 0);
   CHECK(read(served, kReceiveWindow / 2).size() == kReceiveWindow / 2);
   CHECK((ready(client) & kOut) != 0);
-  // Blocks are scarce: one at a time, and every connection gets on.
+  // Blocks are scarce: one at a time, and every connection makes progress.
   w.scheduler.blocks_in_use.fetch_add(kBlocksMax / 2);
   CHECK(send_space(w, client) == 0);
   while (!read(served, kReceiveWindow).empty()) continue;
@@ -96,7 +97,7 @@ TEST_CASE_METHOD(Loopback, "an end takes what the other has room for", "[loopbac
   w.scheduler.blocks_in_use.fetch_sub(kBlocksMax / 2);
 }
 
-TEST_CASE_METHOD(Loopback, "writing to an end that is gone brings a reset back", "[loopback]") {
+TEST_CASE_METHOD(Loopback, "writing to a closed end causes a reset", "[loopback]") {
   const auto [client, served] = pair();
   write(client, "unread");
   drop_reference(w, served);
@@ -109,7 +110,7 @@ TEST_CASE_METHOD(Loopback, "writing to an end that is gone brings a reset back",
   CHECK(w.files[other].connection.socket_error == EPIPE);
 }
 
-TEST_CASE_METHOD(Loopback, "a START resets clients, not the server's own connections",
+TEST_CASE_METHOD(Loopback, "a START resets clients, but not the server's own connections",
                  "[loopback]") {
   const auto [client, served] = pair();
   reset_connections(w, Resets::kAll);
@@ -118,7 +119,7 @@ TEST_CASE_METHOD(Loopback, "a START resets clients, not the server's own connect
   CHECK(read(served, 1) == "x");
 }
 
-TEST_CASE_METHOD(Loopback, "connect reaches the listener that fits best", "[loopback]") {
+TEST_CASE_METHOD(Loopback, "connect reaches the listener that matches best", "[loopback]") {
   VirtualAddress any{};
   any.family = AF_INET6;
   any.port = 80;
@@ -145,7 +146,7 @@ TEST_CASE_METHOD(Loopback, "connect reaches the listener that fits best", "[loop
   CHECK(find_own_listener(w, at(90), 0) == both);
 }
 
-TEST_CASE_METHOD(Loopback, "of ports to listen on few are taken by turns, refused ones passed over",
+TEST_CASE_METHOD(Loopback, "ports for listeners rotate in a small range, refused ports are skipped",
                  "[loopback]") {
   const std::uint16_t first = take_listening_port(w, 0);
   CHECK(take_listening_port(w, 0) != first);
@@ -160,7 +161,7 @@ TEST_CASE_METHOD(Loopback, "of ports to listen on few are taken by turns, refuse
   for (int i = 0; i < 64; ++i) CHECK(take_listening_port(w, 0) != first);
 }
 
-TEST_CASE_METHOD(Loopback, "a full queue has no room; a closed listener resets who waited",
+TEST_CASE_METHOD(Loopback, "a full queue has no room, a closed listener resets its queue",
                  "[loopback]") {
   const std::uint32_t listener = listen(at(80), 0, 1);
   std::uint32_t clients[2];

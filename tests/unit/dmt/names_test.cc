@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Questions of the server for names: the request, its one answer, and who gives it up.
-// METHOD  The test holds the turn, and pushes what a leader would.
+// GOAL    Name lookups of the server: the request, its single answer, and how a lookup ends.
+// METHOD  The test holds the turn and pushes the entries of a leader.
 // CHECKS  NAME-1; the table's room.
 #include "dmt/names.h"
 
@@ -21,7 +21,7 @@ namespace {
 struct Names : World {
   Names() { hold(); }
   std::uint64_t ask(Slot who, const char* name = "a.example") {
-    ++w.scheduler.clock;  // each is an operation of its own
+    ++w.scheduler.clock;  // each request is a separate operation
     NameRequest request{};
     request.question = NameQuestion::kAddresses;
     std::strcpy(request.name, name);
@@ -40,7 +40,7 @@ struct Names : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Names, "a question is told to the node, and answered once", "[names][NAME-1]") {
+TEST_CASE_METHOD(Names, "a lookup is sent to the node and answered once", "[names][NAME-1]") {
   const std::uint64_t number = ask(main);
   CHECK((number & kOutboundBit) != 0);
   REQUIRE(find_name(w, number) != nullptr);
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(Names, "a question is told to the node, and answered once", "[n
   resolved(number + 1, 0);
   CHECK(find_name(w, number)->state == NameState::kAsked);
   resolved(number, 0, 7);
-  resolved(number, EAI_AGAIN);  // of a leader that did not know of the first
+  resolved(number, EAI_AGAIN);  // from a leader that did not know of the first answer
   REQUIRE(find_name(w, number)->state == NameState::kAnswered);
   CHECK(find_name(w, number)->answer.error == 0);
   CHECK(find_name(w, number)->answer.addresses[0].ip[3] == 7);
@@ -62,7 +62,7 @@ TEST_CASE_METHOD(Names, "a question is told to the node, and answered once", "[n
   CHECK(find_name(w, number) == nullptr);
 }
 
-TEST_CASE_METHOD(Names, "an answer wakes the thread that waits for it, no other", "[names]") {
+TEST_CASE_METHOD(Names, "an answer wakes only the thread that waits for it", "[names]") {
   const Slot other = create_slot(w, kMainProcess);
   const std::uint64_t first = ask(main), second = ask(other);
   CHECK(first != second);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Names, "an answer wakes the thread that waits for it, no other"
   CHECK(find_name(w, first)->answer.error == EAI_NONAME);
 }
 
-TEST_CASE_METHOD(Names, "at the limit only abandoned questions make room", "[names]") {
+TEST_CASE_METHOD(Names, "at the limit only abandoned lookups make room", "[names]") {
   const Slot other = create_slot(w, kMainProcess);
   std::uint64_t first = 0;
   for (std::uint32_t i = 0; i < kNamesMax; ++i) {
@@ -81,16 +81,16 @@ TEST_CASE_METHOD(Names, "at the limit only abandoned questions make room", "[nam
     if (i == 0) first = number;
   }
   CHECK(ask(main) == 0);
-  SECTION("the thread itself has left its call by a jump") {
+  SECTION("the thread itself left its call with a longjmp") {
     CHECK(ask(other) != 0);
     CHECK(find_name(w, first) == nullptr);
   }
-  SECTION("the thread has ended, another has its slot") {
+  SECTION("the thread has ended, and another thread has its slot") {
     ++w.slots[value(other)].generation;
     CHECK(ask(main) != 0);
     CHECK(find_name(w, first) == nullptr);
   }
-  SECTION("one was answered and taken") {
+  SECTION("one lookup was answered and taken") {
     forget_name(w, first);
     CHECK(ask(main) != 0);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Connections that the server opens: the request, its outcome, its end.
-// METHOD  The test holds the turn, and pushes what a leader would.
-// CHECKS  OUTBOUND-1; what a socket is while it connects, afterwards, and when that has failed.
+// METHOD  The test holds the turn and pushes the entries of a leader.
+// CHECKS  OUTBOUND-1; the state of a socket while it connects, afterwards, and when connecting has
+//         failed.
 #include "dmt/outbound.h"
 
 #include <sys/socket.h>
@@ -64,7 +65,8 @@ struct Outbound : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Outbound, "connect asks the leader and waits for its word", "[outbound]") {
+TEST_CASE_METHOD(Outbound, "connect sends a request to the leader and waits for the outcome",
+                 "[outbound]") {
   const std::uint32_t file = begin(at(0, 5));
   CHECK(is_outbound(conn(file)));
   CHECK(ready(file) == 0);
@@ -86,7 +88,7 @@ TEST_CASE_METHOD(Outbound, "connect asks the leader and waits for its word", "[o
   CHECK(c.socket == SocketId{77});
   CHECK(c.table_slot == 3);
   CHECK(ready(file) == kOut);
-  // From here on it is a connection as any other.
+  // From now on it is an ordinary connection.
   data(value(conn(file)), "hello");
   admit();
   CHECK(ready(file) == (kIn | kOut));
@@ -98,7 +100,8 @@ TEST_CASE_METHOD(Outbound, "connect asks the leader and waits for its word", "[o
   CHECK(types() == "bytes close ");  // OUTBOUND-1
 }
 
-TEST_CASE_METHOD(Outbound, "a refused connect leaves a socket that tells it once", "[outbound]") {
+TEST_CASE_METHOD(Outbound, "a refused connect leaves a socket that reports the error once",
+                 "[outbound]") {
   const std::uint32_t file = begin(at(7, 5));
   const ConnId first = conn(file);
   CHECK(types() == "connect ");
@@ -119,7 +122,7 @@ TEST_CASE_METHOD(Outbound, "a refused connect leaves a socket that tells it once
   CHECK(ready(file) == kOut);
 }
 
-TEST_CASE_METHOD(Outbound, "an attempt that the server closes or shuts down is over",
+TEST_CASE_METHOD(Outbound, "an attempt ends when the server closes or shuts down the socket",
                  "[outbound]") {
   const std::uint32_t file = begin();
   const ConnId closed = conn(file);
@@ -136,7 +139,8 @@ TEST_CASE_METHOD(Outbound, "an attempt that the server closes or shuts down is o
   CHECK(outputs().empty());
 }
 
-TEST_CASE_METHOD(Outbound, "a START that resets leaves attempts to the new leader", "[outbound]") {
+TEST_CASE_METHOD(Outbound, "a START that resets connections leaves attempts to the new leader",
+                 "[outbound]") {
   const std::uint32_t waits = begin();
   ++w.scheduler.clock;
   const std::uint32_t open = begin();
@@ -149,7 +153,7 @@ TEST_CASE_METHOD(Outbound, "a START that resets leaves attempts to the new leade
   CHECK(ready(waits) == kOut);
 }
 
-TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and kept", "[outbound]") {
+TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and stored", "[outbound]") {
   const std::string path =
       GENERATE(std::string("/s"), "/" + std::string(kSocketPathBytes - 1, 'p'));
   const std::uint32_t before = blocks();
@@ -162,12 +166,12 @@ TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and kept
   CHECK(request.peer.family == AF_UNIX);
   CHECK(std::memcmp(said[0].bytes.data() + sizeof request, path.data(), path.size()) == 0);
   CHECK(socket_path(w, w.files[file].connection) == path);
-  SECTION("of a connection") {
+  SECTION("during a connection") {
     outcome(conn(file), 0);
     CHECK(socket_path(w, w.files[file].connection) == path);
     CHECK(ready(file) == kOut);
   }
-  SECTION("of an attempt that is closed") {}
+  SECTION("during an attempt that is closed") {}
   SECTION("until it has failed") {
     outcome(conn(file), ENOENT);
     CHECK(w.files[file].kind == FileKind::kUnixSocket);
@@ -181,7 +185,7 @@ TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and kept
   CHECK(blocks() == before);
 }
 
-TEST_CASE_METHOD(Outbound, "sockets of the host are those below a directory that is bound",
+TEST_CASE_METHOD(Outbound, "unix sockets of the host are those below a bound directory",
                  "[outbound]") {
   CHECK_FALSE(is_in_socket_directory(w, "/srv/host/a"));
   REQUIRE(add_socket_directory(w, "/srv/host/"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Queued signals, POSIX timers and processor clocks are functions of the log.
 // METHOD  The test holds the turn of the main process and admits time.
-// CHECKS  Order and number of queued signals, a full table, overruns, one notification at a time,
-//         processor time counted for who had the turn and for nobody while all wait.
+// CHECKS  Order and number of queued signals, a full table, overruns, one notification at a time.
+//         Processor time counts for the thread with the turn, and for no thread while all wait.
 #include "dmt/posix_timers.h"
 
 #include <catch2/catch.hpp>
@@ -53,7 +53,7 @@ SignalInfo queued(std::uint64_t value) {
 
 }  // namespace
 
-TEST_CASE("real-time signals queue in the order of sending, standard ones merge", "[signals]") {
+TEST_CASE("real-time signals queue in sending order, standard signals merge", "[signals]") {
   Held f;
   for (std::uint64_t i = 1; i <= 3; ++i) {
     CHECK(send_signal(f.w, kMainProcess, kRealTime, queued(i)));
@@ -61,7 +61,7 @@ TEST_CASE("real-time signals queue in the order of sending, standard ones merge"
   }
   CHECK(send_signal_to_slot(f.w, f.main, kRealTime, queued(9)));
   SignalInfo info{};
-  CHECK(take_signal(f.w, f.main, info) == kRealTime);  // the thread's own first
+  CHECK(take_signal(f.w, f.main, info) == kRealTime);  // the thread's own signals come first
   CHECK(info.value == 9);
   CHECK(take_signal(f.w, f.main, info) == SIGUSR1);
   CHECK(info.value == 11);
@@ -72,7 +72,8 @@ TEST_CASE("real-time signals queue in the order of sending, standard ones merge"
   CHECK(take_signal(f.w, f.main, info) == 0);
 }
 
-TEST_CASE("a full table of queued signals refuses sigqueue, and is used again", "[signals]") {
+TEST_CASE("a full table of queued signals refuses sigqueue, and works again after a release",
+          "[signals]") {
   Held f;
   std::uint64_t sent = 0;
   while (send_signal(f.w, kMainProcess, kRealTime, queued(sent))) ++sent;
@@ -88,7 +89,7 @@ TEST_CASE("a full table of queued signals refuses sigqueue, and is used again", 
   CHECK(send_signal(f.w, kMainProcess, kRealTime, queued(1)));
 }
 
-TEST_CASE("a process that ends takes its queued signals and timers with it", "[signals]") {
+TEST_CASE("the queued signals and timers of a process end with it", "[signals]") {
   Held f;
   const Child child = create_process(f.w, kMainProcess);
   f.w.processes[child.process].dispositions[kRealTime] = Disposition::kHandler;
@@ -105,7 +106,7 @@ TEST_CASE("a process that ends takes its queued signals and timers with it", "[s
   CHECK(f.w.scheduler.timers_armed == 0);
 }
 
-TEST_CASE("a timer: expirations while its signal is pending are overruns of it", "[timers]") {
+TEST_CASE("a timer: expirations while its signal is pending count as overruns", "[timers]") {
   Held f;
   const std::uint32_t timer = f.timer();
   set_posix_timer(f.w, timer, kOrigin + 100, 10);
@@ -144,7 +145,7 @@ TEST_CASE("a timer's real-time signal is queued once, beside others", "[timers]"
   CHECK(take_signal(f.w, f.main, info) == 0);
 }
 
-TEST_CASE("a timer goes on after its signal found the table full", "[timers]") {
+TEST_CASE("a timer continues after its signal found the table full", "[timers]") {
   Held f;
   while (send_signal(f.w, kMainProcess, kRealTime, queued(1))) {
   }
@@ -161,7 +162,7 @@ TEST_CASE("a timer goes on after its signal found the table full", "[timers]") {
   CHECK(info.code == SI_TIMER);
 }
 
-TEST_CASE("a timer that starts threads is announced once at a time", "[timers]") {
+TEST_CASE("a timer with SIGEV_THREAD is announced once at a time", "[timers]") {
   Held f;
   const std::uint32_t timer = f.timer();
   f.w.posix_timers[timer].notify = Notify::kThread;
@@ -174,7 +175,8 @@ TEST_CASE("a timer that starts threads is announced once at a time", "[timers]")
   CHECK(take_thread_notification(f.w, kMainProcess) == kNoPosixTimer);
 }
 
-TEST_CASE("processor time counts for who had the turn, and timers on it expire", "[timers]") {
+TEST_CASE("processor time counts for the thread with the turn, and timers on it expire",
+          "[timers]") {
   Held f;
   put_turn(f.w, f.main, kOp, 0, false);
   get_turn(f.w, f.main);
@@ -194,7 +196,7 @@ TEST_CASE("processor time counts for who had the turn, and timers on it expire",
   CHECK(take_signal(f.w, f.main) == SIGALRM);
 }
 
-TEST_CASE("what passes while everybody waits is nobody's processor time", "[timers]") {
+TEST_CASE("time that passes while all threads wait counts for no process", "[timers]") {
   World world;
   std::int64_t used = -1;
   world.start(kPlenty);

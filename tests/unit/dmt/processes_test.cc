@@ -32,7 +32,7 @@ struct Family : World {
 
 }  // namespace
 
-TEST_CASE("a process is created, ends, is waited for and its record is free", "[processes]") {
+TEST_CASE("a process is created, ends and is waited for, then its record is free", "[processes]") {
   Family f;
   const Child child = f.fork();
   CHECK(child.process == 2);
@@ -69,7 +69,7 @@ TEST_CASE("a fork that fails leaves nothing", "[processes]") {
   CHECK(f.at(child.process).state == ProcessState::kFree);
 }
 
-TEST_CASE("the table of processes ends with an answer", "[processes]") {
+TEST_CASE("a full table of processes returns an error", "[processes]") {
   Family f;
   for (std::uint32_t i = 2; i < kProcessesMax; ++i) f.fork();
   CHECK(create_process(f.w, kMainProcess).process == kNoProcess);
@@ -91,7 +91,7 @@ TEST_CASE("waitpid chooses by pid and group; the lowest zombie wins", "[processe
   CHECK_FALSE(find_child(f.w, 2, -1, kChildEnded).exists);
 }
 
-TEST_CASE("orphans go to init, of which nobody hears", "[processes]") {
+TEST_CASE("orphans go to init, and no process is notified of their end", "[processes]") {
   Family f;
   f.at(kMainProcess).dispositions[SIGCHLD] = Disposition::kHandler;
   f.fork();   // 2
@@ -101,7 +101,7 @@ TEST_CASE("orphans go to init, of which nobody hears", "[processes]") {
   end_process(f.w, 2, 0);
   CHECK(f.at(3).parent == kNoProcess);
   CHECK(f.at(4).state == ProcessState::kFree);
-  CHECK(take_signal(f.w, f.main) == SIGCHLD);  // of 2 alone
+  CHECK(take_signal(f.w, f.main) == SIGCHLD);  // only for 2
   CHECK(take_signal(f.w, f.main) == 0);
   CHECK(find_child(f.w, kMainProcess, -1, kChildEnded).child == 2);
   reap_process(f.w, 2);
@@ -111,7 +111,7 @@ TEST_CASE("orphans go to init, of which nobody hears", "[processes]") {
   CHECK(take_signal(f.w, f.main) == 0);
 }
 
-TEST_CASE("orphans become children of who collects them, which learns of the dead ones",
+TEST_CASE("orphans become children of the subreaper, which is notified of the dead ones",
           "[processes]") {
   Family f;
   f.at(kMainProcess).collects_orphans = true;
@@ -128,7 +128,7 @@ TEST_CASE("orphans become children of who collects them, which learns of the dea
   CHECK(find_child(f.w, kMainProcess, 104, kChildEnded).child == 4);
 }
 
-TEST_CASE("the waiter for any child is woken by an orphan's end too", "[processes]") {
+TEST_CASE("the waiter for any child is also woken by an orphan's end", "[processes]") {
   World world;
   bool woken = false;
   world.run_as(world.main, [&](Slot me) {
@@ -146,7 +146,7 @@ TEST_CASE("the waiter for any child is woken by an orphan's end too", "[processe
       leave(w, other);
     });
     woken = wait(w, me, child_object(kMainProcess), kNoDeadline, kOp) == WakeReason::kSignalled;
-    // SIGCHLD ignored: no zombie is left of either.
+    // SIGCHLD is ignored: neither leaves a zombie.
     CHECK(w.processes[middle.process].state == ProcessState::kFree);
     CHECK(w.processes[orphan.process].state == ProcessState::kFree);
     release_slot(w, me);
@@ -157,7 +157,8 @@ TEST_CASE("the waiter for any child is woken by an orphan's end too", "[processe
   CHECK(woken);
 }
 
-TEST_CASE("the main process' end ends the replica and tells the node", "[processes]") {
+TEST_CASE("the end of the main process ends the replica and is reported to the node",
+          "[processes]") {
   Family f;
   f.outputs();
   end_process(f.w, kMainProcess, 0x300);
@@ -168,7 +169,7 @@ TEST_CASE("the main process' end ends the replica and tells the node", "[process
   CHECK(out[0].header.argument == 0x300);
 }
 
-TEST_CASE("slots of an ended process are released at its reaping only", "[processes]") {
+TEST_CASE("slots of an ended process are released only when it is reaped", "[processes]") {
   Family f;
   const Child child = f.fork();
   const Slot second = create_slot(f.w, child.process);
@@ -181,7 +182,7 @@ TEST_CASE("slots of an ended process are released at its reaping only", "[proces
 
 // --- signals -------------------------------------------------------------------------------------
 
-TEST_CASE("signals: pending until taken, the lowest first, blocked ones wait", "[signals]") {
+TEST_CASE("signals: pending until taken, lowest first; blocked signals wait", "[signals]") {
   Family f;
   ProcessRecord& p = f.at(kMainProcess);
   for (const int signo : {SIGHUP, SIGUSR1, SIGTERM}) p.dispositions[signo] = Disposition::kHandler;
@@ -190,7 +191,7 @@ TEST_CASE("signals: pending until taken, the lowest first, blocked ones wait", "
   send_signal(f.w, kMainProcess, SIGTERM);
   send_signal(f.w, kMainProcess, SIGHUP);
   send_signal_to_slot(f.w, f.main, SIGUSR1);
-  send_signal(f.w, kMainProcess, SIGTERM);  // pending already: once
+  send_signal(f.w, kMainProcess, SIGTERM);  // pending already: counts once
   CHECK(signal_deliverable(f.w, f.main));
   CHECK(take_signal(f.w, f.main) == SIGUSR1);
   CHECK(take_signal(f.w, f.main) == SIGTERM);
@@ -206,13 +207,13 @@ TEST_CASE("signals: ignored ones are dropped, unless they are blocked", "[signal
   f.at(kMainProcess).dispositions[SIGPIPE] = Disposition::kIgnore;
   send_signal(f.w, kMainProcess, SIGPIPE);
   CHECK(f.at(kMainProcess).pending_signals == 0);
-  // The way of programs that read SIGCHLD from a signalfd or with sigwait.
+  // As in programs that read SIGCHLD from a signalfd or with sigwait.
   f.w.slots[value(f.main)].blocked_signals = 1ull << (SIGCHLD - 1);
   send_signal(f.w, kMainProcess, SIGCHLD);
   CHECK(f.at(kMainProcess).pending_signals == 1ull << (SIGCHLD - 1));
 }
 
-TEST_CASE("signals: an operator's signal comes through the log to the main process", "[signals]") {
+TEST_CASE("signals: an operator's signal reaches the main process through the log", "[signals]") {
   Family f;
   f.at(kMainProcess).dispositions[SIGHUP] = Disposition::kHandler;
   f.signal_entry(SIGHUP);
@@ -220,7 +221,7 @@ TEST_CASE("signals: an operator's signal comes through the log to the main proce
   CHECK(take_signal(f.w, f.main) == SIGHUP);
 }
 
-TEST_CASE("signals: a waiting thread that does not block it is interrupted", "[signals]") {
+TEST_CASE("signals: a waiting thread that does not block the signal is interrupted", "[signals]") {
   World world;
   std::vector<int> interrupted;
   world.w.processes[kMainProcess].dispositions[SIGUSR1] = Disposition::kHandler;
@@ -251,7 +252,7 @@ TEST_CASE("signals: a waiting thread that does not block it is interrupted", "[s
   CHECK(interrupted == std::vector<int>{1});
 }
 
-TEST_CASE("signals: a signalfd becomes readable with what it asked for", "[signals]") {
+TEST_CASE("signals: a signalfd becomes readable for its signals only", "[signals]") {
   Family f;
   f.w.slots[value(f.main)].blocked_signals = ~0ull;
   const std::uint32_t file = create_file(f.w, f.main, FileKind::kSignalFd);
@@ -268,7 +269,7 @@ TEST_CASE("signals: a signalfd becomes readable with what it asked for", "[signa
   CHECK(f.w.scheduler.signal_files == 0);
 }
 
-TEST_CASE("alarms: once, or on their interval", "[signals][time]") {
+TEST_CASE("alarms: once or periodically", "[signals][time]") {
   Family f;
   ProcessRecord& p = f.at(kMainProcess);
   p.dispositions[SIGALRM] = Disposition::kHandler;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    At rest means that every thread of the server sleeps for the turn; a thread that was
-//         asleep over a restore learns of it before it goes on.
-// METHOD  Real threads as slots in each of the ways to sleep and not to sleep; the test is the node
-//         and takes the turn where it lies.
+// GOAL    Quiescent means that every thread of the server sleeps until it gets the turn. A thread
+//         that slept during a restore is notified of it before it continues.
+// METHOD  Real threads as slots in each of the ways to sleep and not to sleep. The test is the node
+//         and takes the turn when it is free.
 // CHECKS  DMT-R2, every reason and its text, the handler of restores.
 #include "dmt/quiescence.h"
 
@@ -25,7 +25,7 @@ constexpr Operation kOp = 7;
 constexpr std::uint64_t kObject = 77;
 constexpr std::int64_t kLate = kOrigin + 1'000'000'000;
 
-// The node's part: the turn where it lies, and back.
+// The node's part: takes the free turn, and returns it.
 void take_turn(World& world) {
   world.until("the turn is unowned", [&] {
     std::uint32_t idle = kHolderIdle;
@@ -40,11 +40,10 @@ std::string text_of(const World& world, const Blocker& r) {
   return text;
 }
 
-// What the node finds while it has the turn, when the threads have had time to become quiescent.
+// Returns what the node finds with the turn, after the threads had time to become quiescent.
 Blocker at_last(World& world, BlockerKind wanted) {
   take_turn(world);
-  world.until("the threads are where they are to be",
-              [&] { return find_blocker(world.w).why == wanted; });
+  world.until("the expected blocker", [&] { return find_blocker(world.w).why == wanted; });
   const Blocker r = find_blocker(world.w);
   lay_turn(world);
   return r;
@@ -62,7 +61,7 @@ struct Server : World {
     wait(w, me, object, deadline, kOp);
     finish(w, me);
   }
-  // Everybody goes on and ends.
+  // All threads continue and end.
   void end() {
     take_turn(*this);
     signal(w, kObject, kAll);
@@ -72,7 +71,7 @@ struct Server : World {
   }
 };
 
-// At rest, with one more thread, which counts in `on` when it goes on.
+// A quiescent server with one more thread, which increments `on` when it continues.
 void rest_with_another(Server& s, std::atomic<int>& on) {
   s.spawn([&](Slot me) {
     get_turn(s.w, me);
@@ -95,7 +94,7 @@ ProcessRecord& add_process(World& world, std::uint16_t process, Slot slot, std::
 
 }  // namespace
 
-TEST_CASE("quiescent is who sleeps for the turn, whatever for", "[rest]") {
+TEST_CASE("a thread that sleeps for the turn is quiescent, whatever it waits for", "[rest]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const std::uint32_t spin = GENERATE(0u, 300u);
   Server s({.mode = mode, .spin = spin});
@@ -106,7 +105,7 @@ TEST_CASE("quiescent is who sleeps for the turn, whatever for", "[rest]") {
     wait_at_soft_barrier(s.w, me, kObject, kLate, kOp);
     finish(s.w, me);
   });
-  s.start(3);  // so that the last of them waits for its turn
+  s.start(3);  // so that the last thread waits for its turn
   admit_from_node(s.w);
   CHECK(at_last(s, BlockerKind::kNothing).why == BlockerKind::kNothing);
   CHECK(s.w.scheduler.runnable == 1);
@@ -117,7 +116,7 @@ TEST_CASE("quiescent is who sleeps for the turn, whatever for", "[rest]") {
   s.end();
 }
 
-TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
+TEST_CASE("no thread stops being quiescent while the node has the turn", "[rest]") {
   Server s;
   std::atomic<int> on{0};
   rest_with_another(s, on);
@@ -125,7 +124,7 @@ TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
   s.bubble(kPlenty);
   for (int i = 0; i < 200; ++i) {
     for (std::uint32_t slot = 1; slot < s.w.scheduler.slots_used; ++slot) {
-      futex_wake(&s.w.slots[slot].parked, 1);  // as a signal, or a dump, would end the sleep
+      futex_wake(&s.w.slots[slot].parked, 1);  // as a signal or a dump would end the sleep
     }
     CHECK_FALSE(admit_from_node(s.w));
     REQUIRE(is_quiescent(s.w));
@@ -136,7 +135,7 @@ TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
   CHECK(on.load() == 1);
 }
 
-TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
+TEST_CASE("on a fenced replica the node keeps the turn and continues", "[rest]") {
   const bool holds = GENERATE(true, false);
   CHECK(in_child([holds] {
           Server s;
@@ -154,7 +153,7 @@ TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
         }) == 0);
 }
 
-TEST_CASE("bytes of a connection that is not accepted keep the server from rest", "[rest]") {
+TEST_CASE("bytes of a connection that is not accepted prevent quiescence", "[rest]") {
   Server s;
   std::atomic<int> on{0};
   rest_with_another(s, on);
@@ -225,7 +224,7 @@ TEST_CASE("a thread in a call that the others do not wait for is not quiescent",
   s.end();
 }
 
-TEST_CASE("who left by agreement is quiescent when it waits to rejoin", "[rest]") {
+TEST_CASE("a thread that left by agreement is quiescent while it waits to rejoin", "[rest]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   Server s({.mode = mode});
   std::atomic<bool> away{true};
@@ -248,7 +247,7 @@ TEST_CASE("who left by agreement is quiescent when it waits to rejoin", "[rest]"
   s.end();
 }
 
-TEST_CASE("a slot that no thread has come to is not quiescent", "[rest]") {
+TEST_CASE("a slot whose thread has not arrived is not quiescent", "[rest]") {
   Server s;
   s.start(kPlenty);
   admit_from_node(s.w);
@@ -258,7 +257,7 @@ TEST_CASE("a slot that no thread has come to is not quiescent", "[rest]") {
   CHECK(find_blocker(s.w).slot == value(slot));
   CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
   CHECK(text_of(s, find_blocker(s.w)) == "thread 0 (slot 2) of process 40 runs");
-  // Its thread was killed asleep, and all the other slots were used since then.
+  // Its thread was killed while asleep, and all other slots were used since then.
   s.w.slots[value(slot)].parked.store(1);
   const Slot again = slot;
   do {
@@ -272,7 +271,7 @@ TEST_CASE("a slot that no thread has come to is not quiescent", "[rest]") {
   s.end();
 }
 
-TEST_CASE("processes that begin, begin another program, or cannot be saved", "[rest]") {
+TEST_CASE("processes that begin, that exec, or that cannot be saved are not quiescent", "[rest]") {
   Server s;
   s.start(kPlenty);
   admit_from_node(s.w);
@@ -289,7 +288,7 @@ TEST_CASE("processes that begin, begin another program, or cannot be saved", "[r
   ProcessRecord& p = add_process(s, child.process, child.slot, 0);
   CHECK(said(BlockerKind::kBeginning) ==
         "a process that has not begun (record 2) is only beginning");
-  p.pid = 50;  // from its parent
+  p.pid = 50;  // set by its parent
   CHECK(said(BlockerKind::kBeginning) == "process 50 is only beginning");
   s.w.slots[value(child.slot)].thread_id = 50;
   CHECK(is_quiescent(s.w));
@@ -307,12 +306,13 @@ TEST_CASE("processes that begin, begin another program, or cannot be saved", "[r
   CHECK(said(BlockerKind::kFirstThreadGone) ==
         "process 50 has other threads but its first one has ended: such a process cannot be saved");
   end_process(s.w, child.process, 0);
-  CHECK(is_quiescent(s.w));  // what is left of it is the kernel's
+  CHECK(is_quiescent(s.w));  // the rest of it belongs to the kernel
   lay_turn(s);
   s.end();
 }
 
-TEST_CASE("a replica that the node does not hold, that has failed or ended", "[rest]") {
+TEST_CASE("a replica is not quiescent if the node lacks the turn, if it failed, or if it ended",
+          "[rest]") {
   World world;
   CHECK(find_blocker(world.w).why == BlockerKind::kTurn);
   CHECK(text_of(world, find_blocker(world.w)) == "a thread of the server has the turn");
@@ -344,7 +344,7 @@ void on_restore(std::uint32_t restores) noexcept {
 
 }  // namespace
 
-TEST_CASE("whoever was asleep over a restore is told once, before it goes on", "[rest]") {
+TEST_CASE("a thread that slept during a restore is notified once, before it continues", "[rest]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   constexpr int kThreads = 4;
   Told of[kThreads];

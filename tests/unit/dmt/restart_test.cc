@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server ends at one clock, whatever its other processes do; the next one goes on from
-//         there, alike on every replica.
-// METHOD  Worlds with threads as slots; two segments that go on from the same.
-// CHECKS  restart.h; RESTART's SIGTERM; that nobody has turns when the main process has ended.
+// GOAL    A server ends at one clock, whatever its other processes do. The next server continues
+//         from there, in the same way on every replica.
+// METHOD  Worlds with threads as slots; two segments that continue from the same state.
+// CHECKS  restart.h; RESTART's SIGTERM; no slot has a turn after the main process has ended.
 #include "dmt/restart.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ constexpr Operation kOp = 7;
 
 }  // namespace
 
-TEST_CASE("restart: the first entry is a SIGTERM for the main process, the second is none",
+TEST_CASE("restart: the first entry sends SIGTERM to the main process, the second sends no signal",
           "[restart]") {
   World world;
   world.hold();
@@ -37,7 +37,7 @@ TEST_CASE("restart: the first entry is a SIGTERM for the main process, the secon
   CHECK(take_signal(world.w, world.main) == SIGTERM);
 }
 
-TEST_CASE("restart: when the main process has ended nobody else has turns", "[restart]") {
+TEST_CASE("restart: when the main process has ended, no other process has turns", "[restart]") {
   World world({.mode = Mode::kSerial});
   Layout& w = world.w;
   world.hold();
@@ -58,7 +58,7 @@ TEST_CASE("restart: when the main process has ended nobody else has turns", "[re
   CHECK(is_over(w));
 }
 
-TEST_CASE("restart: a server that lives is over when all of it sleeps for the turn", "[restart]") {
+TEST_CASE("restart: a running server is over when all of it sleeps for the turn", "[restart]") {
   World world({.mode = Mode::kSerial});
   Layout& w = world.w;
   world.hold();
@@ -69,12 +69,12 @@ TEST_CASE("restart: a server that lives is over when all of it sleeps for the tu
   w.slots[value(child.slot)].parked.store(1);
   CHECK(is_over(w));
   w.slots[value(child.slot)].state = SlotState::kDetached;
-  CHECK_FALSE(is_over(w));  // it may be at work
+  CHECK_FALSE(is_over(w));  // it may be computing
   w.slots[value(child.slot)].arrived.store(1);
   CHECK(is_over(w));
 }
 
-TEST_CASE("restart: clock, hash and time go on, random streams do not come again", "[restart]") {
+TEST_CASE("restart: clock, hash and time continue, and random streams do not repeat", "[restart]") {
   World one, other, third;
   one.hold();
   get_turn(one.w, one.main);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The ring gives out what was put in, in order, whatever the sizes and the wrapping.
-// METHOD  Against a queue of strings as the model, with random sizes; two threads for the order of
-//         memory.
+// GOAL    The ring returns the records that were put in, in order, for all sizes and wrap-arounds.
+// METHOD  Comparison with a queue of strings, with random sizes; two threads for the memory order.
 // CHECKS  SEQ-S1..S3, exact fill, fillers, reserve without commit.
 #include "dmt/sequence/ring.h"
 
@@ -64,7 +63,7 @@ TEST_CASE("ring: first in, first out", "[ring]") {
   CHECK(f.ring.empty());
 }
 
-TEST_CASE("ring: nothing is visible before commit; commit may be of less", "[ring]") {
+TEST_CASE("ring: nothing is visible before commit, and commit may be for fewer bytes", "[ring]") {
   Fixture f(256);
   const auto room = f.ring.reserve(100);
   REQUIRE(room.size() == 100);
@@ -86,7 +85,7 @@ TEST_CASE("ring: it fills to the last byte", "[ring]") {
   CHECK_FALSE(f.put("9"));
 }
 
-TEST_CASE("ring: a record that would straddle the end goes to the start", "[ring]") {
+TEST_CASE("ring: a record that would cross the end goes to the start", "[ring]") {
   Fixture f(128);
   CHECK(f.put(std::string(72, 'a')));  // 80 bytes
   CHECK(f.take().size() == 72);
@@ -101,14 +100,14 @@ TEST_CASE("ring: an abandoned reserve at the end leaves no record", "[ring]") {
   Fixture f(128);
   CHECK(f.put(std::string(72, 'a')));
   CHECK(f.take().size() == 72);
-  CHECK(f.ring.reserve(56).size() == 56);  // writes a filler, then nobody commits
+  CHECK(f.ring.reserve(56).size() == 56);  // writes a filler, then is not committed
   CHECK(f.ring.front().empty());
   CHECK(f.ring.empty());
   CHECK(f.put("next"));
   CHECK(f.take() == "next");
 }
 
-TEST_CASE("ring: writable() is what reserve() gives", "[ring][random]") {
+TEST_CASE("ring: reserve() returns as many bytes as writable() reports", "[ring][random]") {
   const std::uint64_t seed = seed_of_run();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -116,7 +115,7 @@ TEST_CASE("ring: writable() is what reserve() gives", "[ring][random]") {
   for (int i = 0; i < 20'000; ++i) {
     const auto room = static_cast<std::uint32_t>(f.ring.writable());
     if (room > 0) {
-      // A reserve that is not committed changes nothing but a filler.
+      // A reserve that is not committed changes at most a filler.
       Fixture copy(512);
       copy.layout.write_position.store(f.layout.write_position.load());
       copy.layout.read_position.store(f.layout.read_position.load());
@@ -131,7 +130,7 @@ TEST_CASE("ring: writable() is what reserve() gives", "[ring][random]") {
   }
 }
 
-TEST_CASE("ring: random sizes against a queue", "[ring][random]") {
+TEST_CASE("ring: random sizes have the same results as a queue", "[ring][random]") {
   const std::uint64_t seed = seed_of_run();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -147,7 +146,7 @@ TEST_CASE("ring: random sizes against a queue", "[ring][random]") {
           model.push_back(bytes);
         } else {
           ++refused;
-          REQUIRE_FALSE(model.empty());  // an empty ring takes all up to half of it
+          REQUIRE_FALSE(model.empty());  // an empty ring accepts any record of up to half of it
         }
       } else if (!model.empty()) {
         REQUIRE(f.take() == model.front());
@@ -160,7 +159,7 @@ TEST_CASE("ring: random sizes against a queue", "[ring][random]") {
   }
 }
 
-TEST_CASE("ring: positions beyond 32 bits", "[ring]") {
+TEST_CASE("ring: positions may exceed 32 bits", "[ring]") {
   Fixture f(256);
   const std::uint64_t far = (1ull << 40) - 64;
   f.layout.write_position.store(far);
@@ -171,7 +170,7 @@ TEST_CASE("ring: positions beyond 32 bits", "[ring]") {
   }
 }
 
-TEST_CASE("ring: one writer and one reader", "[ring][threads]") {
+TEST_CASE("ring: one writer and one reader work concurrently", "[ring][threads]") {
   Fixture f(1024);
   constexpr std::uint32_t kRecords = 50'000;
   std::thread writer([&f] {
@@ -208,7 +207,7 @@ TEST_CASE("ring: one writer and one reader", "[ring][threads]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("ring: what is read ahead stays until it is released, also over the end",
+TEST_CASE("ring: records read ahead stay until they are released, also across the end",
           "[ring][SEQ-S3]") {
   Fixture f(256);
   for (int round = 0; round < 50; ++round) {
@@ -231,7 +230,8 @@ TEST_CASE("ring: what is read ahead stays until it is released, also over the en
   }
 }
 
-TEST_CASE("ring: once all was read, it begins anew before its memory is cold", "[ring][SEQ-S1]") {
+TEST_CASE("ring: once all was read, writing restarts at the beginning while its memory is cached",
+          "[ring][SEQ-S1]") {
   Fixture f(16U << 20U);
   const std::string text(50'000, 'r');
   std::uint64_t furthest = 0;
@@ -242,7 +242,7 @@ TEST_CASE("ring: once all was read, it begins anew before its memory is cold", "
     REQUIRE(f.take() == text + std::to_string(i));
   }
   CHECK(furthest < 3U << 20U);
-  // What is unread is not run over.
+  // Unread records are not overwritten.
   REQUIRE(f.put("oldest"));
   std::size_t count = 0;
   while (f.put(text)) ++count;
@@ -250,7 +250,7 @@ TEST_CASE("ring: once all was read, it begins anew before its memory is cold", "
   CHECK(f.take() == "oldest");
   for (std::size_t i = 0; i < count; ++i) REQUIRE(f.take() == text);
   CHECK(f.ring.empty());
-  // Also a record that is larger than what was used.
+  // The same for a record that is larger than the used part.
   const std::string large(9U << 20U, 'l');
   REQUIRE(f.put(large));
   CHECK(f.take() == large);

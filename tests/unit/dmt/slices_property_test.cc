@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica that goes on from a checkpoint ends each slice where the others end it.
-// METHOD  A model of a thread, which passes points, and of the code that counts them (trap/); the
-//         points are the product's (dmt/slices.h).  Random passages, admissions and early points;
-//         at a random step a second replica begins with a copy of the segment and of the thread's
-//         words, as CRIU brings them back.
-// CHECKS  SLICE-1, SLICE-4: where slices end, and what points weigh, on both.
+// GOAL    A replica that continues from a checkpoint ends each slice where the other replicas end
+//         it.
+// METHOD  A model of a thread that passes points, and of the code that counts them (trap/). The
+//         points are the real ones (dmt/slices.h). Passages, admissions and early points are
+//         random. At a random step a second replica starts with a copy of the segment and of the
+//         thread's words, as CRIU restores them.
+// CHECKS  SLICE-1, SLICE-4: the ends of slices and the weights of points on both replicas.
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -35,7 +36,7 @@ rc::Gen<Step> any_step() {
       rc::gen::set(&Step::weight, rc::gen::inRange<std::uint32_t>(1, 2000)));
 }
 
-// A thread of one replica: the word that its stubs count in, and what it did.
+// A thread of one replica: the word in which its stubs count, and its history.
 struct Thread {
   explicit Thread(Layout& of) : w(of) {}
 
@@ -73,8 +74,8 @@ struct Thread {
 
 }  // namespace
 
-TEST_CASE("slices: a count goes on from a checkpoint", "[slices][property]") {
-  rc::check("slices: a count goes on from a checkpoint", [] {
+TEST_CASE("slices: a count continues from a checkpoint", "[slices][property]") {
+  rc::check("slices: a count continues from a checkpoint", [] {
     const auto steps = *rc::gen::container<std::vector<Step>>(200, any_step());
     const auto taken_at = *rc::gen::inRange<std::size_t>(0, steps.size());
     const auto early_clock = *rc::gen::inRange<std::uint64_t>(0, 10);

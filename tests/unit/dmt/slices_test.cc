@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    All replicas have the same tick points at the same turns, and the leader's node learns
-//         how long slices are and when the next entry is wanted.
-// METHOD  One entry at a time, alone; slices are reported by the test.
-// CHECKS  SLICE-1, SLICE-2: the table of points; the full table; who has the turn
-//         beside sliced threads (SLICE-3), early points (SLICE-4); ask_for_bubble(),
-//         report_slice().
+// GOAL    All replicas have the same tick points at the same turns. The leader's node learns how
+//         long slices are and when the next entry is wanted.
+// METHOD  Entries are admitted one at a time without other threads; the test reports slices.
+// CHECKS  SLICE-1, SLICE-2: the table of points, and the full table; which thread has the turn
+//         among sliced threads (SLICE-3); early points (SLICE-4); ask_for_bubble(); report_slice().
 #include "dmt/slices.h"
 
 #include <catch2/catch.hpp>
@@ -30,7 +29,7 @@ void push(World& world, const TickPoint& point) {
 
 int rings = 0;
 
-// How often the node's doorbell rings meanwhile; the node sleeps.
+// Returns how often `act` rings the doorbell of a sleeping node.
 int rings_of(World& world, const std::function<void()>& act) {
   rings = 0;
   set_doorbell([]() noexcept { ++rings; });
@@ -42,7 +41,7 @@ int rings_of(World& world, const std::function<void()>& act) {
 
 constexpr std::uint64_t kGrant = 1000;
 
-// The main thread is sliced.
+// A world whose main thread is sliced.
 struct Sliced {
   World world;
   Layout& w = world.w;
@@ -52,7 +51,7 @@ struct Sliced {
     world.hold();
     end_slice(w, main);
   }
-  // Who has the next turn under a grant; kNone: the grant is dropped.
+  // Returns the thread with the next turn under a grant; kNone: the grant is dropped.
   std::uint16_t next() {
     s.grant_left = kGrant;
     choose_beside_slices(w);
@@ -62,7 +61,7 @@ struct Sliced {
 
 }  // namespace
 
-TEST_CASE("a tick point of the log is one from its admission on", "[slices][SLICE-1]") {
+TEST_CASE("a tick point of the log is valid from its admission on", "[slices][SLICE-1]") {
   World world;
   world.hold();
   const TickPoints& t = world.w.tick_points;
@@ -92,7 +91,7 @@ TEST_CASE("a tick point of the log is one from its admission on", "[slices][SLIC
   CHECK(t.changes == 2);
 }
 
-TEST_CASE("a tick point that is one already gets another weight alone", "[slices][SLICE-2]") {
+TEST_CASE("admitting a known tick point again changes only its weight", "[slices][SLICE-2]") {
   World world;
   world.hold();
   const TickPoints& t = world.w.tick_points;
@@ -105,10 +104,10 @@ TEST_CASE("a tick point that is one already gets another weight alone", "[slices
   REQUIRE(t.used == 2);
   CHECK(t.changes == 3);
   CHECK(t.points[0].weight_ps == 50);
-  CHECK(t.points[0].bytes == 7);  // its stub is there, and stays
+  CHECK(t.points[0].bytes == 7);  // its stub exists and stays
   CHECK(t.points[0].dead_flags == 1);
   CHECK(t.points[1].weight_ps == 1000);
-  // The same offset in another object, and the other way around.
+  // The same offset in another object, and another offset in that object.
   admit_tick_point(world.w, point_at(1, 3, 78));
   admit_tick_point(world.w, point_at(3, 4, 78));
   REQUIRE(t.used == 4);
@@ -117,7 +116,7 @@ TEST_CASE("a tick point that is one already gets another weight alone", "[slices
   CHECK(t.points[3].weight_ps == 4);
 }
 
-TEST_CASE("a full table takes no more tick points, but other weights", "[slices][SLICE-2]") {
+TEST_CASE("a full table accepts no more tick points, but new weights", "[slices][SLICE-2]") {
   World world;
   world.hold();
   const TickPoints& t = world.w.tick_points;
@@ -126,7 +125,7 @@ TEST_CASE("a full table takes no more tick points, but other weights", "[slices]
   admit_tick_point(world.w, point_at(kTickPointsMax));
   CHECK(t.used == kTickPointsMax);
   CHECK(t.changes == kTickPointsMax);
-  CHECK(world.w.slice_report.slices.load() == 0);  // what is behind the table
+  CHECK(world.w.slice_report.slices.load() == 0);  // the member after the table
   admit_tick_point(world.w, point_at(kTickPointsMax - 1, 5));
   CHECK(t.points[kTickPointsMax - 1].weight_ps == 5);
   CHECK(t.changes == kTickPointsMax + 1);
@@ -142,30 +141,30 @@ TEST_CASE("a tick point of too few bytes fences the replica", "[slices][fence]")
         }) == kFenced);
 }
 
-TEST_CASE("the leader's node is asked for the bubble behind a slice, if no entry waits",
+TEST_CASE("a bubble is requested from the leader's node after a slice if no entry waits",
           "[slices]") {
   World world;
   world.hold();
   SchedulerState& s = world.w.scheduler;
   const auto ask = [&world] { ask_for_bubble(world.w); };
-  SECTION("a follower keeps in mind what it wants, for when it leads") {
+  SECTION("a follower remembers the request for when it leads") {
     CHECK(rings_of(world, ask) == 0);
     CHECK(s.slice_wanted.load() == 1);
   }
   s.leading.store(1);
-  SECTION("one waits in the sequence") {
+  SECTION("a bubble waits in the sequence") {
     world.bubble(kPlenty);
     CHECK(rings_of(world, ask) == 0);
     CHECK(s.slice_wanted.load() == 0);
     world.admit();
     CHECK(rings_of(world, ask) == 1);
   }
-  SECTION("the leader does, once") {
+  SECTION("the leader sends one request") {
     CHECK(rings_of(world, ask) == 1);
     CHECK(s.slice_wanted.load() == 1);
     CHECK(rings_of(world, ask) == 0);
   }
-  SECTION("a bubble is what it wanted, an input is not") {
+  SECTION("a bubble fulfils the request, an input does not") {
     ask();
     world.signal_entry(10);
     world.admit();
@@ -187,14 +186,14 @@ TEST_CASE("the end of a slice uses up the grant", "[slices]") {
   CHECK(world.w.scheduler.admissions == before + 1);
 }
 
-TEST_CASE("threads that are not sliced go before those that are", "[slices][SLICE-3]") {
+TEST_CASE("threads that are not sliced run before sliced threads", "[slices][SLICE-3]") {
   Sliced f;
   const Slot first = create_slot(f.w, 1), second = create_slot(f.w, 1);
   CHECK(f.next() == value(first));
   CHECK(f.s.slice_wanted.load() == 1);
   kill_slot(f.w, first);
   CHECK(f.next() == value(second));
-  CHECK(f.s.grant_left == kGrant);  // it is theirs
+  CHECK(f.s.grant_left == kGrant);  // the grant belongs to them
 }
 
 TEST_CASE("when only sliced threads are runnable, entries are admitted until a bubble comes",
@@ -210,7 +209,7 @@ TEST_CASE("when only sliced threads are runnable, entries are admitted until a b
   CHECK(f.next() == kNone);  // once
 }
 
-TEST_CASE("a bubble grants a slice behind the others, and the next entry one before them",
+TEST_CASE("a bubble grants a slice after the others, and the next entry grants one before them",
           "[slices][SLICE-3]") {
   Sliced f;
   const Slot other = create_slot(f.w, 1);
@@ -220,7 +219,7 @@ TEST_CASE("a bubble grants a slice behind the others, and the next entry one bef
     kill_slot(f.w, other);
     CHECK(f.next() == value(f.main));
   }
-  SECTION("they do not") {
+  SECTION("the others use up their grant") {
     CHECK(f.next() == value(other));
     grant_slice(f.w, EntryType::kData);
     CHECK(f.next() == value(f.main));
@@ -233,11 +232,11 @@ TEST_CASE("a bubble grants a slice behind the others, and the next entry one bef
   }
 }
 
-TEST_CASE("sliced threads take turns, in the order in which their slices ended",
+TEST_CASE("sliced threads take turns in the order in which their slices ended",
           "[slices][SLICE-3]") {
   Sliced f;
   const Slot second = create_slot(f.w, 1), light = create_slot(f.w, 1);
-  end_slice(f.w, second);  // behind main, which is the head
+  end_slice(f.w, second);  // after main, which is the head
   for (const Slot expected : {f.main, second, f.main, second}) {
     grant_slice(f.w, EntryType::kBubble);
     grant_slice(f.w, EntryType::kData);
@@ -248,7 +247,7 @@ TEST_CASE("sliced threads take turns, in the order in which their slices ended",
   }
 }
 
-TEST_CASE("a thread that waits is not sliced any more", "[slices][SLICE-3]") {
+TEST_CASE("a thread that waits is no longer sliced", "[slices][SLICE-3]") {
   Sliced f;
   grant_slice(f.w, EntryType::kBubble);
   CHECK(f.s.slice_grant == SliceGrant::kLast);
@@ -267,7 +266,7 @@ TEST_CASE("a thread that waits is not sliced any more", "[slices][SLICE-3]") {
   SECTION("it ends") { kill_slot(f.w, f.main); }
   CHECK(!f.w.slots[value(f.main)].sliced);
   CHECK(f.s.sliced_runnable == 0);
-  CHECK(f.s.slice_grant == SliceGrant::kNone);  // no later computation finds it
+  CHECK(f.s.slice_grant == SliceGrant::kNone);  // no later computation gets it
 }
 
 TEST_CASE("without sliced threads a bubble grants no slice, and no grant is dropped", "[slices]") {
@@ -281,7 +280,7 @@ TEST_CASE("without sliced threads a bubble grants no slice, and no grant is drop
   CHECK(s.slice_wanted.load() == 0);
 }
 
-TEST_CASE("what the others answered leaves before a sliced thread goes on", "[slices]") {
+TEST_CASE("output of the other threads is sent before a sliced thread continues", "[slices]") {
   Sliced f;
   const auto end_operation = [&f] {
     f.s.output_pending = 1;
@@ -292,10 +291,10 @@ TEST_CASE("what the others answered leaves before a sliced thread goes on", "[sl
     (void)create_slot(f.w, 1);
     CHECK(rings_of(f.world, end_operation) == 0);
   }
-  SECTION("no other one runs") { CHECK(rings_of(f.world, end_operation) == 1); }
+  SECTION("no other thread runs") { CHECK(rings_of(f.world, end_operation) == 1); }
 }
 
-TEST_CASE("the node sees the last slice that ended, and how many did", "[slices]") {
+TEST_CASE("the node sees the last slice that ended and the number of ended slices", "[slices]") {
   World world;
   const SliceReport& report = world.w.slice_report;
   CHECK(report.slices.load() == 0);
@@ -311,7 +310,7 @@ TEST_CASE("the node sees the last slice that ended, and how many did", "[slices]
   CHECK(report.cpu_ns.load() == 0);
 }
 
-TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-4]") {
+TEST_CASE("slices: an early point is valid from its clock on", "[slices][SLICE-4]") {
   World world;
   Layout& w = world.w;
   const EarlyPoint early{point_at(1), w.scheduler.clock + 2};
@@ -335,7 +334,8 @@ TEST_CASE("slices: an early point counts from its clock on", "[slices][SLICE-4]"
   CHECK(w.early_points.waiting == 0);
 }
 
-TEST_CASE("slices: an early point that was passed is known and not admitted", "[slices][SLICE-4]") {
+TEST_CASE("slices: an early point that was passed is recorded but not admitted",
+          "[slices][SLICE-4]") {
   World world;
   const EarlyPoint early{point_at(1), 0};
   REQUIRE(add_early_point(world.w, early, true));
@@ -344,7 +344,7 @@ TEST_CASE("slices: an early point that was passed is known and not admitted", "[
   CHECK(world.w.tick_points.used == 0);
 }
 
-TEST_CASE("slices: there is room for so many early points", "[slices]") {
+TEST_CASE("slices: the number of early points is limited", "[slices]") {
   World world;
   for (std::uint32_t i = 0; i < kEarlyPointsMax; ++i) {
     REQUIRE(add_early_point(world.w, {point_at(i), i}, false));

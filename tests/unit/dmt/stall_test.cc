@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A thread that is stalled gives way at one clock on all replicas.
-// METHOD  Real threads as slots that probe themselves; the test is the node of a leader, then that
-//         of a follower which gets the leader's orders.
-// CHECKS  DMT-W1..W3, what counts as stalled, the told clock, the rest of a grant, letting
-//         go.
+// GOAL    A stalled thread gives way at the same clock on all replicas.
+// METHOD  Real threads as slots that probe themselves. The test is the node of a leader, then the
+//         node of a follower, which gets the leader's orders.
+// CHECKS  DMT-W1..W3, which threads count as stalled, the leader's clock limit, the rest of a
+//         grant, releasing a held thread.
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -19,7 +19,7 @@ using namespace crane::dmt::test;
 namespace {
 
 constexpr Operation kOp = 7;
-constexpr std::uint64_t kLoop = 0x4000;  // where the threads of these tests spin
+constexpr std::uint64_t kLoop = 0x4000;  // the address at which the threads of these tests spin
 
 Options spinning(Options o) {
   o.stall_rule = StallRule::kSpins;
@@ -31,8 +31,8 @@ void operate(Layout& w, Slot me) {
   put_turn(w, me, kOp, 0, false);
 }
 
-// A thread's own probes, in the place of an interrupt: time passes by `step` from one to the next,
-// and `own_cpu_ns` of processor time in each.
+// A thread's own probes, instead of an interrupt. From one probe to the next, `step` of time and
+// `own_cpu_ns` of processor time pass.
 class Prober {
  public:
   Prober(Layout& w, Slot me, std::int64_t own_cpu_ns = 0)
@@ -73,9 +73,10 @@ struct Ran {
   int rounds;
 };
 
-// Two threads that wait for each other in loops without operations.  Without `orders` it is the
-// leader's replica, which finds out when to preempt; else a follower's, which is told the leader's
-// clock bit by bit.  `pestered`: who gets the turn again is probed before it can look at anything.
+// Two threads wait for each other in loops without operations. Without `orders` this is the
+// leader's replica, which finds out when to preempt. Otherwise it is a follower's, which gets the
+// leader's clock step by step. `pestered`: a thread that gets the turn again is probed before it
+// can look at anything.
 Ran ping_pong(Options options, const std::vector<PreemptBody>* orders, bool pestered = false) {
   World world(spinning(options));
   Layout& w = world.w;
@@ -130,7 +131,8 @@ Ran ping_pong(Options options, const std::vector<PreemptBody>* orders, bool pest
 
 }  // namespace
 
-TEST_CASE("threads that wait for each other in loops go on, alike on a follower", "[stall]") {
+TEST_CASE("threads that wait for each other in loops make progress, and equally on a follower",
+          "[stall]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Ran leader = ping_pong({.mode = mode}, nullptr, GENERATE(false, true));
   CHECK(leader.rounds == 6);
@@ -140,12 +142,12 @@ TEST_CASE("threads that wait for each other in loops go on, alike on a follower"
     const Ran follower =
         ping_pong({.mode = mode, .perturb_seed = seed, .perturb_max_us = 100}, &leader.orders);
     CHECK(follower.rounds == 6);
-    // In parallel mode this program races: how often it is preempted is not the program's doing.
+    // In parallel mode this program races, so the number of preemptions is not deterministic.
     if (mode == Mode::kSerial) CHECK(follower.hash == leader.hash);
   }
 }
 
-TEST_CASE("operations wait at the told clock, code between them does not", "[stall]") {
+TEST_CASE("operations wait at the leader's clock limit, code between them does not", "[stall]") {
   World world(spinning({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100}));
   Layout& w = world.w;
   std::atomic<int> between{0};
@@ -162,15 +164,15 @@ TEST_CASE("operations wait at the told clock, code between them does not", "[sta
   world.until("five turns", [&] { return between.load() == 5; });
   CHECK(w.scheduler.clock == 5);
   set_leader_clock_limit(w, 6);
-  world.until("one more", [&] { return between.load() == 6; });
+  world.until("one more turn", [&] { return between.load() == 6; });
   CHECK(w.scheduler.clock == 6);
-  world.until("it waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
+  world.until("the thread waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
   set_leader_clock_limit(w, kNoClock);
   world.drive();
   CHECK(between.load() == 9);
 }
 
-TEST_CASE("who comes to its next operation gives way there", "[stall]") {
+TEST_CASE("a thread that reaches its next operation gives way there", "[stall]") {
   World world(spinning({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100}));
   Layout& w = world.w;
   std::vector<int> trace;
@@ -199,10 +201,10 @@ TEST_CASE("who comes to its next operation gives way there", "[stall]") {
 
 namespace {
 
-constexpr std::uint64_t kSite = 0x100000;  // where Stander's order says that somebody stood
+constexpr std::uint64_t kSite = 0x100000;  // the place of the stalled thread in Stander's order
 constexpr std::int64_t kMs = 1'000'000;
 
-// The main thread of a replica that is told to preempt it where it stands.
+// The main thread of a replica that has an order to preempt it at its current place.
 struct Stander {
   World world{spinning({.mode = Mode::kSerial, .quantum = 100})};
   Layout& w = world.w;
@@ -217,7 +219,7 @@ struct Stander {
     return prober.at(instruction, cpu, physical);
   }
   void order_now() {
-    world.bubble(100);  // who gives way alone takes the next entry
+    world.bubble(100);  // a thread that gives way alone takes the next entry
     set_leader_clock_limit(w, w.scheduler.clock);
     request_preemption(w, {w.scheduler.clock, kSite, kSite, value(world.main), 1});
   }
@@ -225,38 +227,38 @@ struct Stander {
 
 }  // namespace
 
-TEST_CASE_METHOD(Stander, "what counts as stalled", "[stall]") {
-  SECTION("a computation is not") {
+TEST_CASE_METHOD(Stander, "which threads count as stalled", "[stall]") {
+  SECTION("not a computation") {
     for (std::uint64_t i = 0; i < 100; ++i) {
       CHECK_FALSE(is_held(kLoop + (i % 5) * kSpinBytes, 5 * kMs, 5 * kMs));
     }
   }
-  SECTION("a small loop is, after so much processor time") {
+  SECTION("a small loop, after enough processor time") {
     int looks = 1;
     while (!is_held(kLoop + static_cast<std::uint64_t>(looks % 7) * 8, 4 * kMs, 40 * kMs)) ++looks;
     CHECK(looks == static_cast<int>(kSpinSamples));
   }
-  SECTION("time that it did not have on a processor does not count, nor the probes' own") {
+  SECTION("time without a processor does not count, nor the time of the probes") {
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, kMs / 2, 100 * kMs));
   }
-  SECTION("asleep in the kernel is, after so long") {
+  SECTION("a thread asleep in the kernel, after long enough") {
     const int second = static_cast<int>(kAsleepNs / (100 * kMs));
     for (int i = 0; i < 5; ++i) CHECK_FALSE(prober.asleep_at(kLoop, 100 * kMs));
     CHECK_FALSE(is_held(kLoop, kMs, 100 * kMs));  // it ran instead
     for (int i = 1; i < second; ++i) CHECK_FALSE(prober.asleep_at(kLoop, 100 * kMs));
     CHECK(prober.asleep_at(kLoop, 100 * kMs));
   }
-  SECTION("who does not get a processor is not asleep") {
+  SECTION("a thread that gets no processor is not asleep") {
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 0, 100 * kMs));
   }
-  SECTION("each clock restarts") {
+  SECTION("each clock restarts the measurement") {
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
     set_leader_clock_limit(w, kNoClock);
     operate(w, world.main);
     order_now();
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
   }
-  SECTION("who is within an operation is not") {
+  SECTION("not a thread within an operation") {
     set_leader_clock_limit(w, kNoClock);
     get_turn(w, world.main);
     order_now();
@@ -264,24 +266,24 @@ TEST_CASE_METHOD(Stander, "what counts as stalled", "[stall]") {
   }
 }
 
-TEST_CASE_METHOD(Stander, "what counts as looking at a place that is known", "[stall]") {
-  SECTION("who sleeps at a place that is known has looked each time") {
+TEST_CASE_METHOD(Stander, "which probes count as a look at a known place", "[stall]") {
+  SECTION("a thread that sleeps at a known place has looked each time") {
     for (int i = 0; i < 2; ++i) CHECK_FALSE(prober.asleep_at(kSite, 1000));
     CHECK(prober.asleep_at(kSite, 1000));
   }
-  SECTION("a place that is known is soon") {
+  SECTION("a thread at a known place counts as stalled soon") {
     for (int i = 0; i < 2; ++i) CHECK_FALSE(is_held(kSite + kSiteMargin, kLookNs, 1000));
     CHECK_FALSE(is_held(kLoop, kLookNs, 1000));
     CHECK_FALSE(is_held(kSite, kLookNs, 1000));
     CHECK(is_held(kSite - kSiteMargin, kLookNs, 1000));
     CHECK(w.scheduler.stall_sites == 1);
   }
-  SECTION("but who has not run since the last probe has not looked") {
+  SECTION("a thread that has not run since the last probe has not looked") {
     for (int i = 0; i < 100; ++i) CHECK_FALSE(is_held(kSite, kLookNs - 1, kMs));
     CHECK_FALSE(is_held(kSite, kLookNs, 1000));
     CHECK(is_held(kSite, kLookNs, 1000));
   }
-  SECTION("and who is found with the same registers may not have") {
+  SECTION("a thread found with the same registers may not have looked") {
     CHECK_FALSE(is_held(kSite, kLookNs, 1000));
     const auto enough = static_cast<int>(kSiteLooks * kAlikeLooks);
     for (int i = 1; i < enough; ++i) CHECK_FALSE(prober.at(kSite, kLookNs, 1000, false));
@@ -289,7 +291,7 @@ TEST_CASE_METHOD(Stander, "what counts as looking at a place that is known", "[s
   }
 }
 
-TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[stall]") {
+TEST_CASE("a preempted thread that is alone admits the waiting entries", "[stall]") {
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
@@ -305,19 +307,19 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
   CHECK(has_turn(w, world.main));
 }
 
-TEST_CASE("a thread that gives way lets a sliced one go before it", "[stall][SLICE-3]") {
+TEST_CASE("a sliced thread runs before a thread that gives way", "[stall][SLICE-3]") {
   World world(spinning({.mode = Mode::kParallel, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
   operate(w, world.main);
   const Slot other = create_slot(w, 1), sliced = create_slot(w, 1);
   Slot expected = sliced;
-  SECTION("it may do what is waited for") { end_slice(w, sliced); }
-  SECTION("also where the other is sliced itself") {
+  SECTION("the sliced thread may do the work that the other waits for") { end_slice(w, sliced); }
+  SECTION("also if the thread that gives way is sliced, too") {
     end_slice(w, sliced);
     end_slice(w, world.main);
   }
-  SECTION("but the one that gives way is none of them") {
+  SECTION("but not if only the thread that gives way is sliced") {
     end_slice(w, world.main);
     expected = other;
   }
@@ -328,8 +330,9 @@ TEST_CASE("a thread that gives way lets a sliced one go before it", "[stall][SLI
   CHECK(has_turn(w, expected));
 }
 
-TEST_CASE("giving way is none of a thread's own operations", "[stall]") {
-  // Randomness begins by their number, outside of turns (D7): before or after this, by chance.
+TEST_CASE("giving way does not count as an operation of the thread", "[stall]") {
+  // Random streams start at the number of operations, also outside of turns (D7): by chance before
+  // or after giving way.
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
@@ -343,7 +346,7 @@ TEST_CASE("giving way is none of a thread's own operations", "[stall]") {
   CHECK(w.slots[value(world.main)].operations == own);
 }
 
-TEST_CASE("a caught thread is let go when the replica does not lead any more", "[stall]") {
+TEST_CASE("a held thread is released when the replica no longer leads", "[stall]") {
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   std::atomic<bool> gave_way{false}, released{false};
@@ -363,7 +366,7 @@ TEST_CASE("a caught thread is let go when the replica does not lead any more", "
     if (!has_held_thread(w, body)) return;
     w.scheduler.leading.store(0);
     release_held_thread(w);
-    world.until("it is let go", [&] { return released.load(); });
+    world.until("the thread is released", [&] { return released.load(); });
   });
   CHECK(body.slot == value(world.main));
   CHECK(body.clock == 1);
@@ -382,8 +385,8 @@ TEST_CASE("an order that would be missed is a broken invariant", "[stall]") {
 
 namespace {
 
-// Of two threads the first has the turn, about to take its third or, `spins`, after its fourth.
-// The order of that clock names it or the other one.
+// Of two threads the first has the turn. It is about to take its third turn or, with `spins`, is
+// after its fourth. The order of that clock names the first or the second thread.
 int give_an_order(Mode mode, bool to_first, bool spins) {
   return in_child([=] {
     World world(spinning({.mode = mode, .quantum = 100}));
@@ -401,7 +404,7 @@ int give_an_order(Mode mode, bool to_first, bool spins) {
     set_leader_clock_limit(w, clock);
     world.start(kPlenty);
     admit_from_node(w);
-    // It waits, or spins, where it is: the order comes late.
+    // The thread waits or spins where it is: the order comes late.
     world.until("that clock", [&] { return w.scheduler.clock == clock; });
     request_preemption(w, {clock, kLoop, kLoop, value(to_first ? first : second), 1});
     world.drive([&](bool) {
@@ -412,7 +415,7 @@ int give_an_order(Mode mode, bool to_first, bool spins) {
 
 }  // namespace
 
-TEST_CASE("an order for a slot that does not have the turn fences", "[stall][fence]") {
+TEST_CASE("an order for a slot that does not have the turn fences the replica", "[stall][fence]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const bool spins = GENERATE(false, true);
   CHECK(give_an_order(mode, true, spins) == 0);
@@ -429,9 +432,10 @@ struct Computed {
   std::vector<int> trace;
 };
 
-// Thread 1 computes between two turns until thread 2 has taken three: who waited for it would wait
-// for ever.  Without `leader_clock_limit` it is the leader's replica, which finds it; else a
-// follower's, whose thread 1 is found by a probe or comes to its next operation by itself.
+// Thread 1 computes between two turns until thread 2 has taken three. A thread that waited for it
+// would wait forever. Without `leader_clock_limit` this is the leader's replica, which finds the
+// computation. Otherwise it is a follower's: a probe finds thread 1, or thread 1 reaches its next
+// operation.
 Computed compute(Mode mode, const PreemptBody* leader_clock_limit, bool by_itself) {
   World world({.mode = mode,
                .quantum = 100,
@@ -481,7 +485,7 @@ Computed compute(Mode mode, const PreemptBody* leader_clock_limit, bool by_itsel
   return {w.scheduler.hash, body, trace};
 }
 
-// Whether a process that computes is found, which has another thread or memory that others see.
+// Returns whether a computing process is found that has another thread or memory that others see.
 bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t processors = 0) {
   World world({.mode = Mode::kSerial,
                .quantum = 100,
@@ -500,7 +504,7 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
   if (!alone) world.spawn([&w](Slot me) { finish(w, me); });
   world.run_as(world.main, [&](Slot me) {
     get_turn(w, me);
-    put_turn(w, me, kOp, 0, alone);  // the other process' thread leaves; one of ours would end
+    put_turn(w, me, kOp, 0, alone);  // the other process' thread leaves; one of this would end
     Prober prober(w, me);
     for (std::uint64_t n = 0; n < 20; ++n) prober.at(kLoop + n * kSpinBytes);
     looked.store(true);
@@ -514,14 +518,14 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
     found = body.leaves == 1;
     w.scheduler.leading.store(0);
     release_held_thread(w);
-    world.until("it is let go", [&] { return looked.load(); });
+    world.until("the probes are done", [&] { return looked.load(); });
   });
   return found;
 }
 
 }  // namespace
 
-TEST_CASE("nobody waits for a computation that left, and it rejoins at one entry", "[stall]") {
+TEST_CASE("no thread waits for a computation that left, and it rejoins at one entry", "[stall]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Computed leader = compute(mode, nullptr, false);
   CHECK(leader.request_preemption.leaves == 1);
@@ -533,14 +537,15 @@ TEST_CASE("nobody waits for a computation that left, and it rejoins at one entry
   }
 }
 
-TEST_CASE("who could be seen computing does not leave, unless all may", "[stall]") {
+TEST_CASE("a computation that others could observe does not leave, unless all may leave",
+          "[stall]") {
   CHECK(is_found(kDetachComputation, true, false));
   CHECK_FALSE(is_found(kDetachComputation, false, false));
   CHECK_FALSE(is_found(kDetachComputation, true, true));
   CHECK(is_found(kDetachAnyComputation, false, true));
 }
 
-TEST_CASE("no more computations leave than there are processors", "[stall]") {
+TEST_CASE("at most as many computations leave as there are processors", "[stall]") {
   CHECK_FALSE(is_found(kDetachComputation, true, false, 0b100));
   CHECK(is_found(kDetachComputation, true, false, 0b101));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server that can never go on is told from one that waits for its clients.
-// METHOD  Real threads as slots that wait in each of the ways; the test is the node and looks at
+// GOAL    A server that can never continue is distinguished from one that waits for its clients.
+// METHOD  Real threads as slots that wait in each of the ways. The test is the node and inspects
 //         them when the turn is unowned.
-// CHECKS  STUCK-1, and what is said of each thread.
+// CHECKS  STUCK-1; the description of each thread.
 #include "dmt/stuck.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ constexpr Operation kOp = 1;
 constexpr std::uint64_t kObject = 77;
 constexpr std::int64_t kLate = kOrigin + 1'000'000'000;
 
-// The main thread waits for `object` until it is signalled; so do others.
+// The main thread waits for `object` until it is signalled; other threads do the same.
 struct Server : World {
   explicit Server(std::uint64_t object = kObject, std::int64_t deadline = kNoDeadline) {
     std::memcpy(w.operation_names, "first\0lock\0sigwait\0", 19);
@@ -36,7 +36,7 @@ struct Server : World {
     wait(w, me, object, deadline, op);
     finish(w, me);
   }
-  // Everybody waits.
+  // Waits until all threads wait.
   void settle() {
     start(kPlenty);
     admit_from_node(w);
@@ -60,7 +60,8 @@ struct Server : World {
 
 }  // namespace
 
-TEST_CASE("threads that wait for each other are stuck, and it is said for what", "[stuck]") {
+TEST_CASE("threads that wait for each other are stuck, and the description contains their objects",
+          "[stuck]") {
   Server s;
   const Slot other = s.spawn([&](Slot me) { s.wait_and_end(me, kObject, kNoDeadline, kOp); });
   s.settle();
@@ -80,7 +81,8 @@ TEST_CASE("threads that wait for each other are stuck, and it is said for what",
   s.end();
 }
 
-TEST_CASE("who has a deadline is not stuck, nor are those who wait for it", "[stuck]") {
+TEST_CASE("a thread with a deadline is not stuck, and neither are threads that wait for it",
+          "[stuck]") {
   Server s;
   s.spawn([&](Slot me) { s.wait_and_end(me, 0, kLate, kOp); });
   s.settle();
@@ -88,7 +90,7 @@ TEST_CASE("who has a deadline is not stuck, nor are those who wait for it", "[st
   s.end();
 }
 
-TEST_CASE("who awaits a signal is not stuck", "[stuck]") {
+TEST_CASE("a thread that waits for a signal is not stuck", "[stuck]") {
   const bool by_name = GENERATE(true, false);
   Server s(by_name ? kObject : signal_object(kMainProcess));
   if (by_name) s.spawn([&](Slot me) { s.wait_and_end(me, 0, kNoDeadline, 2); });
@@ -97,7 +99,7 @@ TEST_CASE("who awaits a signal is not stuck", "[stuck]") {
   s.end();
 }
 
-TEST_CASE("a watch is stuck when no file comes from outside", "[stuck]") {
+TEST_CASE("a thread that watches files is stuck if none gets input from outside", "[stuck]") {
   Server s(0);
   s.settle();
   CHECK(is_stuck(s.w));
@@ -112,7 +114,8 @@ TEST_CASE("a watch is stuck when no file comes from outside", "[stuck]") {
   s.end();
 }
 
-TEST_CASE("who waits for a client's bytes is not stuck; for another thread's it is", "[stuck]") {
+TEST_CASE("a thread that waits for a client's bytes is not stuck, for a thread's bytes it is",
+          "[stuck]") {
   Server s(kObject);
   s.settle();
   FileRecord& f = s.w.files[1];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A pseudo-terminal carries bytes both ways, belongs to a session, and goes with its ends.
+// GOAL    A pseudo-terminal carries bytes in both directions, belongs to a session, and ends with
+//         its files.
 // METHOD  The test holds the turn of the main process, which leads a session, and has both ends.
-// CHECKS  TTY-1, TTY-2, TTY-3, the bounds of the table and the queues, readiness, packet mode, who
-//         gets which signal.
+// CHECKS  TTY-1, TTY-2, TTY-3, the limits of the table and the queues, readiness, packet mode,
+//         which process gets which signal.
 #include "dmt/terminals.h"
 
 #include <sys/ioctl.h>
@@ -80,7 +81,7 @@ struct Terminals : World {
 
 }  // namespace
 
-TEST_CASE_METHOD(Terminals, "what is typed is echoed and read by lines", "[terminals]") {
+TEST_CASE_METHOD(Terminals, "typed bytes are echoed and read line by line", "[terminals]") {
   CHECK(ready(master) == kOut);
   CHECK(ready(line) == kOut);
   CHECK(type("hello\r") == 6);
@@ -93,7 +94,8 @@ TEST_CASE_METHOD(Terminals, "what is typed is echoed and read by lines", "[termi
   CHECK(screen() == "x\r\n");
 }
 
-TEST_CASE_METHOD(Terminals, "both ways are bounded, and what waits comes in order", "[terminals]") {
+TEST_CASE_METHOD(Terminals, "both directions are bounded, and waiting bytes arrive in order",
+                 "[terminals]") {
   set_raw();
   std::string all;
   for (int i = 0; i < 200'000; ++i) all += static_cast<char>(i % 251);
@@ -116,8 +118,7 @@ TEST_CASE_METHOD(Terminals, "both ways are bounded, and what waits comes in orde
   CHECK(w.scheduler.blocks_in_use == blocks);
 }
 
-TEST_CASE_METHOD(Terminals, "the table has a bound, and the lowest place is used again",
-                 "[terminals]") {
+TEST_CASE_METHOD(Terminals, "the table is bounded, and the lowest place is reused", "[terminals]") {
   std::uint32_t second = open();
   CHECK(number_of(w.files[second].end.terminal) == 1);
   for (std::uint32_t i = 3; i < kTerminalsMax; ++i) open();
@@ -129,7 +130,7 @@ TEST_CASE_METHOD(Terminals, "the table has a bound, and the lowest place is used
   CHECK(find_terminal(w, kTerminalsMax) == 0);
 }
 
-TEST_CASE_METHOD(Terminals, "the place is free when both ends are closed", "[terminals]") {
+TEST_CASE_METHOD(Terminals, "the place is free after both ends are closed", "[terminals]") {
   type("kept");
   say("kept");
   drop_reference(w, line);
@@ -148,7 +149,7 @@ TEST_CASE_METHOD(Terminals, "the place is free when both ends are closed", "[ter
   CHECK(w.scheduler.blocks_in_use == blocks);
 }
 
-TEST_CASE_METHOD(Terminals, "signals go to the group in the foreground", "[terminals]") {
+TEST_CASE_METHOD(Terminals, "signals go to the foreground group", "[terminals]") {
   become_controlling(w, kMainProcess, terminal);
   const std::uint32_t group = w.processes[kMainProcess].group;
   w.processes[kMainProcess].dispositions[SIGINT] = Disposition::kHandler;
@@ -171,7 +172,7 @@ TEST_CASE_METHOD(Terminals, "signals go to the group in the foreground", "[termi
   CHECK(group != 777);
 }
 
-TEST_CASE_METHOD(Terminals, "the background is stopped, or refused where it cannot be",
+TEST_CASE_METHOD(Terminals, "the background is stopped, or refused if it cannot be stopped",
                  "[terminals]") {
   become_controlling(w, kMainProcess, terminal);
   CHECK(ask_terminal(w, main, terminal, SIGTTIN) == Permission::kGranted);
@@ -187,7 +188,8 @@ TEST_CASE_METHOD(Terminals, "the background is stopped, or refused where it cann
   CHECK(ask_terminal(w, slot_of(job), terminal, SIGTTIN) == Permission::kRefused);
 }
 
-TEST_CASE_METHOD(Terminals, "a closed master and an ended leader are told as Linux does",
+TEST_CASE_METHOD(Terminals,
+                 "a closed master and an ended leader cause the same signals as on Linux",
                  "[terminals]") {
   const std::uint16_t leader = fork(0), job = fork(777);
   ProcessRecord& p = w.processes[leader];
@@ -205,8 +207,7 @@ TEST_CASE_METHOD(Terminals, "a closed master and an ended leader are told as Lin
   CHECK(is_pending(job, SIGHUP));
 }
 
-TEST_CASE_METHOD(Terminals, "packet mode says what happened before what was written",
-                 "[terminals]") {
+TEST_CASE_METHOD(Terminals, "packet mode reports events before the written bytes", "[terminals]") {
   set_packet_mode(w, terminal, true);
   say("data");
   flush_unread(w, terminal, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The schedule is a pure function of the log and of what the threads do at their turns.
+// GOAL    The schedule depends only on the log and on the threads' operations.
 // METHOD  Real threads as slots; the test is the node.
 // CHECKS  DMT-T1..T5, grants, quiescence, deadlines, both modes, slot reuse.
 #include <catch2/catch.hpp>
@@ -26,7 +26,7 @@ TEST_CASE("turns go round robin", "[turns]") {
   CHECK(rotation({}, 4, 50) == expected);
 }
 
-TEST_CASE("serial mode takes the same turns", "[turns]") {
+TEST_CASE("serial mode has the same order of turns", "[turns]") {
   CHECK(rotation({.mode = Mode::kSerial}, 4, 50) == rotation({}, 4, 50));
 }
 
@@ -53,7 +53,8 @@ TEST_CASE("serial mode: only the turn holder runs", "[turns]") {
   CHECK(overlaps.load() == 0);
 }
 
-TEST_CASE("who passed the turn on lets the others work, and comes after them", "[turns]") {
+TEST_CASE("a thread that yields the turn for a call lets the others run, and comes after them",
+          "[turns]") {
   for (const Mode mode : {Mode::kSerial, Mode::kParallel}) {
     World world({.mode = mode, .quantum = 4});
     std::atomic<bool> in_call{false}, others_came{false};
@@ -61,7 +62,7 @@ TEST_CASE("who passed the turn on lets the others work, and comes after them", "
     world.spawn([&](Slot me) {
       get_turn(world.w, me);
       yield_without_turn(world.w, me, kOp);
-      // As a call that lasts until the others have come on, who wait for its begin.
+      // As in a call that lasts until the others have run, which wait for its begin.
       in_call.store(true);
       while (!others_came.load()) std::this_thread::yield();
       get_turn(world.w, me);
@@ -88,7 +89,7 @@ TEST_CASE("who passed the turn on lets the others work, and comes after them", "
   }
 }
 
-TEST_CASE("nothing is admitted while somebody passed the turn on", "[turns]") {
+TEST_CASE("no entry is admitted while a thread has yielded the turn for a call", "[turns]") {
   World world({.mode = Mode::kSerial});
   std::atomic<bool> ended{false};
   std::uint64_t admitted = 0;
@@ -96,7 +97,7 @@ TEST_CASE("nothing is admitted while somebody passed the turn on", "[turns]") {
     get_turn(world.w, me);
     const std::uint64_t before = value(world.w.scheduler.admitted.index);
     yield_without_turn(world.w, me, kOp);
-    // An entry is there, the other threads wait or are gone: the turn comes to us.
+    // An entry waits, and the other threads wait or have ended: this thread gets the turn.
     get_turn(world.w, me);
     admitted = value(world.w.scheduler.admitted.index) - before;
     finish(world.w, me);
@@ -136,7 +137,7 @@ TEST_CASE("parallel mode: code between turns overlaps", "[turns]") {
   CHECK(second_came.load());
 }
 
-TEST_CASE("waiters of one object are woken first come, first served", "[turns]") {
+TEST_CASE("waiters of one object are woken in order of arrival", "[turns]") {
   World world;
   constexpr std::uint64_t kObject = 4711;
   std::vector<int> woken;
@@ -151,7 +152,7 @@ TEST_CASE("waiters of one object are woken first come, first served", "[turns]")
   }
   world.run_as(world.main, [&](Slot me) {
     get_turn(world.w, me);
-    put_turn(world.w, me, kOp, 0, true);  // the others go and wait
+    put_turn(world.w, me, kOp, 0, true);  // the others run and wait
     get_turn(world.w, me);
     CHECK(signal(world.w, kObject + 1, kAll) == 0);
     CHECK(signal(world.w, kObject, 2) == 2);
@@ -169,7 +170,7 @@ TEST_CASE("waiters of one object are woken first come, first served", "[turns]")
   CHECK(woken == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("objects that share a bucket are not mixed up", "[turns]") {
+TEST_CASE("objects that share a bucket are kept apart", "[turns]") {
   // More objects than buckets.
   World world;
   constexpr int kThreads = 40;
@@ -202,7 +203,7 @@ TEST_CASE("objects that share a bucket are not mixed up", "[turns]") {
   CHECK(woken == expected);
 }
 
-TEST_CASE("deadlines pass in the order (deadline, arming)", "[turns][time]") {
+TEST_CASE("deadlines expire in the order (deadline, arming)", "[turns][time]") {
   World world;
   const std::int64_t after[] = {300, 100, 200, 100, 300, 50};
   std::vector<int> woken;
@@ -224,8 +225,7 @@ TEST_CASE("deadlines pass in the order (deadline, arming)", "[turns][time]") {
   CHECK(woken == std::vector<int>{5, 1, 3, 2, 0, 4});
 }
 
-TEST_CASE("a deadline in the past times out at once and lets the others go first",
-          "[turns][time]") {
+TEST_CASE("a deadline in the past times out at once, and the others run first", "[turns][time]") {
   World world;
   std::vector<int> trace;
   world.run_as(world.main, [&](Slot me) {
@@ -246,7 +246,7 @@ TEST_CASE("a deadline in the past times out at once and lets the others go first
   CHECK(trace == std::vector<int>{1, 0});
 }
 
-TEST_CASE("a signal that comes first takes the deadline with it", "[turns][time]") {
+TEST_CASE("a signal before the deadline cancels the deadline", "[turns][time]") {
   World world;
   std::vector<int> trace;
   world.spawn([&](Slot me) {
@@ -304,7 +304,7 @@ TEST_CASE("used-up grants stall the clock until a bubble comes", "[turns][grants
   CHECK(s.stalled.load() == 0);
 }
 
-TEST_CASE("entries that grant nothing are admitted at the same clock", "[turns][grants]") {
+TEST_CASE("entries without a grant are admitted at the same clock", "[turns][grants]") {
   World world;
   std::vector<std::uint64_t> clocks;
   world.run_as(world.main, [&](Slot me) {
@@ -331,7 +331,7 @@ TEST_CASE("quiescence drops the rest of the grant", "[turns][grants]") {
   SchedulerState& s = world.w.scheduler;
   world.run_as(world.main, [&](Slot me) {
     get_turn(world.w, me);
-    wait(world.w, me, 0, kOrigin + 100, kOp);  // turn 1; nobody is left
+    wait(world.w, me, 0, kOrigin + 100, kOp);  // turn 1; no thread is runnable
     seen = {s.clock, value(s.admitted.index), s.grant_left};
     put_turn(world.w, me, kOp, 0, false);
     finish(world.w, me);
@@ -340,9 +340,9 @@ TEST_CASE("quiescence drops the rest of the grant", "[turns][grants]") {
   REQUIRE(admit_from_node(world.w));
   world.until("quiescence", [&] { return s.holder.load() == kHolderIdle; });
   CHECK(s.grant_left == 0);
-  CHECK(s.stalled.load() == 0);  // idle, not stalled: no bubbles are wanted
+  CHECK(s.stalled.load() == 0);  // idle, not stalled: no bubble is wanted
   CHECK(s.next_deadline.load() == kOrigin + 100);
-  world.bubble(50);  // admitted at once, dropped at once: its stamp is before the deadline
+  world.bubble(50);  // admitted and dropped at once: its stamp is before the deadline
   REQUIRE(admit_from_node(world.w));
   CHECK(s.holder.load() == kHolderIdle);
   CHECK(s.grant_left == 0);
@@ -352,7 +352,7 @@ TEST_CASE("quiescence drops the rest of the grant", "[turns][grants]") {
   CHECK(seen == std::vector<std::uint64_t>{1, 3, 7});
 }
 
-TEST_CASE("the leader is asked for a bubble when half of a grant is used", "[turns][grants]") {
+TEST_CASE("a bubble is requested from the leader when half of a grant is used", "[turns][grants]") {
   World world;
   world.start(20);
   world.w.scheduler.leading.store(1);
@@ -369,7 +369,7 @@ TEST_CASE("the leader is asked for a bubble when half of a grant is used", "[tur
   CHECK(has_turn(world.w, world.main));
 }
 
-TEST_CASE("an entry that follows is not asked for", "[turns][grants]") {
+TEST_CASE("no bubble is requested if an entry follows", "[turns][grants]") {
   World world;
   world.start(20);
   world.w.scheduler.leading.store(1);
@@ -379,7 +379,7 @@ TEST_CASE("an entry that follows is not asked for", "[turns][grants]") {
   CHECK(world.w.scheduler.grant_low.load() == 0);
 }
 
-TEST_CASE("admission waits for the grant's end, whenever the entry arrives", "[turns][grants]") {
+TEST_CASE("an entry is admitted at the end of the grant, whenever it arrives", "[turns][grants]") {
   for (const bool early : {false, true}) {
     World world;
     if (early) {
@@ -397,7 +397,7 @@ TEST_CASE("admission waits for the grant's end, whenever the entry arrives", "[t
   }
 }
 
-TEST_CASE("arrival mode admits at whatever turn the entry comes", "[turns][grants]") {
+TEST_CASE("arrival mode admits an entry at the turn at which it arrives", "[turns][grants]") {
   World world({.admission = Admission::kArrival});
   world.start(1);
   REQUIRE(admit_from_node(world.w));
@@ -448,7 +448,7 @@ TEST_CASE("a killed slot leaves every queue and is not reused before its release
   CHECK(has_turn(w, world.main));
 }
 
-TEST_CASE("the schedule hash tells operations, results and slots apart", "[turns][hash]") {
+TEST_CASE("the schedule hash depends on operations, results and slots", "[turns][hash]") {
   const auto hash = [](Operation op, std::uint64_t result, int turns) {
     World world;
     world.hold();
@@ -461,7 +461,7 @@ TEST_CASE("the schedule hash tells operations, results and slots apart", "[turns
   CHECK(hash(1, 0, 3) != hash(1, 0, 4));
 }
 
-TEST_CASE("prefixes of the hash are remembered once per period", "[turns][hash]") {
+TEST_CASE("prefixes of the hash are stored once per period", "[turns][hash]") {
   World world;
   world.hold();
   for (std::uint64_t i = 0; i < kHashPeriod; ++i) {
@@ -471,7 +471,7 @@ TEST_CASE("prefixes of the hash are remembered once per period", "[turns][hash]"
   CHECK(world.w.history[1].hash == world.w.scheduler.hash);
 }
 
-TEST_CASE("assertions: nobody acts without the turn, nobody ticks without a grant", "[turns]") {
+TEST_CASE("assertions: a thread without the turn cannot act, and a turn needs a grant", "[turns]") {
   CHECK(in_child([] {
           World world;
           world.hold();
@@ -491,7 +491,7 @@ TEST_CASE("assertions: nobody acts without the turn, nobody ticks without a gran
         }) == 0);
 }
 
-TEST_CASE("threads that come and go keep the rotation going", "[turns][slots]") {
+TEST_CASE("threads that start and end keep the rotation going", "[turns][slots]") {
   World world;
   int ended = 0;
   world.run_as(world.main, [&](Slot me) {
@@ -516,7 +516,7 @@ TEST_CASE("threads that come and go keep the rotation going", "[turns][slots]") 
   CHECK(ended == 100);
 }
 
-TEST_CASE("the last turns are remembered, with what they were about", "[turns][trace]") {
+TEST_CASE("the last turns are recorded with their objects", "[turns][trace]") {
   World world;
   world.hold();
   note_object(world.w, 77);
@@ -536,10 +536,10 @@ TEST_CASE("the last turns are remembered, with what they were about", "[turns][t
   world.bubble(kPlenty);
   world.admit();
   CHECK(world.w.turns[3].object == 0);
-  CHECK(world.outputs().empty());  // nobody traces
+  CHECK(world.outputs().empty());  // without tracing
 }
 
-TEST_CASE("a trace hands out every turn once, in order", "[turns][trace]") {
+TEST_CASE("a trace contains every turn once, in order", "[turns][trace]") {
   Options options;
   options.trace = true;
   World world(options);
@@ -556,7 +556,7 @@ TEST_CASE("a trace hands out every turn once, in order", "[turns][trace]") {
       for (std::uint64_t i = 0; i < kTurnsPerRecord; ++i, ++next) {
         TurnRecord turn;
         std::memcpy(&turn, o.bytes.data() + i * sizeof turn, sizeof turn);
-        REQUIRE(turn.result == next);  // turn 0 does not exist, and is all zeros
+        REQUIRE(turn.result == next);  // turn 0 does not exist and is all zeros
       }
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What comes past the library is counted exactly and named once; futex waiters keep their
-//         order over wake-ups with bits and requeueing.
-// METHOD  Threads that count at once; slots that wait while the main slot signals.
+// GOAL    Calls that bypass the library are counted exactly and named once. Futex waiters keep
+//         their order across wake-ups with bits and requeueing.
+// METHOD  Threads that count concurrently; slots that wait while the main slot signals.
 // CHECKS  count_unhooked, note_stopped; signal_bits, requeue (DMT-T3, DMT-T5).
 #include "dmt/unhooked.h"
 
@@ -30,8 +30,9 @@ UnhookedCall call(int number, std::uint64_t offset) {
   return c;
 }
 
-// Three threads wait for kFrom with the bits 1, 2 and 3, in this order; `act` is the main slot's
-// turn once they do.  Who went on, in order, with what the main slot noted in between.
+// Three threads wait for kFrom with the bits 1, 2 and 3, in this order; then the main slot calls
+// `act` at its turn. Returns the threads in the order in which they continued, with the notes of
+// the main slot in between.
 std::vector<int> wake_with(const std::function<void(Layout&, std::vector<int>&)>& act) {
   World world;
   std::vector<int> trace;
@@ -64,7 +65,7 @@ std::vector<int> wake_with(const std::function<void(Layout&, std::vector<int>&)>
 
 }  // namespace
 
-TEST_CASE("unhooked calls: the same place is one record, and each call counts", "[unhooked]") {
+TEST_CASE("unhooked calls: the same place has one record, and each call counts", "[unhooked]") {
   World world;
   CHECK(unhooked_record(world.w, 0) == nullptr);
   const std::uint32_t first = count_unhooked(world.w, call(1, 0x10)).record;
@@ -78,7 +79,7 @@ TEST_CASE("unhooked calls: the same place is one record, and each call counts", 
   CHECK(std::string(unhooked_record(world.w, first)->call.name) == "call1");
 }
 
-TEST_CASE("unhooked calls: more places than records are counted, not named", "[unhooked]") {
+TEST_CASE("unhooked calls: places beyond the last record are counted but not named", "[unhooked]") {
   World world;
   for (std::uint32_t i = 0; i < kUnhookedMax; ++i) {
     CHECK(count_unhooked(world.w, call(1, i)).record == i);
@@ -88,7 +89,7 @@ TEST_CASE("unhooked calls: more places than records are counted, not named", "[u
   CHECK(world.w.unhooked.total == kUnhookedMax + 2);
 }
 
-TEST_CASE("unhooked calls: threads that count at once lose none", "[unhooked]") {
+TEST_CASE("unhooked calls: threads that count concurrently lose none", "[unhooked]") {
   constexpr int kThreads = 4, kCalls = 2000;
   World world;
   std::vector<std::thread> threads;
@@ -108,7 +109,7 @@ TEST_CASE("unhooked calls: threads that count at once lose none", "[unhooked]") 
   CHECK(named == kThreads * kCalls);
 }
 
-TEST_CASE("unhooked calls: the first that stops a replica is the reason", "[unhooked]") {
+TEST_CASE("unhooked calls: the first call that stops a replica is the reason", "[unhooked]") {
   World world;
   const std::uint32_t first = count_unhooked(world.w, call(1, 0)).record;
   const std::uint32_t second = count_unhooked(world.w, call(2, 0)).record;
@@ -118,7 +119,7 @@ TEST_CASE("unhooked calls: the first that stops a replica is the reason", "[unho
   CHECK(world.w.unhooked.stopped == second + 1);
 }
 
-TEST_CASE("wake-ups with bits pass waiters by that share none", "[unhooked]") {
+TEST_CASE("wake-ups with bits skip waiters that share no bit", "[unhooked]") {
   const auto trace = wake_with([](Layout& w, std::vector<int>& t) {
     t.push_back(static_cast<int>(signal_bits(w, kFrom, kAll, 4)) * 10);
     t.push_back(static_cast<int>(signal_bits(w, kFrom, 1, 2)) * 10);
@@ -127,7 +128,7 @@ TEST_CASE("wake-ups with bits pass waiters by that share none", "[unhooked]") {
   CHECK(trace == std::vector<int>{0, 10, 20, 2, 1, 3});
 }
 
-TEST_CASE("requeued waiters keep their order, and come behind who waits there", "[unhooked]") {
+TEST_CASE("requeued waiters keep their order and go behind the present waiters", "[unhooked]") {
   const auto trace = wake_with([](Layout& w, std::vector<int>& t) {
     t.push_back(static_cast<int>(requeue(w, kFrom, kTo, 2)) * 10);
     t.push_back(static_cast<int>(requeue(w, kTo, kTo, kAll)) * 10);
@@ -141,7 +142,7 @@ TEST_CASE("requeued waiters keep their order, and come behind who waits there", 
 }
 
 TEST_CASE("requeueing within one wait bucket moves each waiter once", "[unhooked]") {
-  // Objects that share a bucket: the moved ones stand behind the last that is looked at.
+  // The objects share a bucket: the moved waiters go behind the last one to look at.
   constexpr std::uint64_t kSameBucket = kFrom + kWaitBuckets;
   const auto trace = wake_with([](Layout& w, std::vector<int>& t) {
     t.push_back(static_cast<int>(requeue(w, kFrom, kSameBucket, kAll)) * 10);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Urgent data of TCP as Linux has it, from entries of the log and between own sockets.
+// GOAL    TCP urgent data behaves as on Linux, for entries of the log and between the server's own
+//         sockets.
 // METHOD  The test holds the turn, admits entries one by one and plays the server.
 // CHECKS  The entry's flag; marks, reads that stop at them, POLLPRI, SIGURG; the output's flag.
 #include "dmt/urgent.h"
@@ -34,7 +35,7 @@ struct Served : World {
     outputs();
   }
   ConnectionState& state() { return w.files[file].connection; }
-  // Of a client, whose last byte is urgent.
+  // Admits bytes of a client, the last of which is urgent.
   void urgent(const std::string& bytes) {
     std::string body(sizeof(DataBody), '\0');
     const DataBody head = data_body(ConnId{conn}, true);
@@ -63,18 +64,18 @@ struct Served : World {
 
 }  // namespace
 
-TEST_CASE("the flag of an entry is no part of its connection's number", "[urgent]") {
+TEST_CASE("the flag of an entry is not part of its connection's number", "[urgent]") {
   for (const std::uint64_t number : {std::uint64_t{1}, kOutboundBit | 77}) {
     const DataBody plain = data_body(ConnId{number}, false);
     const DataBody urgent = data_body(ConnId{number}, true);
-    CHECK(value(plain.conn) == number);  // as builds before wrote it
+    CHECK(value(plain.conn) == number);  // as earlier builds wrote it
     CHECK(connection_of(plain) == connection_of(urgent));
     CHECK_FALSE(is_urgent(plain));
     CHECK(is_urgent(urgent));
   }
 }
 
-TEST_CASE_METHOD(Served, "reads stop at the mark, and pass over the byte", "[urgent]") {
+TEST_CASE_METHOD(Served, "reads stop at the mark and skip the urgent byte", "[urgent]") {
   plain("x");
   urgent("ab!");
   plain("cd");
@@ -98,7 +99,8 @@ TEST_CASE_METHOD(Served, "reads stop at the mark, and pass over the byte", "[urg
   CHECK(state().consumed == state().received);
 }
 
-TEST_CASE_METHOD(Served, "alone it makes nothing readable, and inline it is read", "[urgent]") {
+TEST_CASE_METHOD(Served, "an urgent byte alone makes nothing readable, and inline it is read",
+                 "[urgent]") {
   urgent("!");
   CHECK(ready() == (kOut | kPri));
   CHECK(readable_bytes(w, file) == 0);
@@ -111,18 +113,18 @@ TEST_CASE_METHOD(Served, "alone it makes nothing readable, and inline it is read
   CHECK(ready() == kOut);
 }
 
-TEST_CASE_METHOD(Served, "a later mark takes the place of the earlier one", "[urgent]") {
+TEST_CASE_METHOD(Served, "a later mark replaces the earlier one", "[urgent]") {
   urgent("a1");
   urgent("b2");
   CHECK(get() == '2');
   CHECK(read() == "a1b");
   CHECK(is_at_mark(state()));
-  urgent("c3");  // the reader had come to the earlier one, which is lost
+  urgent("c3");  // the reader had reached the earlier mark, whose byte is lost
   CHECK(read() == "c");
   CHECK(get() == '3');
 }
 
-TEST_CASE_METHOD(Served, "the byte is found in any block of the input", "[urgent]") {
+TEST_CASE_METHOD(Served, "the urgent byte is found in any block of the input", "[urgent]") {
   const std::string much(3 * kBlockBytes - 1, 'x');
   urgent(much + "!");
   plain("rest");
@@ -155,7 +157,7 @@ TEST_CASE_METHOD(Served, "the owner gets SIGURG with the entry", "[urgent]") {
   CHECK_FALSE(rings());
 }
 
-TEST_CASE_METHOD(Served, "the output says which byte is urgent", "[urgent]") {
+TEST_CASE_METHOD(Served, "the output records which byte is urgent", "[urgent]") {
   const std::string text = "alarm";
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   CHECK(write_connection(w, file, bytes, text.size(), true) == text.size());
@@ -166,7 +168,7 @@ TEST_CASE_METHOD(Served, "the output says which byte is urgent", "[urgent]") {
   CHECK_FALSE(out[1].header.marks.urgent);
 }
 
-TEST_CASE_METHOD(Served, "own sockets have urgent data, too", "[urgent][LOOPBACK-1]") {
+TEST_CASE_METHOD(Served, "the server's own sockets have urgent data, too", "[urgent][LOOPBACK-1]") {
   const std::uint32_t to = create_file(w, main, FileKind::kSocket);
   REQUIRE(
       connect_loopback(w, main, to, listener, address_in(127, 40000, 1), address_in(127, 80, 1)));
@@ -179,7 +181,7 @@ TEST_CASE_METHOD(Served, "own sockets have urgent data, too", "[urgent][LOOPBACK
   CHECK(ready() == (kIn | kOut | kPri));
   CHECK(read() == "ab");
   CHECK(get() == '!');
-  CHECK(write("2", true) == 1);  // drops the one that the reader has come to
+  CHECK(write("2", true) == 1);  // drops the byte that the reader has reached
   CHECK(is_at_mark(state()));
   CHECK(write("c", false) == 1);
   CHECK(read() == "c");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    No wake-up is lost, however the hand-offs meet.
-// METHOD  Tight races, many times: each side does its part exactly once, nobody looks again later.
+// GOAL    No wake-up is lost, in any interleaving of the hand-offs.
+// METHOD  Tight races, many times: each side does its part exactly once, and no thread looks again
+//         later.
 // CHECKS  leave_turn_unowned against admit_from_node; await_turn against pass_turn; DMT-T1; the
 //         doorbell.
 #include <poll.h>
@@ -27,7 +28,7 @@ void pause_physically(std::uint64_t count) {
   for (; count > 0; --count) __builtin_ia32_pause();
 }
 
-// Lengths that move the two sides against each other; any sequence without a short period does.
+// Delays that shift the two sides against each other; any sequence without a short period would do.
 std::uint64_t scatter(std::uint64_t i) { return i * 0x9E3779B97F4A7C15 >> 40; }
 
 void end_thread(Layout& w, Slot me) {
@@ -39,15 +40,15 @@ void end_thread(Layout& w, Slot me) {
 }  // namespace
 
 TEST_CASE("one push and one call of admit_from_node are enough", "[wakeups]") {
-  // Every entry grants one turn, so that after each the thread leaves the turn unowned, just when
-  // the next entry comes.
+  // Every entry grants one turn. After each turn the thread leaves the turn unowned just when the
+  // next entry arrives.
   World world;
   std::atomic<bool> over{false};
   int stale_stalls = 0;
   world.run_as(world.main, [&](Slot me) {
     for (std::uint64_t i = 0; i < kOneShots; ++i) {
       get_turn(world.w, me);
-      // A stall is over when somebody has the turn, also when the thread took it back itself.
+      // A stall ends when a thread has the turn, also when the thread took it back itself.
       stale_stalls += world.w.scheduler.stalled.load() == 0 ? 0 : 1;
       pause_physically(scatter(i) % 8);
       put_turn(world.w, me, kOp, 0, false);
@@ -80,7 +81,8 @@ TEST_CASE("a passed turn always arrives", "[wakeups]") {
         for (std::uint64_t i = 0; i < kPassings / 2; ++i) {
           get_turn(world.w, me);
           if (inside.exchange(1) != 0) ++overlaps;  // DMT-T1
-          // Short turns keep both threads awake, long ones end just when the other goes to sleep.
+          // After a short turn both threads stay awake; a long turn ends just when the other falls
+          // asleep.
           const std::uint64_t draw = scatter(i * 2 + t);
           if (spin > 0) pause_physically(draw % 2 == 0 ? draw % 64 : kSpin - 100 + draw % 200);
           inside = 0;
@@ -104,7 +106,7 @@ TEST_CASE("a passed turn always arrives", "[wakeups]") {
   }
 }
 
-TEST_CASE("a node that sleeps is woken for output, stalls and earlier deadlines", "[wakeups]") {
+TEST_CASE("a sleeping node is woken for output, stalls and earlier deadlines", "[wakeups]") {
   World world;
   set_doorbell([]() noexcept { rings.fetch_add(1); });
   SchedulerState& s = world.w.scheduler;
@@ -116,7 +118,7 @@ TEST_CASE("a node that sleeps is woken for output, stalls and earlier deadlines"
     act();
     return rings.load();
   };
-  // Nobody rings for a turn alone, and nobody rings a node that is awake.
+  // A turn alone does not ring, and a node that is awake is not rung.
   CHECK(ringing([&] { put_turn(world.w, world.main, kOp, 0, false); }) == 0);
   CHECK(ringing([&] {
           s.node_asleep.store(0);
@@ -124,9 +126,9 @@ TEST_CASE("a node that sleeps is woken for output, stalls and earlier deadlines"
         }) == 0);
   CHECK(ringing([&] {
           ring_doorbell(world.w);
-          ring_doorbell(world.w);  // once until it sleeps again
+          ring_doorbell(world.w);  // once until the node sleeps again
         }) == 1);
-  // A follower's stall is not its node's business; the leader's is.
+  // A follower's stall does not wake its node; the leader's does.
   put_turn(world.w, world.main, kOp, 0, false);
   CHECK(ringing([&] { put_turn(world.w, world.main, kOp, 0, false); }) == 0);
   CHECK(s.stalled.load() == 1);
@@ -138,7 +140,7 @@ TEST_CASE("a node that sleeps is woken for output, stalls and earlier deadlines"
   CHECK(ringing(turn) == 1);  // half of the grant is used
   CHECK(ringing(turn) == 0);
   CHECK(ringing(turn) == 1);  // all of it
-  // Output waits for a few hand-offs while somebody runs, and for none when nobody does.
+  // Output waits for a few hand-offs while a thread runs, and is sent at once otherwise.
   world.bubble(1'000);
   REQUIRE(admit_from_node(world.w));
   const auto write = [&] {

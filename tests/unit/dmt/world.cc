@@ -225,7 +225,7 @@ int in_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // Catch2 reports signals; the child's end is the parent's to judge.
+    // Catch2 handles signals; the child must die of them, because the parent checks its end.
     for (const int signo : {SIGABRT, SIGSEGV, SIGTERM}) ::signal(signo, SIG_DFL);
     ::alarm(static_cast<unsigned>(kLimitMs / 1000));
     set_message_fd(::open("/dev/null", O_WRONLY | O_CLOEXEC));

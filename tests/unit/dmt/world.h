@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica without a server and without consensus: a Layout on an anonymous shared mapping,
-// threads of the test as slots, and the test's own thread as the node, which pushes entries with
-// their CRC into the Paxos sequence.
+// A replica without a server and without consensus: a Layout on an anonymous shared mapping, with
+// threads of the test as slots. The test's own thread is the node, which pushes entries with their
+// CRC into the Paxos sequence.
 //
-// Two ways to use it.  Alone: hold() gives the test's thread the turn of the main slot, after which
-// it may call everything of dmt/ directly and admit() entries one by one.  With threads: spawn()
-// them (while no thread has the turn, or under it) and drive() until all have ended.
+// There are two ways to use it. Alone: hold() gives the test's thread the turn of the main slot;
+// after that it may call all functions of dmt/ directly and admit() entries one by one. With
+// threads: spawn() them (while no thread has the turn, or under it) and drive() until all have
+// ended.
 //
 // Threads: the object belongs to the test's thread.
 
@@ -27,7 +28,7 @@
 
 namespace crane::dmt::test {
 
-// first.0.0.last, of IPv4.
+// Returns the IPv4 address first.0.0.last.
 inline VirtualAddress address_in(std::uint8_t first, std::uint16_t port, std::uint8_t last) {
   VirtualAddress a{};
   a.family = AF_INET;
@@ -39,7 +40,7 @@ inline VirtualAddress address_in(std::uint8_t first, std::uint16_t port, std::ui
 
 inline constexpr GrantTurns kPlenty = 1'000'000;
 inline constexpr std::int64_t kOrigin = 1'000'000'000;  // virtual time at the first START
-inline constexpr std::int64_t kLimitMs = 30'000;        // a hang is reported after so long
+inline constexpr std::int64_t kLimitMs = 30'000;        // a hang is reported after this time
 
 struct Output {
   OutputHeader header;
@@ -72,7 +73,7 @@ class World {
 
   // --- the log --------------------------------------------------------------------------------
 
-  // Pushes one entry; returns its index.  stamp 0: the last entry's.
+  // Pushes one entry and returns its index. stamp 0: the stamp of the last entry.
   std::uint64_t push(EntryType type, GrantTurns grant, const void* body = nullptr,
                      std::uint32_t size = 0, std::int64_t stamp_ns = 0);
   std::uint64_t start(GrantTurns grant, std::uint64_t view = 1, bool resets = true);
@@ -89,13 +90,13 @@ class World {
 
   // --- alone ------------------------------------------------------------------------------------
 
-  // START with plenty of turns, and the turn for the main slot.
+  // Admits a START with plenty of turns and takes the turn for the main slot.
   void hold();
-  // Admits all that was pushed.  REQUIRES the turn.
+  // Admits all pushed entries. REQUIRES the turn.
   void admit();
-  // What the server wrote since the last call; points() are told apart from it.
+  // Returns the server's records since the last call, without the points, which points() returns.
   std::vector<Output> outputs();
-  // (log index, clock, schedule hash) of all admissions that outputs() came across.
+  // (log index, clock, schedule hash) of all admissions found by outputs().
   struct Point {
     std::uint64_t index, clock, hash;
   };
@@ -103,18 +104,18 @@ class World {
 
   // --- with threads ------------------------------------------------------------------------------
 
-  // A new slot of `process` and its thread.  REQUIRES the turn, or that none has run yet.
+  // Makes a slot of `process` and its thread. REQUIRES the turn, or that no thread has run yet.
   Slot spawn(std::function<void(Slot)> body, std::uint16_t process = 1);
-  // The same for a slot that is there already (the main one).
+  // The same for an existing slot (the main one).
   void run_as(Slot slot, std::function<void(Slot)> body);
-  // Is the node until all threads have ended.  `feed` is called again and again, with true when no
-  // entry waits and the turn is unowned, and pushes entries (default: when it is unowned, a bubble
-  // of 64 turns whose stamp is the next deadline).
+  // Acts as the node until all threads have ended. `feed` pushes entries; it is called repeatedly,
+  // with true when no entry waits and the turn is unowned. By default, when the turn is unowned, it
+  // pushes a bubble of 64 turns whose stamp is the next deadline.
   void drive(const std::function<void(bool idle)>& feed = {});
   void feed_default();
   std::uint64_t last_index() const { return index_; }
 
-  // Polls a condition with a deadline; ends the program with a description when it passes.
+  // Polls a condition; after kLimitMs it ends the program with a description.
   void until(const char* what, const std::function<bool()>& condition);
 
  private:
@@ -127,19 +128,19 @@ class World {
   View view_{};
 };
 
-// Ends a thread of a test as pthread_exit would.
+// Ends a thread of a test like pthread_exit.
 inline void finish(Layout& w, Slot me) {
   get_turn(w, me);
   release_slot(w, me);
   leave(w, me);
 }
 
-// Runs `body` in a child process whose fence handler exits with kFenced; returns the exit status,
-// or 128 + signal.  Messages of the child go nowhere.
+// Runs `body` in a child process whose fence handler exits with kFenced. Returns the exit status,
+// or 128 + signal. The child's messages are discarded.
 inline constexpr int kFenced = 42;
 int in_child(const std::function<void()>& body);
 
-// `count` threads note their name once per turn, `turns` times each; what they wrote in all.
+// `count` threads record their number once per turn, `turns` times each. Returns the whole record.
 std::vector<int> rotation(Options options, int count, int turns);
 
 }  // namespace crane::dmt::test

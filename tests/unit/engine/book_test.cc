@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The order book trades at the best price, oldest first, and neither makes nor loses
-//         quantity.
-// METHOD  Cases by hand for each rule; random requests beside a book that is a plain list, searched
-//         again for every trade.
-// CHECKS  Trades, answers and what rests are the same as the plain book's; BOOK-1; BOOK-3.
+// GOAL    The order book trades at the best price, oldest order first, and conserves quantity.
+// METHOD  Hand-written cases for each rule. Random requests, which a plain list also executes by
+//         searching for every trade.
+// CHECKS  Trades, answers and resting orders equal those of the plain book; BOOK-1; BOOK-3.
 // REPLAY  RC_PARAMS, which a failure prints
 #include "eval/engine/book.h"
 
@@ -27,7 +26,7 @@ std::vector<Brief> brief(const Trades& trades) {
   return said;
 }
 
-TEST_CASE("An order that crosses nothing rests") {
+TEST_CASE("An order that crosses no other order rests") {
   Book book;
   Trades trades;
   CHECK(book.add(id(1), Side::kBuy, 99, 10, trades).left == 10);
@@ -56,7 +55,7 @@ TEST_CASE("The best price trades first, then the oldest, at the resting price") 
   CHECK(book.summary(Side::kSell).orders == 2);
 }
 
-TEST_CASE("A sale meets the highest bid first") {
+TEST_CASE("A sell order trades with the highest bid first") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kBuy, 98, 4, trades);
@@ -65,7 +64,7 @@ TEST_CASE("A sale meets the highest bid first") {
   CHECK(brief(trades) == std::vector<Brief>{{2, 99, 4}, {1, 98, 2}});
 }
 
-TEST_CASE("What is left of a partly filled order rests at its own price") {
+TEST_CASE("The rest of a partly filled order rests at its own price") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kSell, 100, 3, trades);
@@ -77,7 +76,7 @@ TEST_CASE("What is left of a partly filled order rests at its own price") {
   CHECK(brief(trades) == std::vector<Brief>{{2, 105, 2}});
 }
 
-TEST_CASE("A canceled order does not trade any more") {
+TEST_CASE("A canceled order no longer trades") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kSell, 100, 3, trades);
@@ -89,7 +88,7 @@ TEST_CASE("A canceled order does not trade any more") {
   CHECK(book.cancel(id(2)).verdict == Verdict::kUnknownOrder);
 }
 
-TEST_CASE("A smaller quantity at the same price keeps the place in time") {
+TEST_CASE("A smaller quantity at the same price keeps the order's time priority") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kSell, 100, 5, trades);
@@ -99,7 +98,7 @@ TEST_CASE("A smaller quantity at the same price keeps the place in time") {
   CHECK(brief(trades) == std::vector<Brief>{{1, 100, 2}, {2, 100, 1}});
 }
 
-TEST_CASE("A greater quantity, or another price, goes to the end") {
+TEST_CASE("A larger quantity or another price moves the order to the end") {
   for (const bool greater : {true, false}) {
     Book book;
     Trades trades;
@@ -116,7 +115,7 @@ TEST_CASE("A greater quantity, or another price, goes to the end") {
   }
 }
 
-TEST_CASE("A replacement that crosses trades at once") {
+TEST_CASE("A replacement that crosses another order trades at once") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kSell, 105, 5, trades);
@@ -126,7 +125,7 @@ TEST_CASE("A replacement that crosses trades at once") {
   CHECK(book.replace(id(1), 1, 1, trades).verdict == Verdict::kUnknownOrder);
 }
 
-TEST_CASE("What cannot be an order is refused, and changes nothing") {
+TEST_CASE("Invalid requests are refused and change nothing") {
   Book book;
   Trades trades;
   book.add(id(1), Side::kBuy, 100, 5, trades);
@@ -141,7 +140,7 @@ TEST_CASE("What cannot be an order is refused, and changes nothing") {
   CHECK(trades.empty());
 }
 
-TEST_CASE("All orders of an account, and no others, are taken back") {
+TEST_CASE("cancel_all() cancels all orders of the account and no others") {
   Book book;
   Trades trades;
   book.add(id(1, 1), Side::kBuy, 90, 5, trades);
@@ -156,7 +155,7 @@ TEST_CASE("All orders of an account, and no others, are taken back") {
   CHECK(book.add(id(1, 1), Side::kBuy, 90, 5, trades).verdict == Verdict::kDone);
 }
 
-TEST_CASE("The digest tells priority, price and quantity apart") {
+TEST_CASE("The digest depends on priority, price and quantity") {
   const auto digest = [](std::vector<std::tuple<Account, Price, Quantity>> orders) {
     Book book;
     Trades trades;
@@ -169,7 +168,7 @@ TEST_CASE("The digest tells priority, price and quantity apart") {
   CHECK(digest({{1, 5, 5}, {2, 4, 5}}) == digest({{2, 4, 5}, {1, 5, 5}}));
 }
 
-// The same rules, as a list in order of arrival that is searched for every trade.
+// The same rules on a list in order of arrival, which is searched for every trade.
 struct PlainBook {
   struct Order {
     OrderId id;
@@ -243,7 +242,8 @@ void same_trades(const Trades& got, const Trades& wanted) {
   }
 }
 
-// One random request to both books.  `balance`: what each side asked for, less what it took back.
+// Sends one random request to both books. `balance`: per side, the quantity ordered minus the
+// quantity cancelled.
 void random_request(Book& book, PlainBook& plain, std::uint64_t number, std::int64_t (&balance)[2],
                     std::uint64_t& last_trade) {
   const auto account = *rc::gen::inRange<Account>(0, 4);
@@ -284,8 +284,8 @@ void random_request(Book& book, PlainBook& plain, std::uint64_t number, std::int
   }
 }
 
-TEST_CASE("Random requests do what the plain book says, and conserve quantity") {
-  CHECK(rc::check("the book and the plain book do the same", [] {
+TEST_CASE("Random requests have the same results as in the plain book, and conserve quantity") {
+  CHECK(rc::check("the book and the plain book have the same results", [] {
     Book book;
     PlainBook plain;
     std::int64_t balance[2] = {};

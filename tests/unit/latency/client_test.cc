@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server that stalls shows in every request that was due meanwhile (no coordinated
-//         omission), and a wrong answer ends the run.
-// METHOD  A server of one connection in a thread. It answers nothing for 200 ms after the first
-//         request; the load is 1000 requests/s over one connection.
-// CHECKS  PACE-1: the 100 requests due in the first 100 ms took 100 ms or more each. That is a
+// GOAL    A stall of the server shows in the latency of every request that was due meanwhile (no
+//         coordinated omission), and a wrong answer ends the run.
+// METHOD  A server in a thread serves one connection. It stalls for 200 ms after the first request.
+//         The load is 1000 requests/s over one connection.
+// CHECKS  PACE-1: each of the 100 requests due in the first 100 ms took at least 100 ms. This is a
 //         lower bound: a slow machine can only raise it.
 // REPLAY  none: nothing is random
 #include "eval/latency/client.h"
@@ -52,7 +52,7 @@ class Server {
     const int fd = accept(listener_, nullptr, nullptr);
     char bytes[4096];
     for (bool first = true; recv(fd, bytes, sizeof bytes, 0) > 0; first = false) {
-      // The stall itself: what the load is to see.
+      // The stall that the load must measure.
       for (const auto then = Clock::now() + kStall; first && Clock::now() < then;) {
         std::this_thread::yield();
       }
@@ -91,7 +91,7 @@ TEST_CASE("A stall of the server shows in every request that was due meanwhile")
   CHECK(count_above(result.latency, 100'000) >= 100);
 }
 
-TEST_CASE("A closed loop ends after its requests, and counts all that it sent") {
+TEST_CASE("A closed loop ends after its requests and counts all that it sent") {
   Server server(kAnswer);
   const auto protocol = protocol_named("http", "/");
   Options options = options_for(server, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Percentiles of the histogram are those of the values, from a microsecond to a minute.
-// METHOD  Random values over all magnitudes, beside a sorted list of them.
-// CHECKS  Each percentile within kPrecision above the list's; the maximum exact; no value lost.
+// GOAL    The histogram's percentiles match those of the values, from a microsecond to a minute.
+// METHOD  Random values of all magnitudes, compared with a sorted list.
+// CHECKS  Each percentile is at most kPrecision above the list's; the maximum is exact; no value is
+//         lost.
 // REPLAY  RC_PARAMS, which a failure prints
 #include "eval/latency/histogram.h"
 
@@ -15,14 +16,14 @@ namespace {
 
 using latency::Histogram;
 
-TEST_CASE("An empty histogram has no percentile above 0") {
+TEST_CASE("The percentiles of an empty histogram are 0") {
   const Histogram h;
   CHECK(h.count() == 0);
   CHECK(h.percentile_us(0.99) == 0);
   CHECK(h.bins().empty());
 }
 
-TEST_CASE("Percentiles of random values are those of a sorted list") {
+TEST_CASE("The percentiles of random values match those of a sorted list") {
   CHECK(rc::check([] {
     const auto exponents =
         *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 78'000)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Requests of an open loop have times that no answer moves, and a rate that was not held is
-//         named.
-// METHOD  Cases by hand; random rates, whose times are compared with a plain division.
+// GOAL    The send times of an open loop do not depend on answers, and a rate that was not held is
+//         reported.
+// METHOD  Hand-written cases; random rates, compared with a plain division.
 // CHECKS  PACE-1; lateness(); is_held().
 // REPLAY  RC_PARAMS, which a failure prints
 #include "eval/latency/schedule.h"
@@ -14,7 +14,7 @@ namespace {
 using namespace latency;
 constexpr Nanoseconds kBegin = 5'000'000'000;
 
-TEST_CASE("Send times are one interval apart, from the begin on") {
+TEST_CASE("Send times are one interval apart from the start") {
   const Schedule s(1000, kBegin, kBegin + 2'000'000'000);
   CHECK(s.count() == 2000);
   CHECK(s.time_of(0) == kBegin);
@@ -22,13 +22,13 @@ TEST_CASE("Send times are one interval apart, from the begin on") {
   CHECK(s.time_of(1999) == kBegin + 1'999'000'000);
 }
 
-TEST_CASE("Rounding of an interval does not add up") {
+TEST_CASE("Rounding errors of an interval do not accumulate") {
   const Schedule s(300'000, kBegin, kBegin + 10'000'000'000);
   CHECK(s.count() == 3'000'000);
   CHECK(s.time_of(2'999'999) == kBegin + 9'999'996'667);
 }
 
-TEST_CASE("Every second of a schedule holds the rate") {
+TEST_CASE("Every second of a schedule contains as many requests as the rate") {
   CHECK(rc::check([] {
     const int rate = *rc::gen::inRange(1, 500'000);
     const int seconds = *rc::gen::inRange(1, 60);
@@ -41,13 +41,13 @@ TEST_CASE("Every second of a schedule holds the rate") {
   }));
 }
 
-TEST_CASE("A request that waited for a connection is not late, one that waited for us is") {
+TEST_CASE("A request is late if it waited for the client, not if it waited for a connection") {
   CHECK(lateness(100, 0, 130) == 30);    // a connection was free at its time
-  CHECK(lateness(100, 500, 530) == 30);  // none was before 500
+  CHECK(lateness(100, 500, 530) == 30);  // no connection was free before 500
   CHECK(lateness(100, 500, 500) == 0);
 }
 
-TEST_CASE("A rate is held when 99 of 100 requests were answered within the window") {
+TEST_CASE("A rate is held if 99 of 100 requests were answered within the window") {
   CHECK(is_held({.due = 1000, .answered = 990, .answered_in_time = 990}));
   CHECK_FALSE(is_held({.due = 1000, .answered = 989, .answered_in_time = 989}));
   CHECK_FALSE(is_held({.due = 1000, .answered = 1000, .answered_in_time = 900}));

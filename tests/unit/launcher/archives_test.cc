@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What crane-ctl makes has its name when it is whole, and replaces nothing; what a file
-// says of itself leads nowhere else. METHOD  Files and directories that are made, given up and made
-// again; heads of archives with names that cannot be. CHECKS  What is there afterwards; which heads
-// are refused.
+// GOAL    Files that crane-ctl makes get their name when they are complete, and replace nothing;
+//         names in the head of a file cannot lead to another place.
+// METHOD  Files and directories that are made, given up and made again; heads of archives with
+//         invalid names.
+// CHECKS  The files that exist afterwards; which heads are refused.
 #include "runtime/launcher/ctl/archives.h"
 
 #include <unistd.h>
@@ -57,7 +58,7 @@ Code code_of(const About& a) {
 
 }  // namespace
 
-TEST_CASE("about: what is written is read again", "[ctl]") {
+TEST_CASE("about: a written text is read back unchanged", "[ctl]") {
   const auto parsed = parse_about(text_of(about(), kBackupHead), kBackupHead, "FILE");
   REQUIRE(parsed.ok());
   CHECK(parsed.value().group == "shop");
@@ -65,9 +66,10 @@ TEST_CASE("about: what is written is read again", "[ctl]") {
   CHECK(parsed.value().data == about().data);
 }
 
-TEST_CASE("about: a backup with a log tells where that ends, and what it needs", "[ctl]") {
+TEST_CASE("about: a backup with a log records where the log ends and which versions it needs",
+          "[ctl]") {
   About a = about();
-  a.last = 12;  // no entry is behind the checkpoint
+  a.last = 12;  // no entry follows the checkpoint
   for (const AgreedVersion& one : kAgreedVersions) a.versions[one.name] = one.number;
   const auto parsed = parse_about(text_of(a, kBackupHead), kBackupHead, "FILE");
   REQUIRE(parsed.ok());
@@ -76,7 +78,7 @@ TEST_CASE("about: a backup with a log tells where that ends, and what it needs",
   CHECK(parsed.value().versions == a.versions);
   CHECK(check_versions(parsed.value(), "FILE").ok());
   CHECK_FALSE(parse_about(text_of(about(), kBackupHead), kBackupHead, "FILE").value().has_log());
-  // A build that knows no log in a backup refuses it by the version of its format.
+  // A build without logs in backups refuses such a backup by its format version.
   CHECK(text_of(a, kBackupHead).find("\"version\": 2") != std::string::npos);
   CHECK(text_of(about(), kBackupHead).find("\"version\": 1") != std::string::npos);
   for (const char* name : {"wire", "log", "schedule"}) {
@@ -93,8 +95,7 @@ TEST_CASE("about: a backup with a log tells where that ends, and what it needs",
   CHECK(parse_about(text_of(a, kBackupHead), kBackupHead, "FILE").error().code == Code::kDamaged);
 }
 
-TEST_CASE("log copy: it reaches what the leader of the newest view knows to be committed",
-          "[ctl]") {
+TEST_CASE("log copy: it reaches the commit index of the leader of the newest view", "[ctl]") {
   std::map<int, NodeAnswer> all;
   const auto answer = [&all](int replica, const char* role, std::uint64_t view,
                              std::uint64_t commit) {
@@ -108,7 +109,7 @@ TEST_CASE("log copy: it reaches what the leader of the newest view knows to be c
   CHECK(committed_at_least(all) == 90);
   CHECK(able_to_copy(all, 2) == std::vector{2, 1, 0});
   CHECK(able_to_copy(all, 0) == std::vector{1, 2, 0});
-  answer(1, "candidate", 769, 80);  // one of a newer view may have led, and answered clients
+  answer(1, "candidate", 769, 80);  // a leader of a newer view may have answered clients
   CHECK(committed_at_least(all) == 0);
   answer(1, "leader", 769, 95);
   CHECK(committed_at_least(all) == 95);
@@ -120,10 +121,10 @@ TEST_CASE("log copy: it reaches what the leader of the newest view knows to be c
   CHECK(able_to_copy(all, 0) == std::vector{1, 2});
 }
 
-TEST_CASE("about: a log of another place or group is not the checkpoint's", "[ctl]") {
+TEST_CASE("about: a log of another position or group does not fit the checkpoint", "[ctl]") {
   const Scratch scratch;
   const std::string path = scratch.path + "/log";
-  consensus::store::TailHead head;  // of no entries
+  consensus::store::TailHead head;  // without entries
   head.magic = consensus::store::kTailMagic;
   head.log_id = 77;
   head.begin = head.end = {800, 513, 12};
@@ -175,7 +176,7 @@ TEST_CASE("about: names that lead elsewhere, and other formats, are refused", "[
   CHECK(parse_about(later, kExportHead, "FILE").error().code == Code::kWrongVersion);
 }
 
-TEST_CASE("new file: it has its name at the end, and replaces nothing", "[ctl]") {
+TEST_CASE("new file: it gets its name at the end, and replaces nothing", "[ctl]") {
   const Scratch scratch;
   const std::string path = scratch.path + "/file";
   {
@@ -194,7 +195,7 @@ TEST_CASE("new file: it has its name at the end, and replaces nothing", "[ctl]")
         (fs::perms::owner_read | fs::perms::owner_write));
   CHECK(NewFile(path).open().error().code == Code::kExists);
 
-  // One that came meanwhile.
+  // A file created meanwhile by another process.
   NewFile late(scratch.path + "/late");
   REQUIRE(late.open().ok());
   std::ofstream(scratch.path + "/late") << "another";
@@ -202,7 +203,8 @@ TEST_CASE("new file: it has its name at the end, and replaces nothing", "[ctl]")
   CHECK(slurp(scratch.path + "/late") == "another");
 }
 
-TEST_CASE("new directory: it has its name at the end; what the dead left goes", "[ctl]") {
+TEST_CASE("new directory: it gets its name at the end, and remains of dead processes are removed",
+          "[ctl]") {
   const Scratch scratch;
   const std::string path = scratch.path + "/deep/group";
   fs::create_directories(scratch.path + "/deep/.group.new-1/files");
@@ -222,7 +224,7 @@ TEST_CASE("new directory: it has its name at the end; what the dead left goes", 
   CHECK(NewDirectory(path).begin().error().code == Code::kExists);
 }
 
-TEST_CASE("known group: what is written is read again, and damage is found", "[ctl]") {
+TEST_CASE("known group: a written text is read back, and damage is detected", "[ctl]") {
   KnownGroup group;
   group.name = "shop";
   group.log_id = "17";

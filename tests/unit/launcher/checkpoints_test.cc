@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl checkpoint list and verify find and say.
+// What crane-ctl checkpoint list and verify find and print.
 #include "runtime/launcher/ctl/checkpoints.h"
 
 #include "tests/unit/checkpoint/image_harness.h"
@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// A group "web" that does not run: its replicas' directories, as they stay.
+// A group "web" that does not run, with the directories of its replicas.
 class Directory {
  public:
   Directory() {
@@ -44,7 +44,8 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("checkpoint list: all replicas', the newest first; a later view is newer", "[ctl]") {
+TEST_CASE("checkpoint list: it holds those of all replicas, newest first; a later view is newer",
+          "[ctl]") {
   Directory group;
   group.add(0, 2, 483, true);
   group.add(2, 3, 20, false);
@@ -67,12 +68,12 @@ TEST_CASE("checkpoint list: all replicas', the newest first; a later view is new
     if (entry.path().extension() == ".pack") bytes += entry.file_size();
   }
   CHECK(first["bytes"] == bytes);
-  CHECK(listed["checkpoints"][1]["replica"] == 0);  // of one viewstamp the lower replica's first
+  CHECK(listed["checkpoints"][1]["replica"] == 0);  // equal viewstamps: lower replica first
   CHECK(listed["checkpoints"][1]["verified"] == true);
   CHECK(listed["checkpoints"][2]["replica"] == 1);
 }
 
-TEST_CASE("checkpoint list: the table, in UTC, and what is damaged below", "[ctl]") {
+TEST_CASE("checkpoint list: the table has times in UTC, and damage below", "[ctl]") {
   Json listed{{"group", "web"}, {"checkpoints", Json::array()}};
   CHECK(checkpoints_table(listed) ==
         "web: no checkpoint here; crane-ctl checkpoint now takes one\n");
@@ -98,12 +99,12 @@ TEST_CASE("checkpoint list: the table, in UTC, and what is damaged below", "[ctl
         "damaged: x/manifest.json is missing\n");
 }
 
-TEST_CASE("checkpoint list: one without a manifest is there, as damaged", "[ctl]") {
+TEST_CASE("checkpoint list: a checkpoint without a manifest is listed as damaged", "[ctl]") {
   Directory group;
   group.add(1, 2, 10, true);
   const std::string path = group.add(1, 2, 20, true);
   fs::remove(path + "/manifest.json");
-  fs::create_directories(group.home(1) + "/checkpoints/.new-30-1/images");  // is none yet
+  fs::create_directories(group.home(1) + "/checkpoints/.new-30-1/images");  // not a checkpoint yet
   const Json listed = checkpoints_json("web", group.find().checkpoints);
   REQUIRE(listed["checkpoints"].size() == 2);
   const Json& first = listed["checkpoints"][0];
@@ -115,7 +116,7 @@ TEST_CASE("checkpoint list: one without a manifest is there, as damaged", "[ctl]
   CHECK(has(checkpoints_table(listed), "damaged: " + path + "/manifest.json"));
 }
 
-TEST_CASE("checkpoint list: nothing there is no problem, and makes nothing", "[ctl]") {
+TEST_CASE("checkpoint list: no checkpoints are no problem, and nothing is created", "[ctl]") {
   Directory group;
   const AllKept found = group.find();
   CHECK(found.checkpoints.empty());
@@ -126,8 +127,8 @@ TEST_CASE("checkpoint list: nothing there is no problem, and makes nothing", "[c
   CHECK_FALSE(group.find().denied);
 }
 
-TEST_CASE("checkpoint list, verify: not permitted is not damaged, and not nothing", "[ctl]") {
-  if (::geteuid() != 0) return;  // only root can be somebody else
+TEST_CASE("checkpoint list, verify: missing permission is neither damage nor absence", "[ctl]") {
+  if (::geteuid() != 0) return;  // only root can become another user
   Directory group;
   const std::string path = group.add(1, 2, 20, true);
   const AllKept all = group.find();
@@ -151,7 +152,7 @@ TEST_CASE("checkpoint list, verify: not permitted is not damaged, and not nothin
   }
 }
 
-TEST_CASE("checkpoint verify: well, damaged with the file's name, well again", "[ctl]") {
+TEST_CASE("checkpoint verify: intact, damaged with the file's name, intact again", "[ctl]") {
   Directory group;
   const std::string path = group.add(1, 2, 20, false);
   std::string sentence;
@@ -177,14 +178,14 @@ TEST_CASE("checkpoint verify: well, damaged with the file's name, well again", "
   CHECK(has(sentence, path + "/manifest.json"));
 }
 
-TEST_CASE("checkpoint verify: one that its node removes meanwhile is not damaged", "[ctl]") {
+TEST_CASE("checkpoint verify: a checkpoint that its node is removing is not damaged", "[ctl]") {
   Directory group;
   group.add(1, 2, 20, true);
   const AllKept found = group.find();
   std::string sentence;
   {
     const Descriptor lock(::open(found.checkpoints[0].listed.path.c_str(), O_RDONLY));
-    REQUIRE(::flock(lock.get(), LOCK_EX) == 0);  // as who removes it holds it
+    REQUIRE(::flock(lock.get(), LOCK_EX) == 0);  // as its remover holds it
     CHECK(verify_checkpoint(found.checkpoints[0], "", sentence) == Verdict::kRemoved);
   }
   REQUIRE(checkpoints_in(group.home(1)).remove(found.checkpoints[0].listed.name).ok());
@@ -192,7 +193,7 @@ TEST_CASE("checkpoint verify: one that its node removes meanwhile is not damaged
   CHECK(has(sentence, "removed meanwhile"));
 }
 
-TEST_CASE("checkpoint verify: names without their zeros; what is none", "[ctl]") {
+TEST_CASE("checkpoint verify: names without leading zeros, and invalid names", "[ctl]") {
   CHECK(checkpoint_name("2.20") == "00000002.000000000020");
   CHECK(checkpoint_name("00000002.000000000020") == "00000002.000000000020");
   for (const char* none : {"", ".", "2", "2.", ".20", "2.20.1", "a.b", "-2.20", "2. 20", "+2.20",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The doctor says what a machine lacks, what that costs, and whether a group can run.
-// METHOD  Machines and answers of nodes that are made up; what it tries for real is tried where it
-//         can be.
+// GOAL    The doctor reports what a machine lacks, what that costs, and whether a group can run.
+// METHOD  Made-up machines and made-up answers of nodes; what it tries for real is tried where
+//         possible.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The errors of the preflight, as it makes them.
+// The errors of the preflight, as the preflight makes them.
 Outcome no_root() {
   return failure(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
                  "run as root, or add --no-container");
@@ -72,7 +72,7 @@ Room room_of(std::uint64_t free_bytes) {
   return room;
 }
 
-// What is limited says what it costs and how to mend it.
+// Checks that a limitation comes with its cost and its remedy.
 void check_limited(const Finding& f, Verdict verdict, const std::string& seen,
                    const std::string& costs, const std::string& mend) {
   INFO(f.area << ": " << f.seen << " / " << f.costs << " / " << f.mend);
@@ -112,7 +112,7 @@ const Finding* find(const std::vector<Finding>& all, const std::string& area) {
 
 }  // namespace
 
-TEST_CASE("doctor: the verdict, the first line and the exit status are of the gravest finding",
+TEST_CASE("doctor: verdict, first line and exit status follow the most serious finding",
           "[doctor]") {
   Report report{kThisMachine, {{"clock", Verdict::kOk, "synchronised", "", ""}}};
   CHECK(report.verdict() == Verdict::kOk);
@@ -135,7 +135,7 @@ TEST_CASE("doctor: the verdict, the first line and the exit status are of the gr
   CHECK(has(text, "mend: another disk\n"));
 }
 
-TEST_CASE("doctor: its JSON is as the schema says", "[doctor]") {
+TEST_CASE("doctor: its JSON matches the schema", "[doctor]") {
   Report report{kThisMachine, {check_processors(2, {}), check_clock({})}};
   const auto documents = crane::control::documents();
   const auto document = std::find_if(documents.begin(), documents.end(), [](const auto& one) {
@@ -146,7 +146,7 @@ TEST_CASE("doctor: its JSON is as the schema says", "[doctor]") {
   CHECK(report.json()["findings"][0]["measures"]["processors"] == 2);
 }
 
-TEST_CASE("doctor: without root, LXC or a container that starts there is --no-container",
+TEST_CASE("doctor: without root, LXC or a startable container it suggests --no-container",
           "[doctor]") {
   const Privileges root;
   const Privileges user{no_root(), {}};
@@ -169,7 +169,7 @@ TEST_CASE("doctor: without root, LXC or a container that starts there is --no-co
                 "no groups of root", "another user than root");
 }
 
-TEST_CASE("doctor: without a CRIU that works a lost replica runs all inputs again", "[doctor]") {
+TEST_CASE("doctor: without a working CRIU a lost replica runs all inputs again", "[doctor]") {
   const Privileges root;
   check_well(check_checkpoints(root, Done{}, good_trial()), "dumped a process in 80 ms");
   Trial none;
@@ -187,7 +187,7 @@ TEST_CASE("doctor: without a CRIU that works a lost replica runs all inputs agai
   CHECK(has(check_checkpoints(root, Done{}, closed).seen, "no container"));
 }
 
-TEST_CASE("doctor: what the kernel cannot do is named with what it costs", "[doctor]") {
+TEST_CASE("doctor: missing abilities of the kernel are reported with their cost", "[doctor]") {
   check_well(check_kernel(kernel_of("6.1.0-18-amd64", 6, 1)), "Linux 6.1.0-18-amd64");
   check_limited(check_kernel(kernel_of("5.15.0", 5, 15)), Verdict::kLimited, "5.15.0", "RDMA",
                 "6.1");
@@ -235,7 +235,7 @@ TEST_CASE("doctor: processors, descriptors, locked memory and clock have limits"
   check_limited(check_control_groups({}, true), Verdict::kLimited, "none", "LXC", "mount");
 }
 
-TEST_CASE("doctor: an RDMA device whose fence lets a write through is not trusted", "[doctor]") {
+TEST_CASE("doctor: an RDMA device whose fence lets a write pass is not trusted", "[doctor]") {
   check_well(check_devices({}), "no device");
   check_well(
       check_devices(parse_devices(
@@ -248,7 +248,7 @@ TEST_CASE("doctor: an RDMA device whose fence lets a write through is not truste
   CHECK(has(check_devices(parse_devices("")).seen, "unknown"));
 }
 
-TEST_CASE("doctor: a taken port, and room, decide whether a group can run", "[doctor]") {
+TEST_CASE("doctor: a port in use, and disk space, decide whether a group can run", "[doctor]") {
   check_well(check_port({80, Done{}, false}), "free");
   const Outcome taken = failure(Status::kPortTaken, "cannot listen on port", "80",
                                 "Address already in use", "stop its owner");
@@ -294,7 +294,7 @@ TEST_CASE("doctor: a taken port, and room, decide whether a group can run", "[do
                 "no room", "free space");
 }
 
-TEST_CASE("doctor: a quota counts as the room that there is", "[doctor]") {
+TEST_CASE("doctor: a quota limits the available space", "[doctor]") {
   Room room = room_of(100 * kGiB);
   room.quotas = {{20 * kMiB, 15 * kMiB, "of this user"}};
   CHECK(room.usable_bytes() == 5 * kMiB);
@@ -304,7 +304,7 @@ TEST_CASE("doctor: a quota counts as the room that there is", "[doctor]") {
   CHECK(room.usable_bytes() == 0);
 }
 
-TEST_CASE("doctor: a slow disk costs what waits for it", "[doctor]") {
+TEST_CASE("doctor: a slow disk limits the work that waits for it", "[doctor]") {
   check_well(check_fsync({50, 900, 4'000, 0}, room_of(kGiB)), "take 900 us now (median of 50");
   check_limited(check_fsync({50, 9'000, 40'000, 0}, room_of(kGiB)), Verdict::kLimited, "9000 us",
                 "--durability disk", "disk");
@@ -312,11 +312,11 @@ TEST_CASE("doctor: a slow disk costs what waits for it", "[doctor]") {
                 "--durability disk", "--dir");
 }
 
-TEST_CASE("doctor: a group tells what it lacks", "[doctor]") {
+TEST_CASE("doctor: it reports the missing parts of a group", "[doctor]") {
   const auto all = check_group(group_of({node_of(0), node_of(1)}));
   for (const Finding& f : all) CHECK(f.verdict == Verdict::kOk);
   CHECK(find(all, "recovery") != nullptr);
-  CHECK(find(all, "durability") == nullptr);  // no node tells
+  CHECK(find(all, "durability") == nullptr);  // no node reports it
   Json on_disk = group_of({node_of(0)});
   on_disk["durability"] = "disk";
   CHECK(has(find(check_group(on_disk), "durability")->seen, "outlives all replicas"));
@@ -362,7 +362,7 @@ TEST_CASE("doctor: a group tells what it lacks", "[doctor]") {
   CHECK(stopped[0].verdict == Verdict::kOk);
 }
 
-TEST_CASE("doctor: what is tried for real is tried, and leaves nothing", "[doctor]") {
+TEST_CASE("doctor: the real trials work, and leave nothing", "[doctor]") {
   char name[] = "/tmp/crane-doctor-test-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::string dir = name;
@@ -383,7 +383,7 @@ TEST_CASE("doctor: what is tried for real is tried, and leaves nothing", "[docto
   fs::remove_all(dir);
 }
 
-TEST_CASE("doctor: a scratch directory goes when its process is killed", "[doctor]") {
+TEST_CASE("doctor: a scratch directory is removed when its process is killed", "[doctor]") {
   char name[] = "/tmp/crane-doctor-test-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const pid_t child = fork();
@@ -399,7 +399,7 @@ TEST_CASE("doctor: a scratch directory goes when its process is killed", "[docto
   fs::remove_all(name);
 }
 
-TEST_CASE("crane-run: the first word doctor is a command, behind -- a program", "[doctor]") {
+TEST_CASE("crane-run: the first word doctor is a command, after -- it is a program", "[doctor]") {
   const auto parse = [](std::vector<const char*> words, Options& options, Outcome& problem) {
     words.insert(words.begin(), "crane-run");
     return parse_options(static_cast<int>(words.size()), words.data(), options, problem);

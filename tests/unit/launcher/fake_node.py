@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for crane-node in the launcher's tests: speaks the control protocol, runs no server.
+"""A fake crane-node for the launcher's tests: speaks the control protocol, runs no server.
 
-What it plays is told by variables in the configured environment:
-  FAKE_PORT=n    asks for a listener for port n; the leader answers every client "replica <k>"
+It continues when its crane-run is gone, and lets the next one supervise it.  Requests of crane-run
+for members and checkpoints are recorded in <dir>/asked-<k>.  Variables in the configured
+environment select its behaviour:
+  FAKE_PORT=n    requests a listener for port n; the leader answers every client "replica <k>"
   FAKE_EXIT=n    every replica reports that its server exited with status n
   FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
-  It goes on when its crane-run is gone, and lets the next one supervise it.
-  FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
-  What crane-run asks of members, and for checkpoints, is kept in <dir>/asked-<k>.
+  FAKE_DIE=k     replica k kills itself when the file <dir>/die appears
   FAKE_STUBBORN=k  replica k ignores "stop"
-  FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
+  FAKE_WORDS=1   when <dir>/say-<k> appears, replica k sends its content and removes it; after
                  "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k>
                  appears, after "fatal" with its code
 """
@@ -30,7 +30,7 @@ def main():
     me, home = config["replica"], f"{config['dir']}/r{config['replica']}"
     control = socket.socket(fileno=int(sys.argv[sys.argv.index("--control-fd") + 1]))
 
-    # As the memory of a real node's log has one.
+    # As in the memory of a real node's log.
     memory = f"{config['shm_dir']}/consensus/r{me}"
     os.makedirs(memory, exist_ok=True)
     held = open(f"{memory}/lock", "w")
@@ -93,7 +93,7 @@ def main():
             continue
         try:
             data, fds, _, _ = socket.recv_fds(control, 65536, 1)
-        except ConnectionResetError:   # it was killed before it had read all
+        except ConnectionResetError:   # crane-run was killed before it had read all
             data = b""
         if not data:   # crane-run is gone
             control = None

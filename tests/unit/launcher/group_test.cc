@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    crane-run starts, watches and ends a group, and leaves nothing behind.
-// METHOD  The real Group in a child process, over fake_node.py, which speaks the control protocol.
-// CHECKS  exit status passed through; one socket for all; losses judged; everything removed.
+// METHOD  The real Group in a child process, with fake_node.py, which speaks the control protocol.
+// CHECKS  The exit status is passed through; one socket for all; losses are handled; everything is
+//         removed.
 #include "runtime/launcher/run/group.h"
 #include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/waiting.h"
@@ -33,7 +34,7 @@ namespace {
 
 using crane::test::slurp;
 
-// Of a row of state.json; -1: its node does not run.
+// From a row of state.json; -1: its node does not run.
 pid_t pid_in(const Json& row) {
   return row["node_pid"].is_number() ? row["node_pid"].get<pid_t>() : -1;
 }
@@ -45,7 +46,7 @@ bool eventually(const std::function<bool()>& condition) {
   return crane::test::eventually(condition, kLimitMs);
 }
 
-// A group in a child process, as crane-run would have it.
+// A group in a child process, as crane-run would run it.
 struct Running {
   std::string scratch;
   Options options;
@@ -68,7 +69,7 @@ struct Running {
     options.test_only_return_ms = 20;
     start(play);
   }
-  // Also of a second crane-run over the same group.
+  // Also starts a second crane-run for the same group.
   void start(const std::vector<std::string>& play) {
     pid = fork();
     if (pid == 0) _exit(child(play));
@@ -80,7 +81,7 @@ struct Running {
       waitpid(pid, nullptr, 0);
     }
     for (const Json& row : last.is_object() ? last["replicas"] : Json::array()) {
-      const pid_t node = pid_in(row);  // outlives it
+      const pid_t node = pid_in(row);  // the node outlives crane-run
       if (node > 0 && slurp("/proc/" + std::to_string(node) + "/cmdline").find("fake_node") !=
                           std::string::npos) {
         kill(node, SIGKILL);
@@ -120,7 +121,7 @@ struct Running {
   pid_t node(int replica) const {
     return pid_in(state()["replicas"][static_cast<unsigned>(replica)]);
   }
-  // One reading of the state: between two the node may have gone.
+  // Reads the state only once: between two reads the node could end.
   bool has_other_node(int replica, pid_t than) const {
     const pid_t now = node(replica);
     return now > 0 && now != than;
@@ -137,7 +138,7 @@ struct Running {
   std::string said() const { return slurp(scratch + "/err"); }
   bool has_said(const std::string& part) const { return said().find(part) != std::string::npos; }
   std::string role(unsigned replica) const { return state()["replicas"][replica]["role"]; }
-  // With FAKE_WORDS: replica k says this to crane-run, once it has said what it was told before.
+  // With FAKE_WORDS: replica k sends this to crane-run, after its earlier messages.
   void let_say(int k, const Json& message) const {
     const std::string path = dir() + "/say-" + std::to_string(k);
     REQUIRE(eventually([&] { return !fs::exists(path); }));
@@ -177,13 +178,14 @@ std::string ask(std::uint16_t port) {
 
 }  // namespace
 
-TEST_CASE("group: a server that ends well leaves nothing", "[launcher]") {
+TEST_CASE("group: a server that ends successfully leaves nothing", "[launcher]") {
   Running group(3, {"FAKE_EXIT=0"}, "well");
   CHECK(group.wait() == 0);
   CHECK(group.left_nothing());
 }
 
-TEST_CASE("group: the server's exit status is passed through, and its log is named", "[launcher]") {
+TEST_CASE("group: the server's exit status is passed through, and its log is mentioned",
+          "[launcher]") {
   Running group(3, {"FAKE_EXIT=7"}, "exit");
   CHECK(group.wait() == 7);
   CHECK(group.has_said("/server.log"));
@@ -193,7 +195,7 @@ TEST_CASE("group: the server's exit status is passed through, and its log is nam
   CHECK(group.said().find("the server ended with status 7") != std::string::npos);
 }
 
-TEST_CASE("group: serves one published socket, and a signal stops everything", "[launcher]") {
+TEST_CASE("group: it serves one published socket, and a signal stops everything", "[launcher]") {
   const std::uint16_t port = free_port();
   Running group(3, {"FAKE_PORT=" + std::to_string(port)}, "serve");
   REQUIRE(eventually([&] { return group.ready() && !group.state()["listening"].empty(); }));
@@ -209,14 +211,14 @@ TEST_CASE("group: serves one published socket, and a signal stops everything", "
   CHECK(ask(port).empty());
 }
 
-// It has ended, and its parent has not asked for that yet.
+// Returns whether the child has ended and was not waited for.
 bool is_dead(pid_t child) {
   std::string text;
   std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat"), text);
   return text.find(") Z ") != std::string::npos;
 }
 
-TEST_CASE("group: lost replicas are started again, a majority at once as well", "[launcher]") {
+TEST_CASE("group: lost replicas are restarted, even a majority at once", "[launcher]") {
   Running group(3, {}, "losses");
   REQUIRE(eventually([&] { return group.ready(); }));
   const pid_t first = group.node(1), second = group.node(0);
@@ -227,7 +229,7 @@ TEST_CASE("group: lost replicas are started again, a majority at once as well", 
   CHECK(group.configuration(1)["restore"] == true);
   CHECK(group.configuration(1)["may_begin"] == true);
   const pid_t third = group.node(1);
-  kill(group.pid, SIGSTOP);  // so that it hears of both at once
+  kill(group.pid, SIGSTOP);  // so that it learns of both at once
   kill(second, SIGKILL);
   kill(third, SIGKILL);
   for (const pid_t node : {second, third}) {
@@ -241,10 +243,10 @@ TEST_CASE("group: lost replicas are started again, a majority at once as well", 
   kill(group.pid, SIGTERM);
   CHECK(group.wait() == 0);
   CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
-  CHECK_FALSE(look_for_remains(group.options.place()).record);  // its logs stay, it has ended
+  CHECK_FALSE(look_for_remains(group.options.place()).record);  // its logs stay; it has ended
 }
 
-// RETURN-1: ten ends in a row, each as soon as it is there, and no last one.
+// RETURN-1: ten ends in a row, each right after the start, and no last attempt.
 TEST_CASE("group: a replica that is lost again and again is never given up", "[launcher]") {
   Running group(3, {}, "again");
   REQUIRE(eventually([&] { return group.ready(); }));
@@ -252,7 +254,7 @@ TEST_CASE("group: a replica that is lost again and again is never given up", "[l
     const pid_t node = group.node(2);
     kill(node, SIGKILL);
     REQUIRE(eventually([&] { return group.node(2) != node; }));
-    if (i == 4) {  // while it waits, it is said for how long
+    if (i == 4) {  // while it waits, crane-run prints for how long
       CHECK(eventually(
           [&] { return group.has_said("crane-ctl replica resume 2 starts it at once"); }));
     }
@@ -289,7 +291,7 @@ TEST_CASE("group: it survives its crane-run, and the next one takes it over", "[
   CHECK(group.left_nothing());
 }
 
-TEST_CASE("group: when all nodes died with its crane-run, the next one goes on", "[launcher]") {
+TEST_CASE("group: if all nodes died with its crane-run, the next one continues", "[launcher]") {
   Running group(3, {}, "remains");
   REQUIRE(eventually([&] { return group.ready(); }));
   const Json log = group.configuration(0)["log_id"];
@@ -310,7 +312,7 @@ TEST_CASE("group: when all nodes died with its crane-run, the next one goes on",
   CHECK(group.left_nothing());
 }
 
-TEST_CASE("take over: another command is refused, and says what differs", "[launcher]") {
+TEST_CASE("take over: another command is refused, and the difference is reported", "[launcher]") {
   Options options;
   options.name = "g";
   options.words = {"--name", "g", "--", "redis-server", "--maxmemory", "100mb"};
@@ -327,7 +329,7 @@ TEST_CASE("take over: another command is refused, and says what differs", "[laun
   CHECK(compare(record, options, 3).error().text.find("another build") != std::string::npos);
 }
 
-TEST_CASE("group: who is added gets a node, who is removed is not missed", "[launcher]") {
+TEST_CASE("group: an added member gets a node, and a removed one is not restarted", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "members", 1);
   REQUIRE(eventually([&] { return group.ready(); }));
   CHECK(group.role(3) == "spare");
@@ -336,8 +338,8 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   const Json begins = group.configuration(3);
   CHECK(begins["restore"] == true);
-  CHECK(begins["may_begin"] == true);  // no checkpoint: it runs all inputs
-  CHECK(begins["forget"] == true);     // its place may have been another's
+  CHECK(begins["may_begin"] == true);  // without a checkpoint it runs all inputs
+  CHECK(begins["forget"] == true);     // its place may have been used before
   CHECK(begins["members"] == 3);
   CHECK(begins["replicas"] == 4);
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "voter"}}));
@@ -346,7 +348,7 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   REQUIRE(eventually([&] { return group.has_said("replica 2 has left the group"); }));
   REQUIRE(eventually([&] { return group.role(2) == "spare"; }));  // the file is written after it
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {3, "voter"}}));
-  // Of three voters, one more may be lost.
+  // Of three voters one more may be lost.
   kill(group.node(3), SIGKILL);
   REQUIRE(eventually([&] { return group.has_said("2 of 3 replicas"); }));
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
@@ -356,7 +358,7 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   CHECK(group.wait() == 0);
 }
 
-TEST_CASE("group: behind a replica that diverged a checkpoint is asked for", "[launcher]") {
+TEST_CASE("group: after a divergence a checkpoint is requested", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "diverged");
   REQUIRE(eventually([&] { return group.ready(); }));
   const pid_t first = group.node(2);
@@ -369,14 +371,14 @@ TEST_CASE("group: behind a replica that diverged a checkpoint is asked for", "[l
   CHECK(group.wait() == 0);
 }
 
-TEST_CASE("group: one that is drained is not missed, and recovers when asked for", "[launcher]") {
+TEST_CASE("group: a drained replica is not restarted, and recovers on request", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "drained");
   REQUIRE(eventually([&] { return group.ready(); }));
   const Json wanted{{"t", "bring_back"}, {"replica", 2}, {"checkpoint", "00000001.000000000007"}};
-  group.let_say(0, wanted);  // it runs: nothing to do
+  group.let_say(0, wanted);  // it runs: no effect
   const pid_t first = group.node(2);
   group.let_say(2, {{"t", "drained"}});
-  // Asked for between its last word and its end: it recovers once it has ended.
+  // Requested between its last message and its end: it recovers once it has ended.
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-2"); }));
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   group.let_say(0, wanted);
@@ -389,20 +391,20 @@ TEST_CASE("group: one that is drained is not missed, and recovers when asked for
   CHECK(group.node(2) != first);
   const Json begins = group.configuration(2);
   CHECK(begins["checkpoint"] == "00000001.000000000007");
-  CHECK(begins["may_begin"] == false);  // that one or none
+  CHECK(begins["may_begin"] == false);  // that checkpoint or none
   CHECK(begins["forget"] == false);
   kill(group.pid, SIGTERM);
   CHECK(group.wait() == 0);
 }
 
-TEST_CASE("group: a node's fatal report at the start becomes message and status", "[launcher]") {
+TEST_CASE("group: a fatal report of a node at the start becomes message and status", "[launcher]") {
   Running group(3, {"FAKE_FATAL=1"}, "fatal");
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
   CHECK(group.said().find("did not load libcrane.so") != std::string::npos);
   CHECK(group.said().find("its log: ") != std::string::npos);
 }
 
-TEST_CASE("group: where a majority fails by itself each time, the group ends and keeps all",
+TEST_CASE("group: if a majority fails each time by itself, the group ends and keeps all",
           "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "checkin");
   REQUIRE(eventually([&] { return group.ready(); }));
@@ -436,7 +438,7 @@ TEST_CASE("group: where a majority fails by itself each time, the group ends and
   CHECK(look_for_remains(group.options.place()).record);
 }
 
-TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
+TEST_CASE("group: a port in use ends the start with a message", "[launcher]") {
   const crane::proxy::LoopbackListener holder;
   Running group(1, {"FAKE_PORT=" + std::to_string(holder.port())}, "port");
   CHECK(group.wait() == static_cast<int>(Status::kPortTaken));
@@ -448,15 +450,16 @@ TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {
   REQUIRE(eventually([&] { return group.ready(); }));
   kill(group.pid, SIGINT);
   REQUIRE(eventually([&] { return group.said().find("stopping") != std::string::npos; }));
-  kill(group.pid, SIGINT);  // asked twice: at once
+  kill(group.pid, SIGINT);  // the second request ends it at once
   CHECK(group.wait() == 0);
   CHECK(group.left_nothing());
 }
 
-TEST_CASE("group: an analysis replica is let in, recovers, and is not missed", "[launcher]") {
+TEST_CASE("group: an analysis replica is added, recovers, and is not counted as missing",
+          "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "analysis", 0, "helgrind");
   REQUIRE(eventually([&] { return group.ready(); }));
-  // Crane-run asks who leads to let it in, and starts it when the group's list says so.
+  // Crane-run requests its addition from the leader, and starts it once the member list has it.
   const std::string asked = group.dir() + "/asked-0";
   REQUIRE(eventually([&] { return slurp(asked).find("\"add\"") != std::string::npos; }));
   CHECK(group.node(3) == -1);
@@ -474,7 +477,7 @@ TEST_CASE("group: an analysis replica is let in, recovers, and is not missed", "
   REQUIRE(eventually([&] { return group.has_other_node(3, first); }));
   REQUIRE(eventually([&] { return group.has_said("begins again"); }));
   CHECK_FALSE(group.has_said("of 3 replicas"));
-  // What it cannot go on without is gone: it is let go, and the group's list is told.
+  // It lost something that it cannot do without: it is released, and removed from the member list.
   fs::remove(asked);
   group.let_say(3, Json{{"t", "fatal"}, {"code", 76}, {"message", "the log begins at entry 9"}});
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-3"); }));
@@ -482,14 +485,14 @@ TEST_CASE("group: an analysis replica is let in, recovers, and is not missed", "
   REQUIRE(eventually([&] { return group.has_said("analysis replica 3 is gone: "); }));
   REQUIRE(eventually([&] { return group.has_said("the log begins at entry 9"); }));
   REQUIRE(eventually([&] { return slurp(asked).find("\"remove\"") != std::string::npos; }));
-  group.let_say(0, with);  // of before
+  group.let_say(0, with);  // the list from before
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}}));
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   REQUIRE(eventually([&] { return group.role(3) == "spare"; }));
   fs::remove(asked);
   CHECK(group.node(3) == -1);
-  // Until an operator lets it in again.
+  // Until an operator adds it again.
   group.let_say(0, with);
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   CHECK_FALSE(fs::exists(asked));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a group has kept is found again, the furthest replica's data are taken, and nothing
-// is lost or mixed when a start goes wrong.
-// METHOD  Starts over one directory; between them replicas leave files at positions of their own.
-// CHECKS  The content of the base; what is said; what a refused start leaves.
+// GOAL    Kept data of a group are found again, those of the furthest replica are used, and nothing
+//         is lost or mixed when a start fails.
+// METHOD  Starts over one directory; between them replicas leave files at different positions.
+// CHECKS  The content of the base; the messages; what a refused start leaves.
 #include "runtime/launcher/lasting.h"
 
 #include <sys/wait.h>
@@ -53,7 +53,8 @@ struct Home {
   }
   ~Home() { fs::remove_all(scratch); }
 
-  // A start that ends at once; what the base then holds of the file, and what was said.
+  // Runs a start that ends at once. Then base() returns the file in the base, and `said` the
+  // messages.
   Outcome start(std::string& said, std::string* log_id = nullptr) {
     setup::GroupDirectories directories;
     if (auto p = directories.create(options.place()); !p) return p;
@@ -89,7 +90,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("lasting: data begin with the machine's, then as the furthest replica left them",
+TEST_CASE("lasting: data begin as those of the machine, then as the furthest replica left them",
           "[root]") {
   Home h;
   std::string said;
@@ -106,10 +107,10 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
     CHECK(has(said, "equal on all replicas"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/left"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/position"));
-    REQUIRE(h.start(said).ok());  // nothing was left: as it was
+    REQUIRE(h.start(said).ok());  // nothing was left: unchanged
     CHECK(h.base() == "new");
   }
-  SECTION("killed: the furthest, wherever its files are") {
+  SECTION("killed: the furthest replica, wherever its files are") {
     h.leave(0, "left", "older", 5, Position::kNone);
     h.leave(1, "upper", "newest", 9, Position::kNone);
     REQUIRE(h.start(said).ok());
@@ -119,18 +120,18 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
     CHECK(has(said, "replica 2 has none"));
     CHECK(has(said, "did not end in order"));
   }
-  SECTION("files of a server that was being started again") {
+  SECTION("files of a server that was being restarted") {
     h.leave(2, "upper", "half a copy", 9, Position::kNone);
     spill(h.dir + "/r2/kept-9" + h.data + "/file", "whole");
     REQUIRE(h.start(said).ok());
     CHECK(h.base() == "whole");
   }
-  SECTION("without a position files are half a copy of the base") {
+  SECTION("files without a position are half a copy of the base") {
     spill(h.dir + "/r0/upper" + h.data + "/file", "half");
     REQUIRE(h.start(said).ok());
     CHECK(h.base() == "the machine's");
   }
-  SECTION("one that differs at the same place is outvoted, and named") {
+  SECTION("a replica that differs at the same position is outvoted and reported") {
     h.leave(0, "left", "odd one", 7, Position::kEnded);
     for (int i = 1; i < 3; ++i) h.leave(i, "left", "good", 7, Position::kEnded);
     REQUIRE(h.start(said).ok());
@@ -151,12 +152,12 @@ TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[
   CHECK(h.base() == "new");
   CHECK_FALSE(fs::exists(h.dir + "/base" + h.data + "/another"));
   CHECK(slurp(h.data + "/file") == "the machine's, later");
-  fs::remove_all(h.data);  // it is not needed any more
+  fs::remove_all(h.data);  // it is no longer needed
   REQUIRE(h.start(said).ok());
   CHECK(h.base() == "new");
 }
 
-TEST_CASE("lasting: with a log on disk the base stays, and so does the log's identity", "[root]") {
+TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its identity", "[root]") {
   Home h;
   h.options.durability = "disk";
   std::string said, first, second;
@@ -211,7 +212,7 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
   }
 }
 
-TEST_CASE("lasting: what cannot be is refused, and nothing is left of it", "[root]") {
+TEST_CASE("lasting: impossible data directories are refused and leave nothing", "[root]") {
   Home h;
   std::string said;
   h.options.data = {h.scratch + "/nothing"};

@@ -81,7 +81,7 @@ TEST_CASE("options: everything after -- belongs to the server", "[launcher]") {
   CHECK_FALSE(o.verbose);
 }
 
-TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
+TEST_CASE("options: wrong options have different statuses", "[launcher]") {
   struct Row {
     std::vector<const char*> words;
     Status status;
@@ -108,22 +108,22 @@ TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
     CAPTURE(row.words.size(), row.words.empty() ? "" : row.words[0]);
     CHECK(parse(row.words, o, p) == Parsed::kProblem);
     CHECK(status_of(p) == row.status);
-    CHECK(p.error().text.find("; ") != std::string::npos);  // it says what to do
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains the remedy
   }
 }
 
-TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
+TEST_CASE("options: checkpoints are automatic where they help", "[launcher]") {
   struct Row {
     std::vector<const char*> words;
     std::uint32_t every_s, log_mb;
   };
   const Row rows[] = {
       {{"--", "true"}, 60, 64},
-      {{"--checkpoint-every", "5", "--", "true"}, 5, 0},  // the clock alone
+      {{"--checkpoint-every", "5", "--", "true"}, 5, 0},  // only by the clock
       {{"--checkpoint-every", "0", "--", "true"}, 0, 0},  // off
       {{"--checkpoint-log", "7", "--", "true"}, 60, 7},
       {{"--checkpoint-every", "0", "--checkpoint-log", "7", "--", "true"}, 0, 7},
-      {{"-n", "1", "--", "true"}, 0, 0},  // its clients would wait, and nothing brings it back
+      {{"-n", "1", "--", "true"}, 0, 0},  // its clients would wait, and no other replica needs one
       {{"-n", "1", "--checkpoint-every", "9", "--", "true"}, 9, 0},
       {{"--no-container", "--", "true"}, 0, 0},
       {{"--no-container", "--checkpoint-every", "0", "--", "true"}, 0, 0},
@@ -145,7 +145,7 @@ TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
   }
 }
 
-TEST_CASE("options: how far the leader's server may be ahead", "[launcher]") {
+TEST_CASE("options: the lag limit of the leader's server", "[launcher]") {
   Options o;
   Outcome p = Done{};
   REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
@@ -155,7 +155,7 @@ TEST_CASE("options: how far the leader's server may be ahead", "[launcher]") {
   CHECK(parse({"--lag", "2001", "--", "true"}, o, p) == Parsed::kProblem);
 }
 
-TEST_CASE("options: a server is ended for its files only where that is allowed", "[launcher]") {
+TEST_CASE("options: a server is restarted for its files only with permission", "[launcher]") {
   Options o;
   Outcome p = Done{};
   REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
@@ -172,7 +172,7 @@ TEST_CASE("options: a server is ended for its files only where that is allowed",
   }
 }
 
-TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
+TEST_CASE("options: nodes and hosts get the options that were typed", "[launcher]") {
   Options o;
   Outcome p = Done{};
   REQUIRE(parse({"--lag", "7", "--n-clock", "50", "--restart-checkpoints", "--restart-every", "9",
@@ -249,7 +249,7 @@ TEST_CASE("options: several hosts", "[launcher]") {
   CHECK(status_with({"--hosts", "a,b,c", "--name", "g", "--stop"}) == Status::kOk);
 }
 
-TEST_CASE("program: found as a shell finds it, also in sbin", "[launcher]") {
+TEST_CASE("program: it is found as a shell finds it, also in sbin", "[launcher]") {
   std::string path;
   CHECK(find_program("sh", path).ok());
   CHECK(path[0] == '/');
@@ -262,7 +262,7 @@ TEST_CASE("program: found as a shell finds it, also in sbin", "[launcher]") {
   CHECK(status_of(find_program(file, path)) == Status::kNotExecutable);
 }
 
-TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launcher]") {
+TEST_CASE("program: one that cannot be preloaded is refused before it runs", "[launcher]") {
   Scratch scratch;
   std::string shell;
   REQUIRE(find_program("sh", shell).ok());
@@ -278,7 +278,7 @@ TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launc
     CHECK(status_of(refused) == Status::kUnsuitable);
     CHECK(refused.error().text.find("statically linked") != std::string::npos);
   }
-  // A program of another machine: the header of a real one with its machine field changed.
+  // A program for another machine: the header of a real one with its machine field changed.
   fs::copy_file(shell, scratch.path + "/foreign");
   std::fstream foreign(scratch.path + "/foreign", std::ios::in | std::ios::out | std::ios::binary);
   foreign.seekp(18);
@@ -295,7 +295,7 @@ TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launc
   }
 }
 
-TEST_CASE("profile: stock servers stay in the foreground without being told", "[launcher]") {
+TEST_CASE("profile: stock servers stay in the foreground without an option", "[launcher]") {
   Profile p;
   REQUIRE(find_profile("", "/usr/sbin/apache2", {}, p));
   CHECK(p.name == "apache2");
@@ -353,7 +353,7 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   }
 }
 
-TEST_CASE("options: soft barrier points are read, and wrong ones refused", "[launcher]") {
+TEST_CASE("options: soft barrier points are parsed, and wrong ones refused", "[launcher]") {
   Options o, wrong;
   Outcome p = Done{};
   REQUIRE(parse({"--soft-barrier", "f:8:5000", "--soft-barrier", "g:2:0", "--", "true"}, o, p) ==
@@ -365,7 +365,8 @@ TEST_CASE("options: soft barrier points are read, and wrong ones refused", "[lau
   CHECK(p.error().text.find("f:8") != std::string::npos);
 }
 
-TEST_CASE("profile: PHP's entry is a soft barrier point of who runs PHP", "[launcher]") {
+TEST_CASE("profile: PHP's entry function is a soft barrier point of servers that run PHP",
+          "[launcher]") {
   Profile p;
   for (const char* program : {"apache2", "php-fpm8.2", "civetweb"}) {
     CAPTURE(program);
@@ -409,7 +410,7 @@ TEST_CASE("profile: a server that refuses to be root starts as another user", "[
   CHECK(program == "/bin/server");
 }
 
-TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[launcher]") {
+TEST_CASE("profile: apache2 gets the values of envvars, with links resolved", "[launcher]") {
   Scratch scratch;
   scratch.file("envvars",
                "unset HOME\nexport APACHE_RUN_USER=somebody\n" +
@@ -425,7 +426,7 @@ TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[laun
   CHECK(p.directories == std::vector<std::string>{scratch.path + "/real/log"});
 }
 
-TEST_CASE("directories: locked while the group lives, gone afterwards", "[launcher]") {
+TEST_CASE("directories: locked while the group runs, removed afterwards", "[launcher]") {
   Scratch scratch;
   Options o;
   o.name = unique_name("dirs");
@@ -440,7 +441,7 @@ TEST_CASE("directories: locked while the group lives, gone afterwards", "[launch
     CHECK((fs::status(shm).permissions() & fs::perms(0777)) == fs::perms(0700));
     GroupDirectories second;
     CHECK(status_of(second.create(o.place())) == Status::kGroupExists);
-    Options elsewhere = o;  // the name is taken on the whole machine
+    Options elsewhere = o;  // the name is in use on the whole machine
     elsewhere.dir = scratch.path + "/other";
     GroupDirectories third;
     CHECK(status_of(third.create(elsewhere.place())) == Status::kGroupExists);
@@ -449,7 +450,7 @@ TEST_CASE("directories: locked while the group lives, gone afterwards", "[launch
   CHECK_FALSE(fs::exists(shm));
 }
 
-TEST_CASE("directories: what a killed group left is removed, another version's is not",
+TEST_CASE("directories: remains of a killed group are removed, unless of another version",
           "[launcher]") {
   Scratch scratch;
   Options o;
@@ -481,7 +482,7 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
   CHECK_FALSE(fs::exists(shm));
 }
 
-TEST_CASE("directories: clients of a killed group wait for one that goes on with its log",
+TEST_CASE("directories: clients of a killed group wait for one that continues its log",
           "[launcher][KEEPER-1]") {
   Scratch scratch;
   Options o;
@@ -500,7 +501,7 @@ TEST_CASE("directories: clients of a killed group wait for one that goes on with
   CHECK_FALSE(fs::exists(connections));
 }
 
-TEST_CASE("directories: an agent's go with it, and never what another node holds", "[launcher]") {
+TEST_CASE("directories: an agent removes its own, but never those of another node", "[launcher]") {
   Scratch scratch;
   using Goes = GroupDirectories::Goes;
   const std::string name = unique_name("agent"), shm = "/dev/shm/crane." + name;
@@ -511,7 +512,7 @@ TEST_CASE("directories: an agent's go with it, and never what another node holds
     REQUIRE(agent.create_host(place, 1).ok());
     CHECK(status_of(twin.create_host(place, 1)) == Status::kGroupExists);
     CHECK(fs::status(agent.host_dir()).permissions() == fs::perms(0700));
-    GroupDirectories node;  // one that the agent did not start
+    GroupDirectories node;  // a node that the agent did not start
     REQUIRE(node.create_replica(place, 1).ok());
     agent.remove_host(Goes::kAll);
     CHECK((fs::exists(group + "/r1") && fs::exists(shm + "/r1") && !fs::exists(group + "/h1")));
@@ -529,7 +530,7 @@ TEST_CASE("directories: an agent's go with it, and never what another node holds
   fs::remove_all(shm);
 }
 
-TEST_CASE("directories: what a node notes for its next life is there then", "[launcher]") {
+TEST_CASE("directories: notes of a node for its next process survive", "[launcher]") {
   Scratch scratch;
   const std::string name = unique_name("notes");
   const GroupPlace place{name, scratch.path, 3, ""};
@@ -547,7 +548,7 @@ TEST_CASE("directories: what a node notes for its next life is there then", "[la
   fs::remove_all("/dev/shm/crane." + name);
 }
 
-TEST_CASE("directories: an unusable --dir is named", "[launcher]") {
+TEST_CASE("directories: an unusable --dir is reported", "[launcher]") {
   Scratch scratch;
   Options o;
   o.name = unique_name("bad");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The sockets that crane-run opens: at the server's addresses, published where asked.
+// GOAL    The sockets that crane-run opens: at the server's addresses, published as requested.
 // METHOD  Real Listeners on loopback addresses.
-// CHECKS  one socket for a place; --publish with and without an address; ports that are taken.
+// CHECKS  One socket per address and port; --publish with and without an address; ports in use.
 #include "runtime/launcher/run/listeners.h"
 
 #include <arpa/inet.h>
@@ -20,11 +20,11 @@ using namespace crane::launcher;
 using crane::setup::Status;
 using crane::setup::status_of;
 
-TEST_CASE("listeners: one socket per port, opened once, published where asked", "[launcher]") {
+TEST_CASE("listeners: one socket per port, opened once, published as requested", "[launcher]") {
   const Listeners probe({});
   int fd = -1;
   bool fresh = false;
-  // Port 0 of the system stands for "some free port": bind it, learn it, publish it again.
+  // Port 0 means "any free port": bind it, read the number, publish it again.
   std::optional<crane::proxy::LoopbackListener> holder(std::in_place);
   const sockaddr_in address = holder->address;
   const std::uint16_t port = holder->port();
@@ -43,7 +43,7 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   holder.reset();
   REQUIRE(listeners.open(ask, fd, fresh).ok());
   CHECK_FALSE(fresh);
-  CHECK_FALSE(takes_clients());  // the server is bound, and may connect from there
+  CHECK_FALSE(takes_clients());  // the server is bound, and may connect from this address
   ask.for_bind = false;
   REQUIRE(listeners.open(ask, fd, fresh).ok());
   CHECK(fresh);
@@ -60,7 +60,7 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   CHECK(probe.publishes(81));
 }
 
-TEST_CASE("listeners: each address of a port has a socket; --publish ADDRESS one for all of them",
+TEST_CASE("listeners: each address of a port has a socket; --publish ADDRESS gives one for all",
           "[launcher]") {
   int one = -1, two = -1;
   bool fresh = false;
@@ -70,7 +70,7 @@ TEST_CASE("listeners: each address of a port has a socket; --publish ADDRESS one
   REQUIRE(apart.open({{port, "127.0.0.2"}, 5, false}, two, fresh).ok());
   CHECK(fresh);
   CHECK(one != two);
-  // All addresses: the kernel refuses that while the port is ours at one of them.
+  // The kernel refuses all addresses while this process has the port at one of them.
   CHECK_FALSE(apart.open({{port, "0.0.0.0"}, 5, false}, two, fresh).ok());
   CHECK(two == -EADDRINUSE);
   CHECK(apart.waits_for_own({port, "0.0.0.0"}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a replacement, from wherever it stands.
+// The steps of a replacement, from any state.
 #include "runtime/launcher/ctl/replace.h"
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,8 @@ TEST_CASE("replace: a learner is replaced by a voter", "[ctl]") {
   CHECK(next_step(members({{0, "voter"}, {1, "learner"}}), 1, 3) == ReplaceStep::kAdd);
 }
 
-TEST_CASE("replace: nobody leaves before the new one votes, nobody comes for nobody", "[ctl]") {
+TEST_CASE("replace: no member leaves before the new one votes, and none is added without need",
+          "[ctl]") {
   CHECK(next_step(members({{0, "voter"}, {1, "voter"}, {3, "returning"}}), 1, 3) ==
         ReplaceStep::kPromote);
   CHECK(next_step(members({{0, "voter"}}), 1, 3) == ReplaceStep::kNoMember);

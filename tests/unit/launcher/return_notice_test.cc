@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    crane-ctl reads when a replica that is away is started again.
+// GOAL    crane-ctl reads when a lost replica will be restarted.
 // METHOD  The notice in a directory, written, read and removed.
-// CHECKS  Its values; that there is none before and after.
+// CHECKS  Its values; there is none before and after.
 #include "runtime/launcher/return_notice.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 using namespace crane::launcher;
 
-TEST_CASE("returns: crane-ctl reads what is planned", "[launcher]") {
+TEST_CASE("returns: crane-ctl reads the planned restart", "[launcher]") {
   char name[] = "/tmp/crane-returns-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::string home = name;

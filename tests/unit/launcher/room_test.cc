@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A group does not start where its shared memory could not grow to what it needs.
-// METHOD  Logs that no machine has memory for.
-// CHECKS  The status; that the message has the figures and says what to do.
+// GOAL    A group does not start if its shared memory could not grow to the required size.
+// METHOD  Logs larger than any machine's memory.
+// CHECKS  The status; the message contains the figures and what to do.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 
 using namespace crane::setup;
 
-TEST_CASE("shared memory: what the replicas and their logs need is there, or the start is refused",
+TEST_CASE("shared memory: without enough of it for replicas and logs the start is refused",
           "[launcher]") {
   CHECK(shared_memory_needed(3, 128) == std::uint64_t{3 * (64 + 128)} << 20);
   CHECK(check_shared_memory("/dev/shm", 1, 0).ok());

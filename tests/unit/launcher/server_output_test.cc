@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    runtime/launcher/run/server_output.h
-// GOAL    What the servers print appears once, whichever replica is ahead or dies (SHOWN-1).
-// CHECKS  Turns of the fastest log, a log that begins with a hole, a log that is opened again.
+// GOAL    The servers' output appears once, whichever replica is ahead or dies (SHOWN-1).
+// CHECKS  The fastest log changes; a log that begins with a hole; a log that is reopened.
 #include "runtime/launcher/run/server_output.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct Logs {
   void print(int replica, const std::string& text) const {
     std::ofstream(path(replica), std::ios::app) << text;
   }
-  // What was passed on since the last call.
+  // Returns the output passed on since the last call.
   std::string shown() const {
     char buffer[4096];
     const ssize_t n = ::read(ends[0], buffer, sizeof buffer);
@@ -44,7 +44,7 @@ struct Logs {
   }
 };
 
-// Fills the pipe, as a reader that is stopped lets it become.
+// Fills the pipe, as happens when its reader is stopped.
 std::size_t fill(int pipe) {
   const std::string some(4096, '#');
   std::size_t bytes = 0;
@@ -80,13 +80,13 @@ TEST_CASE("server output: each byte appears once, as the fastest replica writes 
   output.show();
   CHECK(logs.shown().empty());
   CHECK_FALSE(rings(output));
-  // The two that were ahead are gone.
+  // The two replicas that were ahead are gone.
   logs.print(2, "two\nthree\n");
   output.show();
   CHECK(logs.shown() == "three\n");
 }
 
-TEST_CASE("server output: what a crane-run before showed is not shown again",
+TEST_CASE("server output: output that an earlier crane-run showed is not shown again",
           "[launcher][SHOWN-1]") {
   const Logs logs;
   logs.print(0, "before\n");
@@ -102,7 +102,7 @@ TEST_CASE("server output: what a crane-run before showed is not shown again",
   CHECK(logs.shown() == "after\n");
 }
 
-TEST_CASE("server output: a replica that begins at a checkpoint has a hole before it",
+TEST_CASE("server output: the log of a replica that begins at a checkpoint starts with a hole",
           "[launcher][SHOWN-1]") {
   const Logs logs;
   ServerOutput output(logs.ends[1]);
@@ -112,8 +112,9 @@ TEST_CASE("server output: a replica that begins at a checkpoint has a hole befor
   logs.print(0, "before\n");
   output.show();
   CHECK(logs.shown() == "before\n");
-  // Replica 0 is lost.  Replica 1 recovers from a checkpoint after "before\nmore\n", of which the
-  // last part was never shown: it is a hole in its log.
+  // Replica 0 is lost. Replica 1 recovers from a checkpoint after "before
+  // more
+  // ". The last part was never shown: it is a hole in the log of replica 1.
   std::filesystem::resize_file(logs.path(1), 12);
   logs.print(1, "after\n");
   output.watch(1, logs.path(1));
@@ -121,14 +122,14 @@ TEST_CASE("server output: a replica that begins at a checkpoint has a hole befor
   CHECK(logs.shown() == "after\n");
 }
 
-TEST_CASE("server output: a reader that is stopped does not stop us, and gets every byte later",
+TEST_CASE("server output: a stopped reader does not block crane-run, and gets every byte later",
           "[launcher][SHOWN-1]") {
   const Logs logs;
   ServerOutput output(logs.ends[1]);
   output.open();
   output.watch(0, logs.path(0));
   std::size_t before = fill(logs.ends[1]);
-  // The process that it shares the pipe with expects writes to wait.
+  // The process that shares the pipe expects blocking writes.
   REQUIRE(::fcntl(logs.ends[1], F_SETFL, 0) == 0);
   std::string all;
   for (int i = 0; i < 20'000; ++i) all += std::to_string(i) + "\n";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What status says of disks is what is there, and how it grows what checkpoints tell.
+// GOAL    The disk sizes in the status are real, and the growth is that between checkpoints.
 // METHOD  Directories of known content; manifests of known times and sizes.
-// CHECKS  The numbers, what is unknown, the lines for people.
+// CHECKS  The numbers, unknown values, the lines for people.
 #include "runtime/launcher/ctl/sizes.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ Kept kept(std::int64_t time, std::uint64_t files, std::uint64_t cursor, const ch
 
 }  // namespace
 
-TEST_CASE("sizes: what is on disk is counted, holes and second names are not", "[ctl]") {
+TEST_CASE("sizes: bytes on disk are counted, holes and further links are not", "[ctl]") {
   const Home home;
   CHECK(bytes_on_disk(home.path + "/absent") == 0);
   home.spill("d/one", 100'000);
@@ -72,7 +72,7 @@ TEST_CASE("sizes: growth is between the checkpoints of one log", "[ctl]") {
   CHECK(growth->log_bytes == 12000);
 }
 
-TEST_CASE("sizes: a line for people says what is known", "[ctl]") {
+TEST_CASE("sizes: a line for people contains the known values", "[ctl]") {
   const Home home;
   home.spill("r0/upper/srv/data", 1'000'000);
   home.spill("r0/checkpoints/.lock", 10);

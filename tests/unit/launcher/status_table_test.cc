@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl makes of the nodes' answers.
+// The table that crane-ctl makes from the nodes' answers.
 #include "runtime/launcher/ctl/status_table.h"
 
 #include <catch2/catch.hpp>
@@ -34,7 +34,7 @@ NodeAnswer node(const char* role, unsigned view, unsigned leader, unsigned commi
 
 }  // namespace
 
-TEST_CASE("status: all answer, one leads: well", "[ctl]") {
+TEST_CASE("status: if all answer and one leads, all is well", "[ctl]") {
   const Json s = summarise("g", {{0, node("follower", 2, 1, 95, 90)},
                                  {1, node("leader", 2, 1, 100, 100)},
                                  {2, node("follower", 2, 1, 100, 99)}});
@@ -43,13 +43,13 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(s["view"] == 2);
   CHECK(s["commit"] == 100);
   CHECK(s["replicas"][0]["lag_entries"] ==
-        10);  // behind what the group committed, not what it knows of
+        10);  // behind the group's commit index, not the replica's own
   CHECK(s["replicas"][2]["lag_entries"] == 1);
   const std::string table = table_of(s);
   INFO(table);
-  CHECK(table.find("g: serving; ") == 0);  // the leader names no members
+  CHECK(table.find("g: serving; ") == 0);  // the leader lists no members
   CHECK(table.find("\nwell, leader 1, view 2, commit 100, shm, memory\n") != std::string::npos);
-  CHECK(table.find("DURABLE") == std::string::npos);  // nobody has one
+  CHECK(table.find("DURABLE") == std::string::npos);  // no replica has one
   CHECK(std::count(table.begin(), table.end(), '\n') == 6);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("status: the first line is a verdict", "[ctl]") {
   CHECK(verdict(3, 3) == "g: NOT SERVING: no leader");
 }
 
-TEST_CASE("status: a soft barrier point that no process has is named", "[ctl]") {
+TEST_CASE("status: a soft barrier point that no process has is reported", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 0, 0, 7, 7)}};
   answers[0].status["soft_barriers"] = Json::array({{{"function", "f"},
                                                      {"origin", "--soft-barrier"},
@@ -100,7 +100,8 @@ TEST_CASE("status: a soft barrier point that no process has is named", "[ctl]") 
             "rounds\n") != std::string::npos);
 }
 
-TEST_CASE("status: checkpoints: the newest, one given up since, and who recovered", "[ctl]") {
+TEST_CASE("status: checkpoints: the newest, one given up since then, and which replica recovered",
+          "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
                                     {1, node("follower", 1, 0, 900, 900)},
                                     {2, node("follower", 1, 0, 900, 900)}};
@@ -113,7 +114,7 @@ TEST_CASE("status: checkpoints: the newest, one given up since, and who recovere
     answer.status["checkpoint"] = {{"last", 0},     {"gave_up", 0}, {"held_us", 0},
                                    {"why_not", ""}, {"taken", 0},   {"restored_at", 0}};
   }
-  CHECK(lines().empty());  // nothing to tell
+  CHECK(lines().empty());  // nothing to report
   answers[1].status["checkpoint"].update({{"last", 300}, {"held_us", 100'000}});
   answers[2].status["checkpoint"].update({{"last", 483}, {"held_us", 240'999}});
   CHECK(lines() == "checkpoint: entry 483 by replica 2, held for 240 ms\n");
@@ -136,7 +137,7 @@ TEST_CASE("status: checkpoints: the newest, one given up since, and who recovere
   CHECK(lines() == "checkpoint: replica 1 gave up the one at entry 9: [1]\n");
 }
 
-TEST_CASE("status: what a replica would recover by, as whoever has tried knows it", "[ctl]") {
+TEST_CASE("status: the recovery method comes from a replica that has tried it", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
                                     {1, node("follower", 1, 0, 900, 900)},
                                     {2, node("follower", 1, 0, 900, 900)}};
@@ -175,8 +176,7 @@ TEST_CASE("status: what a replica would recover by, as whoever has tried knows i
   CHECK(lines().empty());
 }
 
-TEST_CASE("status: what was verified, the alarm, and the last election, as the leader has them",
-          "[ctl]") {
+TEST_CASE("status: verification, alarm and last election come from the leader", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("follower", 3, 1, 900, 900)},
                                     {1, node("leader", 3, 1, 900, 900)},
                                     {2, node("follower", 3, 1, 900, 900)}};
@@ -201,7 +201,7 @@ TEST_CASE("status: what was verified, the alarm, and the last election, as the l
   CHECK(text().find("; last verdict: equal\nalarm: replica 2 diverged\n") != std::string::npos);
 }
 
-TEST_CASE("status: who could go on with the leader's connections, and what became of them",
+TEST_CASE("status: which replicas could continue the leader's connections, and their fate",
           "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 3, 1, 900, 900)},
                                     {1, node("follower", 3, 1, 900, 900)}};
@@ -227,7 +227,7 @@ TEST_CASE("status: who could go on with the leader's connections, and what becam
   CHECK(lines().rfind("connections: 812, reset when the leader changes", 0) == 0);
 }
 
-TEST_CASE("status: why no checkpoints are taken", "[ctl]") {
+TEST_CASE("status: the reason why no checkpoints are taken", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)}};
   answers[0].status["checkpoint"] = {{"last", 0}, {"none_because", "there is no CRIU"}};
   CHECK(
@@ -235,7 +235,7 @@ TEST_CASE("status: why no checkpoints are taken", "[ctl]") {
       std::string::npos);
 }
 
-TEST_CASE("status: calls that bypassed the library stand below, by name", "[ctl]") {
+TEST_CASE("status: calls that bypassed the library are listed below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};
   answers[0].status["unhooked_calls"] = 0;
@@ -251,11 +251,12 @@ TEST_CASE("status: calls that bypassed the library stand below, by name", "[ctl]
   CHECK(table.find(
             "\nunhooked calls: 12\n  futex at /usr/bin/server+0x1284: scheduled, 12 times\n") !=
         std::string::npos);
-  answers[1].status["unhooked_calls"] = nullptr;  // its kernel does not tell
+  answers[1].status["unhooked_calls"] = nullptr;  // its kernel cannot report them
   CHECK(table_of(summarise("g", answers)).find("\nunhooked calls: 0\n") != std::string::npos);
 }
 
-TEST_CASE("status: one does not answer: degraded; the leader does not: no leader", "[ctl]") {
+TEST_CASE("status: without one follower's answer: degraded; without the leader's: no leader",
+          "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)},
                                     {2, {Reply::kSilent, {}}}};
@@ -269,7 +270,7 @@ TEST_CASE("status: one does not answer: degraded; the leader does not: no leader
   CHECK(health_of(summarise("g", {{0, {Reply::kDenied, {}}}})) == Health::kNoLeader);
 }
 
-TEST_CASE("status: alone on its host and drained: nobody is missed", "[ctl]") {
+TEST_CASE("status: alone on its host and drained: no replica is missing", "[ctl]") {
   Json s = summarise("g", {{1, {Reply::kDrained, {}}}});
   CHECK((health_of(s) == Health::kDegraded && s["health"] == "drained"));
   CHECK(table_of(s).find("g: drained: ") == 0);
@@ -277,7 +278,7 @@ TEST_CASE("status: alone on its host and drained: nobody is missed", "[ctl]") {
   CHECK(health_of(s) == Health::kNoLeader);
 }
 
-TEST_CASE("status: a deposed leader that does not know yet does not count", "[ctl]") {
+TEST_CASE("status: a deposed leader that does not know it yet does not count", "[ctl]") {
   const Json s = summarise("g", {{0, node("leader", 1, 0, 7, 7)},
                                  {1, node("follower", 2, 2, 9, 9)},
                                  {2, node("leader", 2, 2, 9, 9)}});
@@ -286,10 +287,10 @@ TEST_CASE("status: a deposed leader that does not know yet does not count", "[ct
   std::map<int, NodeAnswer> answers{{1, node("leader", 1, 1, 7, 7)},
                                     {2, node("leader", 2, 2, 100, 100)}};
   answers[1].status["peers"][0]["applied"] = 5;
-  CHECK(summarise("g", answers)["replicas"][0]["applied"] == 90);  // as the newer one has it
+  CHECK(summarise("g", answers)["replicas"][0]["applied"] == 90);  // the newer leader's value
 }
 
-TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ctl]") {
+TEST_CASE("status: replicas on other hosts are shown as the leader knows them", "[ctl]") {
   Json s = summarise("g", {{1, node("leader", 2, 1, 100, 100)}});
   CHECK(health_of(s) == Health::kWell);
   REQUIRE(s["replicas"].size() == 3);
@@ -298,21 +299,21 @@ TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ct
   CHECK(s["replicas"][0]["lag_entries"] == 10);
   CHECK(s["replicas"][2]["state"] == "on another host");
   CHECK_FALSE(s["replicas"][2].contains("applied"));
-  s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows who leads, and no more
+  s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows the leader, and no more
   CHECK(health_of(s) == Health::kNotServing);
   CHECK(s["leader"] == 1);
   s = summarise("g", {{2, node("candidate", 3, 255, 100, 100)}});
   CHECK(health_of(s) == Health::kNoLeader);
 }
 
-TEST_CASE("status: an answer with strange values is shown, not believed", "[ctl]") {
+TEST_CASE("status: an answer with strange values is displayed but not trusted", "[ctl]") {
   NodeAnswer odd;
   odd.reply = Reply::kAnswer;
   odd.status = {{"role", "leader"}, {"view", -5}, {"leader", 0}, {"commit", "x"}};
   CHECK_NOTHROW(table_of(summarise("g", {{0, odd}})));
 }
 
-TEST_CASE("members: by the leader's word, with what only it knows; else by a follower's", "[ctl]") {
+TEST_CASE("members: from the leader, with its own knowledge; otherwise from a follower", "[ctl]") {
   const Json members = Json::array({{{"replica", 0}, {"member", "voter"}},
                                     {{"replica", 1}, {"member", "voter"}},
                                     {{"replica", 3}, {"member", "learner"}}});
@@ -333,7 +334,7 @@ TEST_CASE("members: by the leader's word, with what only it knows; else by a fol
   CHECK(members_of(summarise("g", {})).find("no node reports") != std::string::npos);
 }
 
-TEST_CASE("status: who was removed is not missed", "[ctl]") {
+TEST_CASE("status: a removed replica is not missing", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 4, 0, 90, 90)},
                                     {1, node("follower", 4, 0, 90, 90)},
                                     {2, {Reply::kAbsent, {}}}};
@@ -346,7 +347,7 @@ TEST_CASE("status: who was removed is not missed", "[ctl]") {
   CHECK(summarise("g", answers)["replicas"][2]["state"] == "node is gone");
 }
 
-TEST_CASE("status: an analysis replica tells what it found, and that it differs", "[ctl]") {
+TEST_CASE("status: an analysis replica reports its findings, and that it differs", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 100, 100)},
                                     {1, node("analysis", 1, 0, 100, 40)}};
   Json& a = answers[1].status["analysis"];
@@ -400,14 +401,14 @@ NodeAnswer leader_of_three(const char* second = "voter") {
 
 }  // namespace
 
-TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl]") {
+TEST_CASE("status: a server that does not serve is reported, and is not well", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, leader_of_three()},
                                     {1, node("follower", 2, 0, 100, 90)},
                                     {2, node("follower", 2, 0, 100, 90)}};
   answers[0].status["not_serving"] = nullptr;
   answers[1].status["not_serving"] = "the server listens on no port";
   answers[1].status["readiness"]["why_not"] = "the server listens on no port";
-  CHECK(health_of(summarise("g", answers)) == Health::kWell);  // the leader's word counts
+  CHECK(health_of(summarise("g", answers)) == Health::kWell);  // only the leader's report counts
   answers[0].status["not_serving"] = "the server listens on no port";
   answers[0].status["readiness"]["why_not"] = "the server listens on no port";
   const Json s = summarise("g", answers);
@@ -418,7 +419,7 @@ TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl
         std::string::npos);
 }
 
-TEST_CASE("status: how many may be lost, also where the others are on other hosts", "[ctl]") {
+TEST_CASE("status: how many may be lost, also if the others are on other hosts", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
   const auto spare = [&answers] { return summarise("g", answers)["may_lose"]; };
   CHECK(spare() == 1);
@@ -432,7 +433,7 @@ TEST_CASE("status: how many may be lost, also where the others are on other host
   CHECK(spare() == 0);
   answers[0] = leader_of_three("learner");  // two voters: both are needed
   CHECK(spare() == 0);
-  // A follower knows it from what the others have told it.
+  // A follower knows it from the reports of the others.
   answers[0] = leader_of_three();
   answers[0].status["role"] = "follower";
   answers[0].status["leader"] = 1;
@@ -446,7 +447,7 @@ TEST_CASE("status: how many may be lost, also where the others are on other host
         "replica 1 leads, but has not reported whether it serves");
 }
 
-TEST_CASE("status: nodes that merely start are not gone", "[ctl]") {
+TEST_CASE("status: nodes that are starting are not gone", "[ctl]") {
   const Json s = summarise(
       "g", {{0, {Reply::kStarts, {}}}, {1, {Reply::kStarts, {}}}, {2, {Reply::kStarts, {}}}});
   CHECK(s["health"] == "starting");
@@ -455,24 +456,24 @@ TEST_CASE("status: nodes that merely start are not gone", "[ctl]") {
   CHECK(table_of(s).find("g: starting: waits for replicas 0, 1, 2\n") == 0);
 }
 
-TEST_CASE("status: replicas that differ are in the verdict", "[ctl]") {
+TEST_CASE("status: a difference between replicas is in the verdict", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
   answers[0].status["verified"] = {{"alarm", "the replicas differ, none has a majority"}};
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
   CHECK(table_of(summarise("g", answers)).find("g: serving, 3 of 3, BUT THE REPLICAS DIFFER") == 0);
 }
 
-TEST_CASE("status: a member of this machine tells its own indexes", "[ctl]") {
+TEST_CASE("status: a member on this machine reports its own indexes", "[ctl]") {
   const std::map<int, NodeAnswer> answers{{0, leader_of_three()},
                                           {1, node("follower", 2, 0, 100, 97)}};
   const Json members = members_json(summarise("g", answers))["members"];
   CHECK(members[0]["applied"] == 100);
   CHECK(members[1]["applied"] == 97);
-  CHECK(members[1]["streaming"] == true);  // which only the leader knows
+  CHECK(members[1]["streaming"] == true);  // only the leader knows this
   CHECK(members[2]["applied"] == 41);
 }
 
-TEST_CASE("status: what nobody knows is not printed", "[ctl]") {
+TEST_CASE("status: unknown values are not printed", "[ctl]") {
   NodeAnswer alone = node("candidate", 2, 255, 100, 97);
   alone.status["leader"] = nullptr;
   alone.status["last_election"] = nullptr;
@@ -490,7 +491,7 @@ TEST_CASE("status: what nobody knows is not printed", "[ctl]") {
   CHECK(table.find("may be lost") == std::string::npos);
 }
 
-TEST_CASE("status: what the server asked for in vain is counted", "[ctl]") {
+TEST_CASE("status: unsupported requests of the server are counted", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 2, 0, 100, 100)}};
   answers[0].status.update(
       {{"unhooked_calls", 0},
@@ -500,7 +501,7 @@ TEST_CASE("status: what the server asked for in vain is counted", "[ctl]") {
                   "client reaches; runtime.log names them\n") != std::string::npos);
 }
 
-TEST_CASE("status: an upgrade of the server is told by the leader", "[ctl]") {
+TEST_CASE("status: the leader reports an upgrade of the server", "[ctl]") {
   const auto table = [](const char* state, const char* why) {
     std::map<int, NodeAnswer> answers{{0, node("leader", 2, 0, 100, 100)}};
     answers[0].status["upgrade"] = {{"state", state}, {"entry", 7}, {"why", why}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl top and events make of answers and files.
+// What crane-ctl top and events make from answers and files.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -56,7 +56,7 @@ std::string line(int ms, int replica, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("top shows what is between two looks") {
+TEST_CASE("top shows the changes between two looks") {
   Look before, now;
   before.at_ns = 1'000'000'000;
   now.at_ns = 3'000'000'000;
@@ -76,7 +76,7 @@ TEST_CASE("top shows what is between two looks") {
   CHECK(top_table(rates).find("shop") != std::string::npos);
 }
 
-TEST_CASE("top compares a process with itself alone") {
+TEST_CASE("top compares a process only with itself") {
   Look before, now;
   before.at_ns = 1;
   now.at_ns = 2'000'000'001;
@@ -91,14 +91,14 @@ TEST_CASE("top compares a process with itself alone") {
   CHECK(rates_between(before, now).empty());
 }
 
-TEST_CASE("this process is among the machine's") {
+TEST_CASE("this process is in the machine's list") {
   const Processes all = read_processes();
   REQUIRE(all.count(::getpid()) == 1);
   CHECK(all.at(::getpid()).parent == ::getppid());
   CHECK(tree_of(all, ::getpid()).resident_bytes > 0);
 }
 
-TEST_CASE("events of all replicas are one list, by time") {
+TEST_CASE("events of all replicas form one list, ordered by time") {
   const Directory home;
   home.write("r0/events.jsonl", line(20, 0, "b") + line(40, 0, "d"));
   home.write("r1/events.jsonl.1", line(10, 1, "a"));
@@ -115,7 +115,7 @@ TEST_CASE("events of all replicas are one list, by time") {
   CHECK(last_of(events, 9) == events);
 }
 
-TEST_CASE("what is no event is left out") {
+TEST_CASE("lines that are no events are left out") {
   const Directory home;
   home.write("r0/events.jsonl", "[]\nnull\n{\"unix_ms\":\"1\"}\n\n" + line(1, 0, "good"));
   bool denied = false;

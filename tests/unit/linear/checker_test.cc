@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The checker says ok exactly when an order exists, and unknown rather than guess.
-// METHOD  Histories written by hand; random ones of a real object; random ones with a wrong answer,
-//         compared with a search of all orders without any cleverness.
-// CHECKS  Verdicts; each mutant of the checker is told from the brute force by some history.
+// GOAL    The checker returns ok exactly if a valid order exists, and unknown instead of a guess.
+// METHOD  Hand-written histories; random ones of a real object; random ones with a wrong answer,
+//         compared with a plain search of all orders.
+// CHECKS  Verdicts; for each mutant of the checker some history gives another result than the brute
+//         force.
 // REPLAY  CRANE_SEED=n
 #include <algorithm>
 #include <cstdio>
@@ -57,11 +58,11 @@ bool violation(const std::vector<Operation>& h) { return check(h).verdict == Ver
 
 // --- another opinion ----------------------------------------------------------------------------
 
-// Every order is tried, on an object of its own.
+// Tries every order, each on a new object.
 struct BruteForce {
   const std::vector<Operation>& history;
   std::vector<bool> placed;
-  std::vector<std::int64_t> values;  // everything ever put there, in order
+  std::vector<std::int64_t> values;  // all values ever put, in order
 
   explicit BruteForce(const std::vector<Operation>& h) : history(h), placed(h.size()) {}
 
@@ -115,7 +116,8 @@ struct Shape {
   unsigned open_percent = 15;
 };
 
-// Clients of one object which carries each operation out at one moment; an open one perhaps never.
+// Clients of one object, which executes each operation at one moment, and an open one perhaps
+// never.
 std::vector<Operation> real_history(std::mt19937_64& random, Model model, const Shape& shape) {
   struct Planned {
     Operation o;
@@ -162,7 +164,7 @@ std::vector<Operation> real_history(std::mt19937_64& random, Model model, const 
   return history;
 }
 
-// One answer becomes another that was heard in this history, or one next to it.
+// Replaces one answer by another one of this history, or by a value next to it.
 void corrupt(std::mt19937_64& random, std::vector<Operation>& history) {
   Operation& victim = history[random() % history.size()];
   const Operation& other = history[random() % history.size()];
@@ -191,14 +193,14 @@ Model any_model(std::mt19937_64& random) { return static_cast<Model>(random() % 
 
 }  // namespace
 
-TEST_CASE("checker: a register's value is the last one set, in some order", "[linear]") {
+TEST_CASE("checker: the value of a register is the last one set, in some order", "[linear]") {
   CHECK(ok({}));
   CHECK(ok({get(kNil, 0, 1), set(1, 2, 3), get(1, 4, 5)}));
   CHECK(ok({set(1, 0, 10), set(2, 0, 10), get(1, 11, 12), get(1, 13, 14)}));
   CHECK(ok({set(1, 0, 10), get(kNil, 1, 3), get(1, 2, 9)}));
-  CHECK(violation({set(1, 0, 1), get(kNil, 2, 3)}));                               // lost
-  CHECK(violation({set(1, 0, 1), set(2, 2, 3), get(1, 4, 5)}));                    // stale
-  CHECK(violation({set(1, 0, 10), get(1, 1, 3), get(kNil, 4, 6)}));                // back again
+  CHECK(violation({set(1, 0, 1), get(kNil, 2, 3)}));                 // lost
+  CHECK(violation({set(1, 0, 1), set(2, 2, 3), get(1, 4, 5)}));      // stale
+  CHECK(violation({set(1, 0, 10), get(1, 1, 3), get(kNil, 4, 6)}));  // an old value again
   CHECK(violation({set(1, 0, 9), set(2, 0, 9), get(1, 10, 11), get(2, 12, 13)}));  // two orders
   CHECK(violation({get(1, 0, 1), set(1, 2, 3)}));  // from the future
 }
@@ -211,7 +213,7 @@ TEST_CASE("checker: a counter counts each increment once", "[linear]") {
   CHECK(violation({incr(2, 0, 1), incr(1, 2, 3)}));
 }
 
-TEST_CASE("checker: a list keeps everything in one order", "[linear]") {
+TEST_CASE("checker: a list keeps all values in one order", "[linear]") {
   CHECK(ok({push(7, 1, 0, 1), push(8, 2, 2, 3), range({7, 8}, 4, 5)}));
   CHECK(ok({push(7, 2, 0, 9), push(8, 1, 0, 9), range({8}, 1, 8), range({8, 7}, 10, 11)}));
   CHECK(violation({push(7, 1, 0, 1), push(8, 2, 2, 3), range({8, 7}, 4, 5)}));
@@ -224,17 +226,18 @@ TEST_CASE("checker: an open operation may have happened at any later time, or ne
   CHECK(ok({set(1, 0, kOpen), get(1, 5, 6)}));
   CHECK(ok({set(1, 0, kOpen), get(kNil, 5, 6)}));
   CHECK(ok({set(1, 0, kOpen), get(kNil, 5, 6), get(1, 7, 8)}));
-  CHECK(ok({set(1, 0, kOpen), set(2, 5, 6), get(2, 7, 8), get(1, 9, 10)}));  // only then
+  CHECK(ok({set(1, 0, kOpen), set(2, 5, 6), get(2, 7, 8), get(1, 9, 10)}));  // set late
   CHECK(violation({set(1, 0, kOpen), get(1, 5, 6), get(kNil, 7, 8)}));
-  CHECK(violation({get(1, 0, 1), set(1, 2, kOpen)}));  // not before it was asked for
+  CHECK(violation({get(1, 0, 1), set(1, 2, kOpen)}));  // not before it was called
   CHECK(violation({set(1, 0, kOpen), set(2, 5, 6), get(1, 7, 8), get(2, 9, 10), get(1, 11, 12)}));
   CHECK(ok({incr(0, 0, kOpen), incr(0, 0, kOpen), incr(2, 5, 6), get(3, 7, 8)}));
   CHECK(violation({incr(0, 0, kOpen), incr(3, 5, 6)}));
   CHECK(ok({push(5, 0, 0, kOpen), push(6, 1, 1, 2), range({6, 5}, 3, 4)}));
-  CHECK(ok({get(77, 0, kOpen), set(1, 1, 2)}));  // what an open read saw nobody knows
+  CHECK(ok({get(77, 0, kOpen), set(1, 1, 2)}));  // the result of an open read is unknown
 }
 
-TEST_CASE("checker: a search beyond its budget is unknown, which is neither", "[linear]") {
+TEST_CASE("checker: a search beyond its budget is unknown, neither ok nor a violation",
+          "[linear]") {
   std::vector<Operation> h;
   for (std::int64_t i = 0; i < 16; ++i) h.push_back(set(i, 0, 1000));
   h.push_back(get(99, 2000, 2001));
@@ -243,7 +246,7 @@ TEST_CASE("checker: a search beyond its budget is unknown, which is neither", "[
   CHECK(check(h, {100, Mutant::kNone}).verdict == Verdict::kOk);
 }
 
-TEST_CASE("checker: what a real object answered is always linearizable", "[linear]") {
+TEST_CASE("checker: the answers of a real object are always linearizable", "[linear]") {
   INFO("CRANE_SEED=" << seed());
   std::mt19937_64 random(seed());
   for (int i = 0; i < 600; ++i) {
@@ -256,7 +259,7 @@ TEST_CASE("checker: what a real object answered is always linearizable", "[linea
   }
 }
 
-TEST_CASE("checker: agrees with trying every order on small histories", "[linear]") {
+TEST_CASE("checker: it agrees with a search of all orders on small histories", "[linear]") {
   INFO("CRANE_SEED=" << seed());
   std::mt19937_64 random(seed());
   std::map<Verdict, int> seen;
@@ -278,7 +281,7 @@ TEST_CASE("checker: agrees with trying every order on small histories", "[linear
   CHECK(seen[Verdict::kViolation] > 5000);
 }
 
-TEST_CASE("checker: many open operations do not use the budget up", "[linear]") {
+TEST_CASE("checker: many open operations do not exhaust the budget", "[linear]") {
   INFO("CRANE_SEED=" << seed());
   std::mt19937_64 random(seed());
   for (int i = 0; i < 300; ++i) {
@@ -288,7 +291,7 @@ TEST_CASE("checker: many open operations do not use the budget up", "[linear]") 
     for (const Operation& o : history) end = std::max(end, o.open() ? 0 : o.returned_ns);
     INFO(name(model) << " history " << i);
     REQUIRE(check(history, {2'000'000, Mutant::kNone}).verdict == Verdict::kOk);
-    // Something that was never there is read in the end.
+    // At the end a value is read that was never put.
     history.push_back(model == Model::kList
                           ? range({-5}, end + 1, end + 2)
                           : get(model == Model::kRegister ? -5 : 4711, end + 1, end + 2));
@@ -296,7 +299,7 @@ TEST_CASE("checker: many open operations do not use the budget up", "[linear]") 
   }
 }
 
-TEST_CASE("checker: each mutant of it is told from trying every order", "[linear]") {
+TEST_CASE("checker: each mutant differs from the search of all orders", "[linear]") {
   INFO("CRANE_SEED=" << seed());
   for (const Mutant mutant :
        {Mutant::kNoRealTime, Mutant::kCacheWithoutState, Mutant::kOpenNever, Mutant::kTrustReads}) {
@@ -315,9 +318,9 @@ TEST_CASE("checker: each mutant of it is told from trying every order", "[linear
   }
 }
 
-TEST_CASE("report: the window holds what cannot be explained and little else", "[linear]") {
+TEST_CASE("report: the window holds the unexplained answer and little else", "[linear]") {
   KeyHistory key{"r.1", Model::kRegister, {}};
-  for (std::uint64_t i = 0; i < 50; ++i) {  // one after the other
+  for (std::uint64_t i = 0; i < 50; ++i) {  // one after another
     const auto v = static_cast<std::int64_t>(i);
     key.operations.push_back(set(v, 100 * i, 100 * i + 10));
     key.operations.push_back(get(v, 100 * i + 20, 100 * i + 30));

@@ -20,7 +20,7 @@ namespace {
 
 using namespace crane::linear;
 
-// A server on a port of its own, served by the test itself.
+// A server on its own port, which the test plays.
 struct FakeServer {
   int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   std::uint16_t port = 0;
@@ -44,7 +44,7 @@ struct FakeServer {
     const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) clients.push_back(fd);
   }
-  // What the newest client sent, if anything.
+  // Returns what the newest client sent, if anything.
   std::string request() {
     accept();
     char bytes[512];
@@ -114,7 +114,7 @@ struct Harness {
 
 }  // namespace
 
-TEST_CASE("resp: replies of every kind, also in pieces", "[linear]") {
+TEST_CASE("resp: replies of every kind are read, also in pieces", "[linear]") {
   const std::vector<std::string> whole{"+OK\r\n",
                                        "-ERR no\r\n",
                                        ":42\r\n",
@@ -139,7 +139,7 @@ TEST_CASE("resp: replies of every kind, also in pieces", "[linear]") {
   }
 }
 
-TEST_CASE("history: what is written is read again, anything else is refused", "[linear]") {
+TEST_CASE("history: written lines are read back, and other text is refused", "[linear]") {
   for (const char* line : {"17 r3.12 set 4711 1000 1850 ok", "18 c0.2 incr 0 1010 1700 5",
                            "19 l1.0 range 0 1020 2000 [8,9]", "19 l1.0 range 0 1020 2000 []",
                            "20 r3.12 get 0 1030 - ?1730", "20 r3.12 get 0 1030 1031 nil",
@@ -164,7 +164,7 @@ TEST_CASE("history: what is written is read again, anything else is refused", "[
   }
 }
 
-TEST_CASE("workload: keys are replaced, values never used twice, all are read at the end",
+TEST_CASE("workload: keys are replaced, no value is used twice, and all are read at the end",
           "[linear]") {
   Workload w({7, "p", 2, 30, 10});
   std::map<std::string, int> used;
@@ -181,10 +181,10 @@ TEST_CASE("workload: keys are replaced, values never used twice, all are read at
   for (const Request& r : closing) CHECK(used.count(r.key) == 1);
 }
 
-TEST_CASE("client: without an answer the operation stays open and another client goes on",
+TEST_CASE("client: without an answer the operation stays open and another client continues",
           "[linear]") {
   Harness t(30);
-  t.next_request();  // is never answered
+  t.next_request();  // never answered
   const std::string second = t.next_request();
   t.server.answer(right_answer(second));
   t.next_request();  // the connection breaks
@@ -206,12 +206,12 @@ TEST_CASE("client: without an answer the operation stays open and another client
   CHECK(h[2].open());
   CHECK_FALSE(h[3].open());
   CHECK(h[1].client != h[0].client);
-  CHECK(h[2].client == h[1].client);  // its connection went on until it broke
+  CHECK(h[2].client == h[1].client);  // its connection lasted until it broke
   CHECK(h[3].client != h[2].client);
   for (std::size_t i = 1; i < h.size(); ++i) CHECK(h[i].called_ns > h[i - 1].called_ns);
 }
 
-TEST_CASE("client: an error is an open operation, an answer of another kind is odd", "[linear]") {
+TEST_CASE("client: an error is an open operation, an answer of another type is odd", "[linear]") {
   Harness t(10000);
   t.next_request();
   t.server.answer("-ERR not now\r\n");
@@ -226,12 +226,12 @@ TEST_CASE("client: an error is an open operation, an answer of another kind is o
   CHECK((h[0].open() && h[0].refused && h[1].open() && !h[1].refused));
 }
 
-TEST_CASE("client: in the end every key is read, once more if need be", "[linear]") {
+TEST_CASE("client: at the end every key is read, twice if necessary", "[linear]") {
   Harness t(10000);
   t.server.answer(right_answer(t.next_request()));
   t.next_request();
   t.clients->finish();
-  ::close(t.server.clients.back());  // with the last write under way
+  ::close(t.server.clients.back());  // during the last write
   t.server.clients.pop_back();
   std::size_t served = 0;
   bool broke = false;
@@ -250,5 +250,5 @@ TEST_CASE("client: in the end every key is read, once more if need be", "[linear
     }
     return t.clients->finished();
   });
-  CHECK(served == 3 * 4 + 1);  // 4 keys of each model, one asked for twice
+  CHECK(served == 3 * 4 + 1);  // 4 keys of each model, one requested twice
 }

@@ -34,7 +34,7 @@ std::vector<std::byte> start_of(const Agreed& agreed) {
 
 }  // namespace
 
-TEST_CASE("agreed: equal configurations agree, whatever is each host's own", "[agreed]") {
+TEST_CASE("agreed: configurations agree if they differ only in host-specific fields", "[agreed]") {
   Config a = some(), b = some();
   b.replica = 2;
   b.cpu = 1;
@@ -46,7 +46,7 @@ TEST_CASE("agreed: equal configurations agree, whatever is each host's own", "[a
   CHECK(first_difference(digests_of(a), std::vector<std::byte>(sizeof(StartBody))) == nullptr);
 }
 
-TEST_CASE("agreed: every difference has its name", "[agreed]") {
+TEST_CASE("agreed: every difference is reported by its name", "[agreed]") {
   struct Row {
     std::function<void(Config&)> change;
     const char* word;
@@ -82,7 +82,7 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
   }
 }
 
-TEST_CASE("agreed: a build with another version is refused, and which version is named",
+TEST_CASE("agreed: a build with another version is refused, and the report names the version",
           "[agreed]") {
   const Agreed own = digests_of(some());
   std::size_t item = kServerItems;
@@ -95,8 +95,8 @@ TEST_CASE("agreed: a build with another version is refused, and which version is
   }
 }
 
-TEST_CASE("agreed: a START with other items is of another build", "[agreed]") {
-  // Builds before the table of versions had 13 items, of which the eighth was libcrane.so's digest.
+TEST_CASE("agreed: a START with another number of items comes from another build", "[agreed]") {
+  // Builds before the table of versions had 13 items; the eighth was libcrane.so's digest.
   for (const std::size_t items : {std::size_t{13}, kAgreedItems + 1}) {
     const std::vector<std::byte> start(sizeof(StartBody) + items * sizeof(std::uint64_t));
     const char* found = first_difference(digests_of(some()), start);

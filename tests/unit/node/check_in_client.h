@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A process that checks in, as libcrane.so does it.
+// A process that checks in like libcrane.so.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,7 +13,7 @@
 
 namespace crane::test {
 
-// Connected to the socket that `listener` is; the caller's.
+// Returns a descriptor connected to the socket `listener`; the caller closes it.
 inline int connect_to(int listener) {
   sockaddr_un name{};
   socklen_t size = sizeof name;
@@ -24,7 +24,7 @@ inline int connect_to(int listener) {
   return fd;
 }
 
-// `bytes`: so many of it.
+// Sends the first `bytes` bytes of a check-in.
 inline void send_check_in(int fd, std::uint16_t process, std::size_t bytes = sizeof(dmt::CheckIn)) {
   const dmt::CheckIn in{dmt::kLayoutVersion, process, 1};
   REQUIRE(::send(fd, &in, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The node hears of every process that checks in, and waits for none of them.
+// GOAL    The node learns of every process that checks in, and waits for none of them.
 // METHOD  Clients of a listening socket in this process, and passes of the event loop that never
 //         wait: a reader that blocked would hang the test.
-// CHECKS  Who sends later, who never does, who ends, who sends too little, too many at once.
+// CHECKS  A client that sends later, never sends, ends, or sends too little; too many clients at
+//         once.
 #include "proxy/host/check_ins.h"
 
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ namespace {
 struct Node : CheckIns::Owner {
   Node() {
     listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    // A name that the kernel chooses.
+    // The kernel chooses a name.
     sockaddr_un any{};
     any.sun_family = AF_UNIX;
     REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family) == 0);
@@ -61,7 +62,8 @@ struct Node : CheckIns::Owner {
 
 }  // namespace
 
-TEST_CASE("who has not sent yet holds up nobody, and is heard when it sends", "[check_ins]") {
+TEST_CASE("a client that has not sent yet delays no other, and is taken when it sends",
+          "[check_ins]") {
   Node node;
   const int late = node.connect();
   node.send(node.connect(), 2);
@@ -76,7 +78,7 @@ TEST_CASE("who has not sent yet holds up nobody, and is heard when it sends", "[
   REQUIRE(node.check_ins->silent() == 0);
 }
 
-TEST_CASE("what was sent is heard at once when it is asked for", "[check_ins]") {
+TEST_CASE("waiting check-ins are taken at once on request", "[check_ins]") {
   Node node;
   const int first = node.connect();
   node.turn();
@@ -90,7 +92,7 @@ TEST_CASE("what was sent is heard at once when it is asked for", "[check_ins]") 
   CHECK(node.taken[1].first == 3);
 }
 
-TEST_CASE("a process is heard in the order of its sending", "[check_ins]") {
+TEST_CASE("the check-ins of a process are taken in the order of sending", "[check_ins]") {
   Node node;
   const int first = node.connect();
   node.turn();
@@ -102,7 +104,8 @@ TEST_CASE("a process is heard in the order of its sending", "[check_ins]") {
   CHECK(node.taken[1].first == 3);
 }
 
-TEST_CASE("who ends before it has sent, or sends too little, is not taken", "[check_ins]") {
+TEST_CASE("a client that ends before it has sent, or sends too little, is not taken",
+          "[check_ins]") {
   Node node;
   const int ends = node.connect();
   const int little = node.connect();
@@ -115,7 +118,7 @@ TEST_CASE("who ends before it has sent, or sends too little, is not taken", "[ch
   CHECK(node.check_ins->silent() == 0);
 }
 
-TEST_CASE("of too many that say nothing the oldest is sent away", "[check_ins]") {
+TEST_CASE("if too many clients are silent, the oldest connection is closed", "[check_ins]") {
   Node node;
   const int first = node.connect();
   node.turn();
@@ -132,7 +135,7 @@ TEST_CASE("of too many that say nothing the oldest is sent away", "[check_ins]")
   CHECK(node.taken.size() == 1);
 }
 
-TEST_CASE("of a server that has ended nothing follows", "[check_ins]") {
+TEST_CASE("check-ins of a server that has ended are dropped", "[check_ins]") {
   Node node;
   const int fd = node.connect();
   node.turn();

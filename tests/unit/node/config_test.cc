@@ -23,7 +23,7 @@ const char* const kWhole = R"({
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
 }  // namespace
 
-TEST_CASE("a whole configuration is read", "[config]") {
+TEST_CASE("a complete configuration is read", "[config]") {
   const auto parsed = parse_config(kWhole);
   REQUIRE(parsed.ok());
   const Config& c = parsed.value();
@@ -59,7 +59,7 @@ TEST_CASE("a whole configuration is read", "[config]") {
 
 TEST_CASE("each option of the table reaches the configuration", "[config]") {
   const Config initial;
-  REQUIRE(initial.checkpoint_every_s == 0);  // a node that is told nothing
+  REQUIRE(initial.checkpoint_every_s == 0);  // a node without options
   REQUIRE(initial.checkpoint_log_mb == 0);
   setup::NodeOptions told;
   const auto change = [](auto& value) {

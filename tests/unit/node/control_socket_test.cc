@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    One request, one answer per connection; a connection that was taken over is left alone.
-// METHOD  A ControlSocket in an event loop, asked through real sockets.
+// GOAL    Each connection carries one request and one answer; a connection that was taken over
+//         stays open.
+// METHOD  A ControlSocket in an event loop with clients on real sockets.
 // CHECKS  CTL-3; answers; a path that is too long; clients that leave.
 #include "proxy/host/control_socket.h"
 
@@ -62,7 +63,7 @@ struct World : ControlSocket::Owner {
   void turn() {
     for (int i = 0; i < 4; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
   }
-  // "": the connection was closed; "-": nothing has come.
+  // Returns "" if the connection was closed, "-" if nothing has arrived.
   static std::string read(int fd) {
     char text[256];
     const ssize_t got = ::recv(fd, text, sizeof text, MSG_DONTWAIT);
@@ -90,7 +91,7 @@ TEST_CASE_METHOD(World, "a connection that is taken over stays open", "[control]
   ::close(fd);
 }
 
-TEST_CASE_METHOD(World, "a client that leaves without a request is forgotten", "[control]") {
+TEST_CASE_METHOD(World, "a client that leaves without a request is dropped", "[control]") {
   ::close(ask(""));
   const int fd = ask("status");
   turn();
@@ -98,7 +99,7 @@ TEST_CASE_METHOD(World, "a client that leaves without a request is forgotten", "
   ::close(fd);
 }
 
-TEST_CASE_METHOD(World, "the 33rd client that waits is turned away", "[control]") {
+TEST_CASE_METHOD(World, "the 33rd waiting client is refused", "[control]") {
   std::vector<int> waiting;
   for (int i = 0; i < 32; ++i) {
     waiting.push_back(ask(""));
@@ -112,7 +113,7 @@ TEST_CASE_METHOD(World, "the 33rd client that waits is turned away", "[control]"
   ::close(fd);
 }
 
-TEST_CASE_METHOD(World, "without descriptors the loop rests, and serves when there are some",
+TEST_CASE_METHOD(World, "without free descriptors the loop does not spin, and later it serves",
                  "[control]") {
   const int fd = ask("status");
   {
@@ -130,7 +131,7 @@ TEST_CASE_METHOD(World, "without descriptors the loop rests, and serves when the
   ::close(fd);
 }
 
-TEST_CASE_METHOD(World, "a path that no socket can have is an error", "[control]") {
+TEST_CASE_METHOD(World, "a path too long for a socket is an error", "[control]") {
   const Outcome opened = socket->open("/tmp/" + std::string(200, 'x'));
   REQUIRE_FALSE(opened.ok());
   CHECK(opened.error().detail == ENAMETOOLONG);

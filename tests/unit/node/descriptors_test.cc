@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a node's table of descriptors has its size before the node has a second thread, and its
-//         server finds the limit that the node was started with.
-// METHOD  in a child with a low soft limit.
-// CHECKS  what the kernel says about the child (DESCRIPTORS-1).
+// GOAL    A node's descriptor table has its full size before the node has a second thread, and its
+//         server gets the limit that the node was started with.
+// METHOD  In a child with a low soft limit.
+// CHECKS  The kernel's report on the child (DESCRIPTORS-1).
 #include "proxy/host/descriptors.h"
 
 #include <sys/wait.h>
@@ -42,15 +42,16 @@ bool holds_in_child(Check check) {
 
 }  // namespace
 
-TEST_CASE("descriptors: the table is as large as it will have to be", "[descriptors]") {
-  CHECK(holds_in_child([] { return room() < 4096; }));  // nor did this process have one
+TEST_CASE("descriptors: the table has its full size from the start", "[descriptors]") {
+  CHECK(holds_in_child([] { return room() < 4096; }));  // nor does this process have a large table
   CHECK(holds_in_child([] {
     (void)prepare_descriptors();
     return room() >= std::min(crane::descriptor_limit().rlim_max, kDescriptorsReady);
   }));
 }
 
-TEST_CASE("descriptors: the limit is raised, and known for the server", "[descriptors]") {
+TEST_CASE("descriptors: the limit is raised, and the old one is restored for the server",
+          "[descriptors]") {
   CHECK(holds_in_child([] {
     const rlim_t before = prepare_descriptors();
     const bool raised = crane::descriptor_limit().rlim_cur == crane::descriptor_limit().rlim_max;

@@ -44,9 +44,9 @@ std::vector<nlohmann::json> lines_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("nothing happened, nothing is told") { CHECK(told(at_rest(), at_rest()).empty()); }
+TEST_CASE("without a change there is no event") { CHECK(told(at_rest(), at_rest()).empty()); }
 
-TEST_CASE("a new leader tells of its clients, a follower of the leader") {
+TEST_CASE("a new leader reports its clients, a follower reports the leader") {
   NodeStatus now = leader();
   now.last_adopted = 3;
   CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections were kept, 0 were reset\n");
@@ -56,7 +56,7 @@ TEST_CASE("a new leader tells of its clients, a follower of the leader") {
   CHECK(told(at_rest(), elected).empty());
 }
 
-TEST_CASE("what becomes of server, quorum and checkpoints is told once") {
+TEST_CASE("each change of the server, the quorum and checkpoints is reported once") {
   NodeStatus now = at_rest();
   now.server_pid = 101;
   now.no_quorum = "no quorum: 1 of 3";
@@ -84,7 +84,7 @@ TEST_CASE("what becomes of server, quorum and checkpoints is told once") {
         "serves: its server runs again\n");
 }
 
-TEST_CASE("the leader tells of its members") {
+TEST_CASE("the leader reports changes of its members") {
   NodeStatus now = leader();
   now.log.members[2].connected = false;
   CHECK(told(leader(), now) == "replica is gone: replica 2\n");
@@ -95,7 +95,7 @@ TEST_CASE("the leader tells of its members") {
   CHECK(told(now, leader()) == "member: replica 2 was added (voter)\n");
 }
 
-TEST_CASE("a file of events is bounded, and keeps the one before") {
+TEST_CASE("an event file is bounded, and the previous one is kept") {
   const std::string path = std::filesystem::temp_directory_path() /
                            ("crane-events-" + std::to_string(::getpid()) + ".jsonl");
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a node waits for wakes it: its timer, a descriptor, a signal.
-// METHOD  A real loop; deadlines lie in the past, so that nothing is slept for.
-// CHECKS  LOOP-1, LOOP-2; descriptors that are read away and those that are not; stop_waking().
+// GOAL    A node is woken by its timer, a descriptor or a signal.
+// METHOD  A real loop; deadlines are in the past, so that the test does not sleep.
+// CHECKS  LOOP-1, LOOP-2; descriptors that are read and those that are not; stop_waking().
 #include "proxy/host/event_loop.h"
 
 #include <signal.h>
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(World, "a deadline wakes the loop, and the next one can be late
   CHECK(wakes == 2);
 }
 
-TEST_CASE_METHOD(World, "an earlier deadline replaces a later one, never the other way round",
+TEST_CASE_METHOD(World, "an earlier deadline replaces a later one, a later one replaces none",
                  "[loop][LOOP-1]") {
   loop.arm(monotonic_ns() + 3'600'000'000'000);
   loop.arm(monotonic_ns() - 1);
@@ -56,22 +56,22 @@ TEST_CASE_METHOD(World, "an earlier deadline replaces a later one, never the oth
   CHECK(wakes == 1);
 }
 
-TEST_CASE_METHOD(World, "a descriptor wakes the loop and is read away if asked for", "[loop]") {
-  SECTION("read away") {
+TEST_CASE_METHOD(World, "a descriptor wakes the loop, which reads it on request", "[loop]") {
+  SECTION("it is read") {
     loop.wake_by(fd, true);
     ring();
     loop.wait();
     CHECK(wakes == 1);
     CHECK_FALSE(rung());
   }
-  SECTION("left") {
+  SECTION("it is not read") {
     loop.wake_by(fd, false);
     ring();
     loop.wait();
     CHECK(wakes == 1);
     CHECK(rung());
   }
-  SECTION("not looked at any more") {
+  SECTION("it is no longer watched") {
     loop.wake_by(fd, false);
     loop.stop_waking();
     ring();
@@ -87,17 +87,17 @@ TEST_CASE_METHOD(World, "a signal reaches its owner", "[loop]") {
   CHECK(signals == 1);
 }
 
-TEST_CASE("a signal that comes behind the loop's end does nothing", "[loop][LOOP-2]") {
+TEST_CASE("a signal after the loop's end has no effect", "[loop][LOOP-2]") {
   {
     World world;
     world.loop.watch_signal(SIGUSR2);
   }
-  REQUIRE(::kill(::getpid(), SIGUSR2) == 0);  // the default would end this process
+  REQUIRE(::kill(::getpid(), SIGUSR2) == 0);  // the default action would end this process
 }
 
-TEST_CASE_METHOD(World, "polling ends when something has come, or in time", "[loop]") {
+TEST_CASE_METHOD(World, "polling ends when an event has come or time is up", "[loop]") {
   loop.wake_by(fd, true);
-  // Until it has been tried it is not done; then it goes on as long as that helps.
+  // Before its first trial the loop does not poll; after it, the loop polls as long as that helps.
   int asked = 0, polled = 0;
   const auto never = [&] { return ++asked < 0; };
   for (std::uint32_t i = 0; i < dmt::SpinBudget::kTryEvery; ++i) {

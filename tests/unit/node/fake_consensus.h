@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group that a test plays: its members are what the test says, and what is asked of it is kept.
+// A fake group: the test sets its members, and requests to it are recorded.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ class FakeConsensus : public consensus::Consensus {
   std::vector<std::string> asked;
   Error next_error{};  // of the next change or transfer; kOk: it succeeds
 
-  // Replicas 0 .. count - 1 vote and are there.
+  // Replicas 0 .. count - 1 vote and are connected.
   explicit FakeConsensus(std::uint8_t count = 3) {
     for (std::uint8_t i = 0; i < count; ++i) {
       consensus::MemberStatus m{};

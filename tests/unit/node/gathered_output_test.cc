@@ -7,7 +7,7 @@
 using namespace crane;
 using namespace crane::node;
 
-TEST_CASE("nothing is gathered behind an urgent byte", "[outputs][GATHER-1]") {
+TEST_CASE("no bytes are gathered after an urgent byte", "[outputs][GATHER-1]") {
   const std::string text = "abc";
   const auto bytes = std::as_bytes(std::span(text));
   const auto record = [](std::uint64_t at, bool urgent) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Clients of a follower's host come to the leader's, or wait, or are refused; its ports are
-//         the host's.
+// GOAL    Clients of a follower's host are forwarded to the leader's host, or wait, or are refused.
+//         The ports belong to the host.
 // METHOD  A real HostRole with a Proxy on loopback addresses; the test is the leader's host.
-// CHECKS  HOST-1; published ports; ports that are taken; no quorum.
+// CHECKS  HOST-1; published ports; ports in use; no quorum.
 #include "proxy/host/host_role.h"
 
 #include <arpa/inet.h>
@@ -58,7 +58,7 @@ struct World : HostRole::Owner {
   std::uint16_t port = 0;  // of both hosts
   int leader = -1;         // the leader's host listens there
   std::uint16_t taken = 0;
-  int other = -1;  // a stranger's socket at `taken` of this host
+  int other = -1;  // a foreign socket at `taken` of this host
   std::vector<int> clients;
   std::vector<std::string> failures;
 
@@ -90,7 +90,7 @@ struct World : HostRole::Owner {
     close(other);
     host.reset();
     proxy.reset();
-    event_base_loop(base, EVLOOP_NONBLOCK);  // libevent frees its buffers there
+    event_base_loop(base, EVLOOP_NONBLOCK);  // libevent then frees its buffers
     CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     event_base_free(base);
   }
@@ -100,7 +100,7 @@ struct World : HostRole::Owner {
     leadership.role(consensus::Role::kFollower, kView, ReplicaId{replica});
     host->follow(refuses);
   }
-  // Connects to the follower's host; errno, or 0.
+  // Connects to the follower's host. Returns errno, or 0.
   int connect() {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     clients.push_back(fd);
@@ -110,7 +110,7 @@ struct World : HostRole::Owner {
     inet_pton(AF_INET, "127.0.0.2", &a.sin_addr);
     return ::connect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 ? 0 : errno;
   }
-  // Whether the leader's host gets a client; all that is due is carried out.
+  // Runs all due events and returns whether the leader's host gets a client.
   bool passed_on(int limit_ms = kLimitMs) {
     for (int waited = 0; waited < limit_ms; ++waited) {
       event_base_loop(base, EVLOOP_NONBLOCK);
@@ -123,7 +123,7 @@ struct World : HostRole::Owner {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "clients of a follower are passed on to the leader's host",
+TEST_CASE_METHOD(World, "clients of a follower are forwarded to the leader's host",
                  "[host_role][HOST-1]") {
   host->open_listener(kServerPort, 8);
   REQUIRE(host->ports() == HostRole::Ports{{kServerPort, port}});
@@ -133,14 +133,14 @@ TEST_CASE_METHOD(World, "clients of a follower are passed on to the leader's hos
   CHECK(host->connections() == 1);
 }
 
-TEST_CASE_METHOD(World, "while no leader is known clients wait in the kernel",
+TEST_CASE_METHOD(World, "while no leader is known, clients wait in the kernel",
                  "[host_role][HOST-1]") {
   host->open_listener(kServerPort, 8);
   follow(255);
   REQUIRE(connect() == 0);
   CHECK_FALSE(passed_on(20));
   CHECK(host->connections() == 0);
-  follow(0);  // the one that waited
+  follow(0);  // for the waiting client
   CHECK(passed_on());
 }
 
@@ -154,7 +154,7 @@ TEST_CASE_METHOD(World, "without a quorum clients are refused", "[host_role][HOS
   CHECK(passed_on());
 }
 
-TEST_CASE_METHOD(World, "a port that is taken here ends a replica that serves at no other",
+TEST_CASE_METHOD(World, "a port in use ends a replica that serves at no other port",
                  "[host_role]") {
   CHECK(host->try_listener(taken, 8) == EADDRINUSE);
   host->open_listener(taken, 8);
@@ -165,7 +165,7 @@ TEST_CASE_METHOD(World, "a port that is taken here ends a replica that serves at
   CHECK(failures.size() == 1);
 }
 
-TEST_CASE_METHOD(World, "a port that the server is bound to is held, and takes no clients",
+TEST_CASE_METHOD(World, "a port that the server has bound is reserved but takes no clients",
                  "[host_role][LISTEN-2]") {
   proxy->set_listening(kServerPort, false);
   REQUIRE(host->hold_port(kServerPort, 8) == 0);
@@ -174,7 +174,7 @@ TEST_CASE_METHOD(World, "a port that the server is bound to is held, and takes n
   CHECK(connect() == 0);
 }
 
-TEST_CASE_METHOD(World, "a port that is not published stays inside", "[host_role]") {
+TEST_CASE_METHOD(World, "a port that is not published is not opened on the host", "[host_role]") {
   const std::uint16_t inside = taken == 4369 ? 4370 : 4369;
   CHECK(host->try_listener(inside, 8) == 0);
   host->open_listener(inside, 8);

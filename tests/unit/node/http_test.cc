@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node answers by HTTP, without a socket: health, metrics, the last minutes.
+// A node's HTTP answers without a socket: health, metrics, the last minutes.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -29,7 +29,7 @@ bool holds(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-// HTTP-1: all that is answered is made of a constant status.
+// HTTP-1: every answer is made from a constant status.
 TEST_CASE("a leader answers /leader once its server knows that it leads") {
   NodeStatus s = leader();
   CHECK(leads(s).status == 200);
@@ -40,7 +40,7 @@ TEST_CASE("a leader answers /leader once its server knows that it leads") {
   CHECK(ready(s, {}).status == 503);
 }
 
-TEST_CASE("a follower answers /replica while it is near") {
+TEST_CASE("a follower answers /replica while its lag is small") {
   NodeStatus s = follower();
   CHECK(leads(s).reason == "this replica is a follower");
   CHECK(follows(s, {}).status == 200);
@@ -71,7 +71,7 @@ TEST_CASE("a replica that cannot take over is not ready") {
   CHECK(reason([](NodeStatus& s) { s.role = "candidate"; }) == "this replica is a candidate");
 }
 
-TEST_CASE("/health is of the group, as this replica sees it") {
+TEST_CASE("/health describes the group as this replica sees it") {
   NodeStatus s = follower();
   CHECK(health(s).status == 200);
   s.alarm = "replica 2 differs";
@@ -81,7 +81,7 @@ TEST_CASE("/health is of the group, as this replica sees it") {
   CHECK(health(s).reason == "NOT SERVING: no quorum: no quorum: 1 of 3");
 }
 
-TEST_CASE("a leader without room for inputs does not serve, and says where it lacks room") {
+TEST_CASE("a leader without room for inputs does not serve, and reports where it lacks room") {
   NodeStatus s = leader();
   REQUIRE(leads(s).status == 200);
   s.readiness.no_room = true;
@@ -94,7 +94,7 @@ TEST_CASE("a leader without room for inputs does not serve, and says where it la
   }
 }
 
-TEST_CASE("a follower says of the group what the leader says") {
+TEST_CASE("a follower reports the leader's verdict on the group") {
   for (const char* path : {"leader", "follower"}) {
     CAPTURE(path);
     const bool is_leader = path == std::string("leader");
@@ -126,7 +126,7 @@ TEST_CASE("a lag is a number with a unit") {
   }
 }
 
-TEST_CASE("metrics hold what the status says, with the group's labels") {
+TEST_CASE("metrics contain the status, with the group's labels") {
   NodeStatus s = leader();
   s.readiness.recovers = true;
   s.readiness.progress = {30, 45, 5, 3'000};
@@ -162,7 +162,7 @@ TEST_CASE("metrics hold what the status says, with the group's labels") {
               "crane_filesystem_free_bytes" + labels + ",holds=\"state\",path=\"/run/crane\"} 10"));
 }
 
-TEST_CASE("what only a leader, a disk or a checkpoint has is left out without it") {
+TEST_CASE("metrics of leaders, disks and checkpoints are left out where they do not apply") {
   const std::string text = metrics_text(follower(), {});
   CHECK(holds(text, "crane_losses_tolerated{group=\"shop\",replica=\"1\"} 1"));
   for (const char* name : {"crane_recovery_", "crane_follower_", "crane_store_", "crane_durable_",
@@ -172,7 +172,7 @@ TEST_CASE("what only a leader, a disk or a checkpoint has is left out without it
   }
 }
 
-TEST_CASE("the last minutes are rates between samples, the oldest first") {
+TEST_CASE("the last minutes are rates between samples, oldest first") {
   History history;
   NodeStatus s = leader();
   s.now_ns = 1'000'000'000;
@@ -191,7 +191,7 @@ TEST_CASE("the last minutes are rates between samples, the oldest first") {
   CHECK(columns["commit_p99_us"] == nlohmann::json{10});
   s.now_ns += History::kPeriodNs;
   history.add(s, 5000);
-  CHECK(history.columns()["commit_p50_us"][1].is_null());  // nothing was proposed since
+  CHECK(history.columns()["commit_p50_us"][1].is_null());  // nothing was proposed since then
   for (std::size_t i = 0; i < History::kSamples; ++i) {
     s.now_ns += History::kPeriodNs;
     history.add(s, 7000);
@@ -200,7 +200,7 @@ TEST_CASE("the last minutes are rates between samples, the oldest first") {
   CHECK(history.columns()["unix_ms"][0] == 7000);
 }
 
-TEST_CASE("a proposal's time counts once, and only in its reign") {
+TEST_CASE("the time of a proposal counts once, and only within its leadership") {
   replica::CommitTimes times;
   times.proposed(Index{5}, 1'000);
   times.committed(Index{4}, 2'000);
@@ -215,7 +215,7 @@ TEST_CASE("a proposal's time counts once, and only in its reign") {
   CHECK(times.taken().total() == 1);
 }
 
-TEST_CASE("quantiles are bounds of buckets") {
+TEST_CASE("quantiles are upper bounds of buckets") {
   LatencyHistogram taken;
   CHECK(taken.quantile_ns(0.5) == 0);
   for (int i = 0; i < 98; ++i) taken.add(15'000);
@@ -226,7 +226,7 @@ TEST_CASE("quantiles are bounds of buckets") {
   CHECK(taken.quantile_ns(1.0) == LatencyHistogram::kBounds.back());
 }
 
-TEST_CASE("the page is whole") {
+TEST_CASE("the page is complete") {
   CHECK(page_html().starts_with("<!doctype html>"));
   CHECK(page_html().find("</html>") != std::string_view::npos);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// For what changes a process for good, such as the processors that it may use.
+// For tests that change the process permanently, e.g. the processors that it may use.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Whether `check` returns true in a child: this process stays as it is.
+// Returns whether `check` returns true in a child; this process does not change.
 template <typename Check>
 bool holds_in_child(Check check) {
   const pid_t child = ::fork();

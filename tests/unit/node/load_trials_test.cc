@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a node tries one thing at a time, and everything that there is to try.
-// METHOD  a server that answers all the time, in windows of virtual time, in a child.
+// GOAL    A node tries one thing at a time, and tries everything it can.
+// METHOD  A server that answers steadily, in windows of virtual time, in a child.
 // CHECKS  TRIAL-2; the processors that the child may use, and whether it polls.
 #include "proxy/host/load_trials.h"
 
@@ -20,7 +20,7 @@ struct Inputs {
   bool polled = false, slept = false;
 };
 
-// What a node does in `windows` windows, each busy.
+// Returns the ways that a node tries in `windows` busy windows.
 Inputs see(const Config& config, int windows) {
   Inputs seen;
   LoadTrials trials(config);
@@ -34,7 +34,7 @@ Inputs see(const Config& config, int windows) {
 
 }  // namespace
 
-TEST_CASE("load trials: placement and polling are tried", "[trial]") {
+TEST_CASE("load trials: placement and polling are both tried", "[trial]") {
   std::vector<int> mine;
   REQUIRE(crane::setup::parse_cpus(own_processors(), mine));
   if (mine.size() < 2) return;  // one processor leaves no choice
@@ -48,7 +48,7 @@ TEST_CASE("load trials: placement and polling are tried", "[trial]") {
   }));
 }
 
-TEST_CASE("load trials: before any trial a node polls from many answers on", "[trial]") {
+TEST_CASE("load trials: before any trial a node polls if answers are frequent", "[trial]") {
   std::vector<int> mine;
   REQUIRE(crane::setup::parse_cpus(own_processors(), mine));
   if (mine.size() < 2) return;  // one processor leaves none to wait on
@@ -66,7 +66,8 @@ TEST_CASE("load trials: before any trial a node polls from many answers on", "[t
   CHECK_FALSE(window(0));
 }
 
-TEST_CASE("load trials: without a processor of the server's own a node stays", "[trial]") {
+TEST_CASE("load trials: a node stays where it is if the server has no processor of its own",
+          "[trial]") {
   CHECK(holds_in_child([] {
     const std::string all = own_processors();
     const Config config;

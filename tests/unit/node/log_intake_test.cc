@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Entries reach the server in the log's order, and none while the log is held.
+// GOAL    Entries reach the server in log order, and none reaches it while the log is held.
 // METHOD  A LogIntake whose log the test holds and releases; the test is consensus and the server.
 // CHECKS  INTAKE-1, INTAKE-2; counts, positions, the first START; payloads of held entries.
 #include "proxy/host/log_intake.h"
@@ -15,7 +15,7 @@ namespace {
 
 struct World : LogIntake::Owner {
   bool holds = false;
-  std::uint64_t hold_at = 0;  // delivering this entry holds the log again
+  std::uint64_t hold_at = 0;  // when this entry is delivered, the log is held again
   std::vector<std::uint64_t> delivered, told;
   std::vector<std::string> payloads;
   std::vector<bool> were_held;
@@ -60,14 +60,14 @@ TEST_CASE_METHOD(World, "entries are delivered as they are committed", "[intake]
   CHECK(intake.counts()[static_cast<std::size_t>(EntryType::kData)] == 1);
 }
 
-TEST_CASE_METHOD(World, "a gap is seen before it is taken", "[intake][INTAKE-1]") {
+TEST_CASE_METHOD(World, "a gap is detected before an entry is taken", "[intake][INTAKE-1]") {
   commit(1, EntryType::kStart);
   CHECK(intake.is_next(Index{2}));
   CHECK_FALSE(intake.is_next(Index{3}));
   CHECK_FALSE(intake.is_next(Index{1}));
 }
 
-TEST_CASE_METHOD(World, "consensus' own entries take a position only", "[intake]") {
+TEST_CASE_METHOD(World, "entries of consensus only advance the position", "[intake]") {
   consensus::EntryView e{};
   e.at = {View{1}, Index{1}};
   e.type = kConsensusTypes;
@@ -76,10 +76,10 @@ TEST_CASE_METHOD(World, "consensus' own entries take a position only", "[intake]
   CHECK(delivered.empty());
   CHECK(intake.last() == Index{1});
   CHECK(intake.end() == 64);
-  CHECK(intake.last_for_server() < intake.last());  // that entry is of no server
+  CHECK(intake.last_for_server() < intake.last());  // that entry is not for the server
 }
 
-TEST_CASE_METHOD(World, "a held log is delivered by slide alone, then released in its order",
+TEST_CASE_METHOD(World, "the entries of a held log are only reported, then released in order",
                  "[intake][INTAKE-2]") {
   commit(1, EntryType::kStart);
   holds = true;
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(World, "a released entry may hold the log again", "[intake][INT
   CHECK_FALSE(intake.empty());
 }
 
-TEST_CASE_METHOD(World, "each type of entry is counted by itself", "[intake]") {
+TEST_CASE_METHOD(World, "each type of entry is counted separately", "[intake]") {
   for (std::size_t type = 1; type < kEntryTypeSlots; ++type) {
     commit(type, static_cast<EntryType>(type));
   }
@@ -127,7 +127,8 @@ TEST_CASE_METHOD(World, "each type of entry is counted by itself", "[intake]") {
         7);  // connect, data, shutdown, reset, signal, connected, resolved
 }
 
-TEST_CASE_METHOD(World, "behind a checkpoint the next entry is the one after it", "[intake]") {
+TEST_CASE_METHOD(World, "after a checkpoint the next entry is the one that follows it",
+                 "[intake]") {
   EntryCounts counts{};
   counts[static_cast<std::size_t>(EntryType::kConnect)] = 3;
   counts[static_cast<std::size_t>(EntryType::kTime)] = 9;

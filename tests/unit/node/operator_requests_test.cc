@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An operator gets one answer to each request: what was done, or why it was refused.
-// METHOD  OperatorRequests of a group that the test plays.
-// CHECKS  REQ-1, REQ-2; handing the lead over and becoming eligible again.
+// GOAL    An operator gets one answer to each request: what was done, or the reason for the
+//         refusal.
+// METHOD  OperatorRequests of a fake group.
+// CHECKS  REQ-1, REQ-2; transferring leadership and becoming eligible again.
 #include "proxy/host/operator_requests.h"
 
 #include <catch2/catch.hpp>
@@ -54,24 +55,24 @@ struct World : OperatorRequests::Owner {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "what is no request gets an error answer", "[requests][REQ-1]") {
+TEST_CASE_METHOD(World, "an invalid request gets an error answer", "[requests][REQ-1]") {
   CHECK(ask("nonsense")["ok"] == false);
   CHECK(ask(R"({"do":"nothing of the kind"})")["ok"] == false);
   CHECK(ask(R"({"do":"signal","signo":9999})")["ok"] == false);
 }
 
-TEST_CASE_METHOD(World, "the status is what the node says", "[requests]") {
+TEST_CASE_METHOD(World, "the status is that of the node", "[requests]") {
   CHECK(ask(R"({"do":"status"})")["role"] == "leader");
 }
 
-TEST_CASE_METHOD(World, "a signal goes through the leader's log", "[requests]") {
+TEST_CASE_METHOD(World, "a signal passes through the leader's log", "[requests]") {
   CHECK(ask(R"({"do":"signal","signo":1})")["error"] == "not_leader");
   lead();
   CHECK(ask(R"({"do":"signal","signo":1})")["ok"] == true);
   CHECK(signals == std::vector<std::uint32_t>{1});
 }
 
-TEST_CASE_METHOD(World, "members are changed by the group", "[requests]") {
+TEST_CASE_METHOD(World, "the group changes its members", "[requests]") {
   CHECK(ask(R"({"do":"member","change":"remove","replica":2})")["ok"] == true);
   group.next_error = {Code::kBusy, 0, "a change is under way"};
   CHECK(ask(R"({"do":"member","change":"remove","replica":1})")["error"] == "busy");
@@ -99,7 +100,7 @@ TEST_CASE_METHOD(World, "the log is copied into a file of the replica's director
   CHECK(ask(R"({"do":"copy_log","view":513})")["error"] == "missing_field");
 }
 
-TEST_CASE_METHOD(World, "a replica that is needed does not leave", "[requests][REQ-2]") {
+TEST_CASE_METHOD(World, "a replica that the group needs does not leave", "[requests][REQ-2]") {
   group.present[1].connected = false;
   CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
   CHECK_FALSE(drained);
@@ -111,13 +112,14 @@ TEST_CASE_METHOD(World, "a replica that is needed does not leave", "[requests][R
   CHECK(drained);
 }
 
-TEST_CASE_METHOD(World, "a leader does not leave before it hands the lead over", "[requests]") {
+TEST_CASE_METHOD(World, "a leader does not leave before it has transferred leadership",
+                 "[requests]") {
   lead();
   CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
   CHECK_FALSE(drained);
 }
 
-TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the last choice",
+TEST_CASE_METHOD(World, "after a transfer it may lead again at once, as the last choice",
                  "[requests]") {
   CHECK(ask(R"({"do":"transfer"})")["error"] == "not_leader");
   lead();
@@ -127,7 +129,8 @@ TEST_CASE_METHOD(World, "after handing over it may lead again at once, as the la
   CHECK(requests->step(monotonic_ns()) == replica::kNever);
 }
 
-TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", "[requests]") {
+TEST_CASE_METHOD(World, "client input that was sent is taken in before leadership is transferred",
+                 "[requests]") {
   lead();
   lets_in = kLongNs;
   const std::int64_t now = monotonic_ns();
@@ -138,7 +141,7 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
   CHECK(requests->step(now + 2 * kLongNs) == replica::kNever);
   CHECK_FALSE(requests->hands_over());
   CHECK(group.asked.back() == "transfer 2");
-  // Meanwhile another one leads.
+  // Another replica leads meanwhile.
   CHECK(ask(R"({"do":"transfer","to":1})")["ok"] == true);
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
   (void)requests->step(now + 4 * kLongNs);
@@ -146,9 +149,10 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
   CHECK_FALSE(requests->hands_over());
 }
 
-TEST_CASE_METHOD(World, "what clients have sent comes in before the leader ends", "[requests]") {
+TEST_CASE_METHOD(World, "client input that was sent is taken in before the leader ends",
+                 "[requests]") {
   lets_in = kLongNs;
-  requests->leave_when_let_in();  // a follower has none
+  requests->leave_when_let_in();  // a follower has no such input
   CHECK(left == 1);
   lead();
   const std::int64_t now = monotonic_ns();
@@ -156,13 +160,13 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the leader ends"
   CHECK(requests->hands_over());
   (void)requests->step(now);
   CHECK(left == 1);
-  // Also when it does not lead any more.
+  // The same when it no longer leads.
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
   (void)requests->step(now + 2 * kLongNs);
   CHECK(left == 2);
 }
 
-TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests]") {
+TEST_CASE_METHOD(World, "leadership goes to the replica named in the request", "[requests]") {
   lead();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
   CHECK(group.asked.back() == "transfer 2");
@@ -170,7 +174,7 @@ TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests
   CHECK(group.asked.size() == 1);
 }
 
-TEST_CASE_METHOD(World, "without a crane-run no node is started", "[requests]") {
+TEST_CASE_METHOD(World, "without crane-run a request to start a node is refused", "[requests]") {
   CHECK(ask(R"({"do":"bring_back","replica":1})")["error"] == "unsupported");
   CHECK(ask(R"({"do":"bring_back","replica":7})")["ok"] == false);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An address that the host has by itself is no virtual address, and stays.
+// GOAL    An address that the host itself has is not a virtual address and stays.
 // METHOD  The kernel, in a network namespace.
-// CHECKS  who has added an address; taking, giving up and finding one that was left.
+// CHECKS  Which addresses belong to Crane; taking and releasing an address, and finding one that
+//         was left.
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -38,10 +39,10 @@ void what_the_host_has_stays() {
   Address leader, next;
   REQUIRE(leader.open(kAddress, "here").ok());
   REQUIRE(leader.take(8).ok());
-  REQUIRE(leader.take(9).ok());  // it leads on
+  REQUIRE(leader.take(9).ok());  // it continues to lead
   CHECK(setup::owner_of_address(number) == setup::AddressOwner::kCrane);
   CHECK(setup::check_virtual_ip(kAddress).ok());
-  REQUIRE(next.open(kAddress, "here", true).ok());  // as if the other one had been killed
+  REQUIRE(next.open(kAddress, "here", true).ok());  // as if the other leader had been killed
   CHECK(std::system(kHas) != 0);
 }
 

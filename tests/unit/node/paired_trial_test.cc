@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a node finds by itself which of two ways to run serves more, and stays with the one that
-//         it has when nothing tells which is better.
-// METHOD  a load whose answers and cost depend on the way, in steps of a millisecond of virtual
-//         time; with noise, growing, with pauses.
-// CHECKS  TRIAL-1, TRIAL-3; the way that the trials settle for, and how often they are made.
+// GOAL    A node finds out which of two ways to run serves more, and keeps its way if neither is
+//         clearly better.
+// METHOD  A load whose answers and cost depend on the way, in steps of a millisecond of virtual
+//         time: with noise, growing, with pauses.
+// CHECKS  TRIAL-1, TRIAL-3; the way on which the trials settle, and how often trials are made.
 #include "proxy/host/paired_trial.h"
 
 #include <catch2/catch.hpp>
@@ -19,12 +19,12 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSecond = 1000 * kMs;
 
 struct Load {
-  // Answers per millisecond, and the node's ns per answer, at a time and in a way.
+  // Answers per millisecond, and the node's ns per answer, for a time and a way.
   std::function<double(std::int64_t now_ns, Way way)> answers;
   std::function<double(Way way)> cost = [](Way) { return 10'000.0; };
 };
 
-// Since a node began to run.
+// The number of the window since the node began to run.
 std::int64_t window_at(std::int64_t now_ns) {
   return (now_ns - kMs - 1000 * kSecond) / PairedTrial::kWindowNs;
 }
@@ -47,7 +47,7 @@ class Node {
     }
   }
   const PairedTrial& trial() const { return trial_; }
-  // Milliseconds spent in the way that it had not settled for.
+  // Milliseconds spent in the way on which it had not settled.
   int away() const { return away_; }
 
  private:
@@ -76,22 +76,22 @@ TEST_CASE("paired trial: more answers win", "[trial]") {
   CHECK(settles(steady(6, 3)) == Way::kFirst);
 }
 
-TEST_CASE("paired trial: as many answers for less of the processor win", "[trial]") {
+TEST_CASE("paired trial: as many answers for less processor time win", "[trial]") {
   Load load = steady(10, 10);
   load.cost = [](Way way) { return way == Way::kSecond ? 8'000.0 : 10'000.0; };
   CHECK(settles(load) == Way::kSecond);
   load.cost = [](Way way) { return way == Way::kSecond ? 12'000.0 : 10'000.0; };
   CHECK(settles(load) == Way::kFirst);
-  // More answers are worth more of it.
+  // More answers justify more processor time.
   load = steady(10, 12);
   load.cost = [](Way way) { return way == Way::kSecond ? 12'000.0 : 10'000.0; };
   CHECK(settles(load) == Way::kSecond);
 }
 
-TEST_CASE("paired trial: what is not clear changes nothing", "[trial]") {
+TEST_CASE("paired trial: a small difference changes nothing", "[trial]") {
   CHECK(settles(steady(10, 10)) == Way::kFirst);
   CHECK(settles(steady(10, 10.3)) == Way::kFirst);
-  // A load that grows, or falls, favours neither way.
+  // A growing or falling load favours neither way.
   const auto growing = [](std::int64_t now_ns, Way) {
     return 1 + static_cast<double>(now_ns - 1000 * kSecond) / kSecond * 20;
   };
@@ -102,8 +102,9 @@ TEST_CASE("paired trial: what is not clear changes nothing", "[trial]") {
   CHECK(settles({falling}, 40 * kSecond) == Way::kFirst);
 }
 
-TEST_CASE("paired trial: windows that stand out decide nothing", "[trial][TRIAL-1]") {
-  // In two of the four windows of the second way, in the first trial and in one that confirmed it.
+TEST_CASE("paired trial: outlier windows decide nothing", "[trial][TRIAL-1]") {
+  // Outliers in two of the four windows of the second way, in the first trial and in the confirming
+  // one.
   const auto bursts = [](std::int64_t now_ns, Way) {
     const std::int64_t window = window_at(now_ns);
     return window == 10 || window == 14 || window == 19 || window == 23 ? 100.0 : 10.0;
@@ -114,7 +115,7 @@ TEST_CASE("paired trial: windows that stand out decide nothing", "[trial][TRIAL-
   CHECK(node.trial().settled() == Way::kFirst);
 }
 
-TEST_CASE("paired trial: a guess counts until a trial has found the better way",
+TEST_CASE("paired trial: a guess is valid until a trial has found the better way",
           "[trial][TRIAL-1]") {
   PairedTrial trial;
   trial.guess(Way::kSecond);
@@ -123,7 +124,7 @@ TEST_CASE("paired trial: a guess counts until a trial has found the better way",
   trial.guess(Way::kFirst);
   CHECK(trial.way() == Way::kFirst);
 
-  // `guessed`: before every window.
+  // `guessed`: the guess before every window.
   const auto settles_with = [](Way guessed, double first, double second) {
     PairedTrial asked;
     std::uint64_t answers = 0;
@@ -142,7 +143,7 @@ TEST_CASE("paired trial: a guess counts until a trial has found the better way",
   CHECK(settles_with(Way::kFirst, 100, 130) == Way::kSecond);
 }
 
-TEST_CASE("paired trial: a guess between two trials does not make one of what they say",
+TEST_CASE("paired trial: two trials with a guess between them do not confirm each other",
           "[trial][TRIAL-1]") {
   PairedTrial trial;
   std::uint64_t answers = 0;
@@ -158,13 +159,13 @@ TEST_CASE("paired trial: a guess between two trials does not make one of what th
   run_until(1, 130, 100);
   trial.guess(Way::kFirst);
   run_until(2, 100, 130);
-  // The two said different things: nothing is found, and the guess counts.
+  // The two trials disagree: there is no result, and the guess is valid.
   CHECK(trial.settled() == Way::kSecond);
   trial.guess(Way::kFirst);
   CHECK(trial.settled() == Way::kFirst);
 }
 
-TEST_CASE("paired trial: it tells how much the last window served", "[trial]") {
+TEST_CASE("paired trial: it reports how much the last window served", "[trial]") {
   PairedTrial trial;
   trial.step({50, 0}, 1000 * kSecond);
   trial.step({350, 0}, 1000 * kSecond + PairedTrial::kWindowNs);
@@ -173,7 +174,7 @@ TEST_CASE("paired trial: it tells how much the last window served", "[trial]") {
   CHECK(trial.answers() == 0);
 }
 
-TEST_CASE("paired trial: what a second trial does not say again changes nothing",
+TEST_CASE("paired trial: a result that a second trial does not confirm changes nothing",
           "[trial][TRIAL-1]") {
   const auto once = [](std::int64_t now_ns, Way way) {
     const bool in_first = now_ns - 1000 * kSecond < 16 * PairedTrial::kWindowNs;
@@ -196,15 +197,16 @@ TEST_CASE("paired trial: the better way is found in noise", "[trial]") {
   CHECK(settles({noisy}) == Way::kSecond);
 }
 
-TEST_CASE("paired trial: an idle node tries nothing", "[trial]") {
+TEST_CASE("paired trial: an idle node makes no trials", "[trial]") {
   Node idle(steady(0.1, 5));  // two or three answers in a window
   idle.run(60 * kSecond);
   CHECK(idle.trial().trials() == 0);
   CHECK(idle.away() == 0);
 }
 
-TEST_CASE("paired trial: a pause ends a trial where the node had settled", "[trial]") {
-  // Busy for twelve windows of twenty: trials begin, and none is ever whole.
+TEST_CASE("paired trial: a pause ends a trial, and the node returns to the way it settled on",
+          "[trial]") {
+  // Busy for twelve of twenty windows: trials begin, but none is ever completed.
   const auto bursts = [](std::int64_t now_ns, Way way) {
     return now_ns % (20 * PairedTrial::kWindowNs) < 12 * PairedTrial::kWindowNs
                ? (way == Way::kSecond ? 50.0 : 10.0)
@@ -214,7 +216,7 @@ TEST_CASE("paired trial: a pause ends a trial where the node had settled", "[tri
   node.run(20 * kSecond + 13 * PairedTrial::kWindowNs);
   CHECK(node.trial().trials() == 0);
   CHECK(node.trial().settled() == Way::kFirst);
-  // Nor is it begun again at once.
+  // Trials do not restart at once.
   CHECK(node.away() > 0);
   CHECK(node.away() < 20'000 / 50);
 }
@@ -233,7 +235,7 @@ TEST_CASE("paired trial: a load shorter than eight windows is left alone", "[tri
   CHECK(busy_for(PairedTrial::kBusyBefore + 3) > 0);
 }
 
-TEST_CASE("paired trial: they come less often, and follow a load that changes", "[trial]") {
+TEST_CASE("paired trial: trials become rarer, and follow a load that changes", "[trial]") {
   const std::int64_t change_ns = 1600 * kSecond;
   Node node({[=](std::int64_t now_ns, Way way) {
     const bool second = way == Way::kSecond;
@@ -243,14 +245,13 @@ TEST_CASE("paired trial: they come less often, and follow a load that changes", 
   CHECK(node.trial().settled() == Way::kSecond);
   const std::uint64_t before = node.trial().trials();
   CHECK(before <= 13);
-  CHECK(node.away() < 6 * 600 * 10);  // less than one part of a hundred
+  CHECK(node.away() < 6 * 600 * 10);  // less than one percent
   node.run(PairedTrial::kAgainMaxNs + 3 * kSecond);
   CHECK(node.trial().settled() == Way::kFirst);
   CHECK(node.trial().trials() > before);
 }
 
-TEST_CASE("paired trial: a way that is much worse serves one window of a trial",
-          "[trial][TRIAL-3]") {
+TEST_CASE("paired trial: a much worse way serves only one window of a trial", "[trial][TRIAL-3]") {
   // Until the only trial of these two seconds is over.
   const auto away = [](Load load) {
     Node node(std::move(load));
@@ -263,14 +264,14 @@ TEST_CASE("paired trial: a way that is much worse serves one window of a trial",
   CHECK(away(steady(48, 30)) == window);  // 1.6 times as long
   CHECK(away(steady(42, 30)) == whole);
   CHECK(away(steady(10, 10)) == whole);
-  // Only the time counts: it costs no client anything.
+  // Only elapsed time counts: the cost affects no client.
   Load load = steady(10, 10);
   load.cost = [](Way way) { return way == Way::kSecond ? 40'000.0 : 10'000.0; };
   CHECK(away(load) == whole);
 }
 
-TEST_CASE("paired trial: all pairs so far say whether a way is much worse", "[trial][TRIAL-3]") {
-  // How long it is tried, by its answers in the first pair and later.
+TEST_CASE("paired trial: all pairs so far decide whether a way is much worse", "[trial][TRIAL-3]") {
+  // Returns how long the second way is tried, given its answers in the first pair and later.
   const auto away = [](double in_first, double later) {
     Node node({[=](std::int64_t now_ns, Way way) {
       const bool first_pair = window_at(now_ns) < PairedTrial::kBusyBefore + 2;
@@ -282,10 +283,10 @@ TEST_CASE("paired trial: all pairs so far say whether a way is much worse", "[tr
   };
   const int window = PairedTrial::kWindowNs / kMs;
   CHECK(away(8, 2) == 2 * window);
-  CHECK(away(11, 2) == 4 * window);  // it has won one
+  CHECK(away(11, 2) == 4 * window);  // it has won one pair
 }
 
-TEST_CASE("paired trial: a trial that ended early confirms nothing", "[trial][TRIAL-1]") {
+TEST_CASE("paired trial: a trial that ended early confirms no result", "[trial][TRIAL-1]") {
   Node node({[](std::int64_t now_ns, Way way) {
     const std::int64_t window = window_at(now_ns);
     const bool second_trial = window >= 16 && window < 20;
@@ -300,7 +301,7 @@ TEST_CASE("paired trial: a trial that ended early confirms nothing", "[trial][TR
   CHECK(node.trial().trials() == 4);
 }
 
-TEST_CASE("paired trial: a way that is much better is tried whole, twice", "[trial][TRIAL-1]") {
+TEST_CASE("paired trial: a much better way gets two whole trials", "[trial][TRIAL-1]") {
   Node node(steady(10, 40));
   node.run(2 * kSecond);
   CHECK(node.trial().trials() == 2);
@@ -308,7 +309,7 @@ TEST_CASE("paired trial: a way that is much better is tried whole, twice", "[tri
   CHECK(node.away() == 8 * PairedTrial::kWindowNs / kMs);
 }
 
-TEST_CASE("paired trial: the first way is given up as soon, once the second is settled for",
+TEST_CASE("paired trial: the first way is given up as early once the second is settled on",
           "[trial][TRIAL-3]") {
   Node node(steady(10, 40));
   node.run(2 * kSecond);

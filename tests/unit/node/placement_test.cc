@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a replica runs on the processors and prefers the memory that its host's file names, and
-// is
-//         refused when the machine has none such.
-// METHOD  on this machine's first usable processor and NUMA node, in a child, which is then bound.
-// CHECKS  what the kernel says about the child.
+// GOAL    A replica runs on the processors, and prefers the memory, that its host's file names. It
+//         is refused if the machine lacks them.
+// METHOD  On this machine's first usable processor and NUMA node, in a child, which is then bound.
+// CHECKS  The kernel's report on the child.
 #include "proxy/host/placement.h"
 
 #include <linux/mempolicy.h>
@@ -58,7 +57,7 @@ TEST_CASE("placement: the replica is bound to its processors", "[placement]") {
                           [&] { return own_processors() == std::to_string(config.cpus.front()); }));
 }
 
-TEST_CASE("placement: a NUMA node gives its processors and its memory", "[placement]") {
+TEST_CASE("placement: a NUMA node determines processors and memory", "[placement]") {
   if (!has_nodes()) return;  // a kernel without NUMA
   Config config;
   config.numa_node = 0;
@@ -73,7 +72,7 @@ TEST_CASE("placement: a NUMA node gives its processors and its memory", "[placem
   }));
 }
 
-TEST_CASE("placement: what the machine has not is refused", "[placement]") {
+TEST_CASE("placement: processors and nodes that the machine lacks are refused", "[placement]") {
   Config config;
   config.cpus = {first_processor(), crane::setup::kProcessorMost};
   check_refused(config, "cpus: 1023 is not a processor that the node may use");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a server puts out is hashed before a client hears of it, and its end is noted once.
+// GOAL    Server output is hashed before a client receives it, and the server's end is noted once.
 // METHOD  A ReplicaServer on a real segment without processes; the test is the server's main
-// thread. CHECKS  SERVER-1, GATHER-1; a point at which nothing runs; the wrong bit of
-// --test-only-flip.
+//         thread.
+// CHECKS  SERVER-1, GATHER-1; a point at which no thread runs; the wrong bit of --test-only-flip.
 #include "proxy/host/replica_server.h"
 
 #include <stdlib.h>
@@ -29,10 +29,10 @@ struct World : ReplicaServer::Owner {
   Agreed agreed{};
   NodeMode mode;
   std::unique_ptr<ReplicaServer> server;
-  std::string heard;                   // by clients
-  std::vector<std::uint64_t> counted;  // bytes in the hash when they heard it
-  std::vector<std::string> calls;      // by which they heard it, "|" behind each piece
-  std::vector<std::uint64_t> unread;   // from where the ring was kept when they heard it
+  std::string heard;                   // bytes that clients received
+  std::vector<std::uint64_t> counted;  // bytes in the hash when clients received them
+  std::vector<std::string> calls;      // calls by which clients received them, "|" after each piece
+  std::vector<std::uint64_t> unread;   // unread position of the ring when clients received them
 
   World() {
     REQUIRE(::mkdtemp(directory.data()) != nullptr);
@@ -77,7 +77,7 @@ struct World : ReplicaServer::Owner {
   void write(const std::string& text) {
     server->put_out({OutputType::kBytes, {}, 1, text.size(), 0}, std::as_bytes(std::span(text)));
   }
-  // As the server does it, through the ring.
+  // Writes a record through the ring, as the server does.
   void emit(OutputType type, std::uint64_t conn, const std::string& text = "") {
     dmt::Layout& w = server->layout();
     const bool bytes = type == OutputType::kBytes;
@@ -94,7 +94,7 @@ struct World : ReplicaServer::Owner {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "clients hear what was hashed", "[server][SERVER-1]") {
+TEST_CASE_METHOD(World, "clients receive bytes only after they were hashed", "[server][SERVER-1]") {
   open();
   write("hello, ");
   write("world");
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(World, "clients hear what was hashed", "[server][SERVER-1]") {
   CHECK(counted == std::vector<std::uint64_t>{7, 12});
 }
 
-TEST_CASE_METHOD(World, "what follows each other on a connection goes to its client at once",
+TEST_CASE_METHOD(World, "consecutive output of a connection goes to its client in one call",
                  "[server][SERVER-1][GATHER-1]") {
   open();
   emit(OutputType::kBytes, 1, "head ");
@@ -118,12 +118,12 @@ TEST_CASE_METHOD(World, "what follows each other on a connection goes to its cli
                                           "other", "2:last|"});
   CHECK(counted[1] >= 9);
   CHECK(ring.read_position.load() == ring.write_position.load());
-  CHECK(unread[1] == 0);  // the client's bytes were in the ring until it had them
+  CHECK(unread[1] == 0);  // the client's bytes stayed in the ring until it had them
   CHECK(unread.back() < ring.write_position.load());
   CHECK(server->drain() == 0);
 }
 
-TEST_CASE_METHOD(World, "so many bytes wait for a client, or so many pieces, and no more",
+TEST_CASE_METHOD(World, "the number of gathered bytes and pieces is limited",
                  "[server][GATHER-1]") {
   open();
   const std::string piece(60'000, 'x');
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(World, "so many bytes wait for a client, or so many pieces, and
   CHECK(calls[1] == "1:x|");
 }
 
-TEST_CASE_METHOD(World, "the wrong bit is there once, for the hash and for clients", "[server]") {
+TEST_CASE_METHOD(World, "the wrong bit appears once, for the hash and for clients", "[server]") {
   config.test_only_flip = true;
   open();
   const std::string text(30'000, 'x');
@@ -154,7 +154,8 @@ TEST_CASE_METHOD(World, "the wrong bit is there once, for the hash and for clien
   CHECK(heard == text);
 }
 
-TEST_CASE_METHOD(World, "what is held no client hears, and no rest is told", "[server][SLICE-4]") {
+TEST_CASE_METHOD(World, "while output is held, clients receive nothing and no rest is reported",
+                 "[server][SLICE-4]") {
   open();
   dmt::SchedulerState& s = server->layout().scheduler;
   s.holder = dmt::kHolderIdle;
@@ -172,7 +173,8 @@ TEST_CASE_METHOD(World, "what is held no client hears, and no rest is told", "[s
   CHECK(server->rest_point());
 }
 
-TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[server]") {
+TEST_CASE_METHOD(World, "the schedule is at a rest point while no thread has the turn",
+                 "[server]") {
   open();
   dmt::SchedulerState& s = server->layout().scheduler;
   s.applied_index = 7;
@@ -197,7 +199,7 @@ TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   CHECK(server->pid() == -1);
 }
 
-TEST_CASE_METHOD(World, "a recording is whole where the server has run all that it was given",
+TEST_CASE_METHOD(World, "a recording is complete if the server has executed all its input",
                  "[server]") {
   const bool whole = GENERATE(true, false);
   config.record = directory + "/record";

@@ -15,7 +15,7 @@ using crane::node::RoleHook;
 
 namespace {
 
-// A script in a directory of its own, and a loop.
+// A script in its own directory, and a loop.
 struct World {
   std::string dir = "/tmp/crane-hook-XXXXXX";
   event_base* base = event_base_new();
@@ -48,7 +48,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("role hook: one runs at a time, and the newest state is told last", "[node][hook]") {
+TEST_CASE("role hook: one runs at a time, and the last run gets the newest state", "[node][hook]") {
   World w;
   const std::string wait = "echo $CRANE_ROLE >> " + w.dir + "/told; while ! [ -e " + w.dir +
                            "/go ]; do sleep 0.01; done";
@@ -63,7 +63,7 @@ TEST_CASE("role hook: one runs at a time, and the newest state is told last", "[
   REQUIRE(w.until([&] { return !hook.running() && w.told() == "follower\nleader\n"; }));
 }
 
-TEST_CASE("role hook: one that is absent or fails disturbs nothing", "[node][hook]") {
+TEST_CASE("role hook: an absent or failing hook has no effect", "[node][hook]") {
   World w;
   RoleHook none(w.base, "");
   none.changed({"CRANE_ROLE=leader"});

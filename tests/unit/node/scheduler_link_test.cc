@@ -33,7 +33,7 @@ struct Fixture : test::SegmentMemory, SchedulerLink::Memory {
 
 }  // namespace
 
-TEST_CASE("Z1: what does not fit into the sequence waits and follows in order",
+TEST_CASE("Z1: entries that do not fit into the sequence wait and follow in order",
           "[scheduler_link]") {
   Fixture f;
   const std::vector<std::byte> body(kDataBytesMax);
@@ -61,7 +61,7 @@ TEST_CASE("Z1: what does not fit into the sequence waits and follows in order",
   REQUIRE(f.scheduler_link.spooled_bytes() == 0);
 }
 
-TEST_CASE("ROOM-3: an entry for which the segment has no memory waits", "[scheduler_link]") {
+TEST_CASE("ROOM-3: an entry waits while the segment has no memory for it", "[scheduler_link]") {
   Fixture f;
   const std::vector<std::byte> body(100);
   f.commit(1, EntryType::kBubble, body);
@@ -75,7 +75,7 @@ TEST_CASE("ROOM-3: an entry for which the segment has no memory waits", "[schedu
   CHECK_FALSE(f.scheduler_link.spooling());
 }
 
-TEST_CASE("Z2: the node admits only when it has read the server's output", "[scheduler_link]") {
+TEST_CASE("Z2: the node admits only after it has read the server's output", "[scheduler_link]") {
   Fixture f;
   StartBody start{};
   f.commit(1, EntryType::kStart, std::as_bytes(std::span<const StartBody, 1>{&start, 1}));
@@ -98,7 +98,7 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[sch
   REQUIRE(f.w.scheduler.applied_index.load() == 1);
 }
 
-TEST_CASE("of a ring where nothing is unread all may be left out, else nothing",
+TEST_CASE("all of a ring may be left out if it has no unread record, otherwise nothing",
           "[scheduler_link]") {
   Fixture f;
   const auto whole = [&](const RingLayout& ring, const checkpoint::FileRange& range) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A fresh segment in memory of this process, shared as the real one is, for tests that play the
+// A fresh segment in this process's memory, shared like the real one, for tests that play the
 // server.
 
 #include <sys/mman.h>

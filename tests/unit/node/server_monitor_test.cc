@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server that ends at once is a server that has ended, and no bug of the node.
-// METHOD  /bin/true in a container, whose supervisor looks for it only when it is gone.
-// CHECKS  What the node hears: its start, its check-in, its end.
+// GOAL    A server that ends at once is reported as ended, not as a failure of the node.
+// METHOD  /bin/true in a container; its supervisor looks for it only when it is gone.
+// CHECKS  The reports to the node: start, check-in, end.
 #include "proxy/host/server_monitor.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ using namespace crane::node;
 
 namespace {
 
-// In the supervisor of the server: until the server has ended.
+// Runs in the server's supervisor: waits until the server has ended.
 void wait_for_end(const char* place) {
   siginfo_t ended{};
   if (std::strcmp(place, checkpoint::kLaunched) != 0) return;
@@ -65,7 +65,7 @@ struct World : ServerMonitor::Owner {
     event_base_free(base);
     std::filesystem::remove_all(directory);
   }
-  // The last moment: it has started, and of what came behind that the end is read first.
+  // The last moment: the server has started, and its end is read before anything else.
   void woke() override {
     if (++woken == 2 && checks_in) check_in();
   }
@@ -98,7 +98,7 @@ TEST_CASE("a server that ended before it was seen, and never checked in, has not
       "/bin/true exited with status 0 before it loaded libcrane.so (static or setuid?)"));
 }
 
-TEST_CASE("a server that ended as soon as it had checked in has checked in", "[server_monitor]") {
+TEST_CASE("a server that ended right after its check-in has checked in", "[server_monitor]") {
   if (!test::containers_work("server_monitor")) return;
   World world;
   world.checks_in = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica takes clients exactly while it leads and its server knows that, and proposes
-//         nothing of an earlier reign.
+// GOAL    A replica takes clients exactly while it leads and its server knows that. It proposes
+//         nothing of an earlier leadership.
 // METHOD  Leadership, Proposals, Proxy and Service of one replica; the test is consensus, the log
 //         and the server.
-// CHECKS  SERVE-1, PROPOSE-1, LISTEN-1; a lost quorum; ports that were opened before.
+// CHECKS  SERVE-1, PROPOSE-1, LISTEN-1; a lost quorum; ports opened before.
 #include "proxy/host/service.h"
 
 #include <event2/event.h>
@@ -78,7 +78,7 @@ using Told = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
+TEST_CASE_METHOD(World, "clients are taken when the replica's own server knows the leader",
                  "[service][SERVE-1]") {
   lead();
   REQUIRE(log.size() == 1);
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
   CHECK(told == Told{"changed", "started", "drained", "changed"});
 }
 
-TEST_CASE_METHOD(World, "an earlier leader's sockets are collected behind START", "[service]") {
+TEST_CASE_METHOD(World, "an earlier leader's sockets are adopted after START", "[service]") {
   CHECK(service.due_ns() == replica::kNever);
   lead();
   CHECK(service.due_ns() == 1000);  // at once, but START goes to the server first
@@ -101,10 +101,11 @@ TEST_CASE_METHOD(World, "an earlier leader's sockets are collected behind START"
   lead(kSecond);
   leadership.role(consensus::Role::kFollower, View{768}, ReplicaId{1});
   follow();
-  CHECK(service.due_ns() == replica::kNever);  // deposed before
+  CHECK(service.due_ns() == replica::kNever);  // deposed before that
 }
 
-TEST_CASE_METHOD(World, "START says what must be equal on all replicas", "[service]") {
+TEST_CASE_METHOD(World, "START contains the values that must be equal on all replicas",
+                 "[service]") {
   lead();
   Agreed said{};
   REQUIRE(log.at(0).body.size() == sizeof(StartBody) + sizeof said);
@@ -125,7 +126,8 @@ TEST_CASE_METHOD(World, "a deposed replica resets its clients first", "[service]
   CHECK(proposals.due_ns() == replica::kNever);
 }
 
-TEST_CASE_METHOD(World, "an earlier reign's START takes no clients", "[service][SERVE-1]") {
+TEST_CASE_METHOD(World, "the START of an earlier leadership takes no clients",
+                 "[service][SERVE-1]") {
   lead();
   lead(kSecond);  // deposed and elected again, unseen
   REQUIRE(log.size() == 2);
@@ -137,7 +139,7 @@ TEST_CASE_METHOD(World, "an earlier reign's START takes no clients", "[service][
   CHECK(proxy.leading());
 }
 
-TEST_CASE_METHOD(World, "a replica that stops takes none any more", "[service]") {
+TEST_CASE_METHOD(World, "a replica that stops takes no more clients", "[service]") {
   lead();
   applied = Index{1};
   follow();
@@ -146,7 +148,7 @@ TEST_CASE_METHOD(World, "a replica that stops takes none any more", "[service]")
   CHECK(leadership.leads());
 }
 
-TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service][PROPOSE-1]") {
+TEST_CASE_METHOD(World, "a new leadership waits for no follower", "[service][PROPOSE-1]") {
   constexpr std::int64_t kSecondNs = 1'000'000'000;
   lead();
   for (std::uint8_t i = 0; i < 3; ++i) {
@@ -169,7 +171,7 @@ TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service]
   CHECK_FALSE(proxy.paused());
 }
 
-TEST_CASE_METHOD(World, "an outage that ends by what no server admits is a reason for a round",
+TEST_CASE_METHOD(World, "an outage that ends without admissions is a reason for a round",
                  "[service][CLOCK-3]") {
   constexpr std::int64_t kSecondNs = 1'000'000'000;
   const auto commit = [this](std::int64_t now_ns) {
@@ -185,7 +187,7 @@ TEST_CASE_METHOD(World, "an outage that ends by what no server admits is a reaso
   REQUIRE_FALSE(proposals.has_news(applied));
   REQUIRE(proposals.propose(EntryType::kPassed, 0, {}, 1000).ok());
   leadership.runs(7 * kSecondNs, 7 * kSecondNs);
-  CHECK_FALSE(proposals.has_news(applied));  // it lasts: nothing can be done
+  CHECK_FALSE(proposals.has_news(applied));  // the outage lasts: nothing can be done
   commit(7 * kSecondNs);
   CHECK(proposals.has_news(applied));
   proxy.pause(true);
@@ -197,7 +199,7 @@ TEST_CASE_METHOD(World, "an outage that ends by what no server admits is a reaso
   CHECK_FALSE(proposals.has_news(applied));
 }
 
-TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
+TEST_CASE_METHOD(World, "a lost quorum and its return are reported", "[service]") {
   consensus::QuorumStatus seen{};
   seen.voters = seen.answering = 3;
   seen.led = true;
@@ -223,7 +225,7 @@ TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
   CHECK(service.why_not_served() == "no leader: 2 of 3 replicas answer; clients wait");
 }
 
-TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
+TEST_CASE_METHOD(World, "a new crane-run gets requests for all ports of the server",
                  "[service][LISTEN-1]") {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A node leaves when it has nothing left to do, or at once when it failed; the end of its
-//         server is told as a shell tells it.
+// GOAL    A node leaves when it has nothing left to do, or at once when it failed. The server's end
+//         is reported as a shell reports it.
 // METHOD  Shutdown and ServerExit with the test's clock.
-// CHECKS  STOP-1, END-1; settling, the longest wait, lingering.
+// CHECKS  STOP-1, END-1; waiting for silence, the longest wait, lingering.
 #include "proxy/host/shutdown.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ TEST_CASE("a stop waits until the server has been quiet", "[shutdown]") {
   end.request(kNow, false);
   end.step(kNow + Shutdown::kSettleNs - 1);
   CHECK_FALSE(end.done());
-  end.observe(false, Index{7}, kNow + Shutdown::kSettleNs - 1);  // it has come further
+  end.observe(false, Index{7}, kNow + Shutdown::kSettleNs - 1);  // it has made progress
   end.step(kNow + Shutdown::kSettleNs);
   CHECK_FALSE(end.done());
   end.step(kNow + 2 * Shutdown::kSettleNs);
@@ -30,7 +30,7 @@ TEST_CASE("a stop waits until the server has been quiet", "[shutdown]") {
   CHECK(end.in_order());
 }
 
-TEST_CASE("a stop of a busy server ends after a while", "[shutdown]") {
+TEST_CASE("a stop of a busy server ends after a time limit", "[shutdown]") {
   Shutdown end;
   end.request(kNow, false);
   CHECK(end.due_ns(kNow) <= kNow + Shutdown::kSettleNs);
@@ -44,14 +44,14 @@ TEST_CASE("a stop of a busy server ends after a while", "[shutdown]") {
   CHECK(end.done());
 }
 
-TEST_CASE("nothing is waited for when the server has ended", "[shutdown]") {
+TEST_CASE("if the server has ended, the node does not wait", "[shutdown]") {
   Shutdown end;
   end.request(kNow, true);
   end.step(kNow);
   CHECK(end.done());
 }
 
-TEST_CASE("the first failure is the one that is told", "[shutdown][STOP-1]") {
+TEST_CASE("the first failure is the one that is reported", "[shutdown][STOP-1]") {
   Shutdown end;
   CHECK(end.fail(ExitStatus::kFenced));
   CHECK_FALSE(end.fail(ExitStatus::kServerDied));
@@ -59,7 +59,7 @@ TEST_CASE("the first failure is the one that is told", "[shutdown][STOP-1]") {
   CHECK_FALSE(end.in_order());
 }
 
-TEST_CASE("a node lingers after its server's end, and no longer", "[shutdown]") {
+TEST_CASE("a node lingers after its server's end for the given time only", "[shutdown]") {
   Shutdown end;
   end.linger_until(kNow + 5);
   end.step(kNow + 4);
@@ -68,7 +68,7 @@ TEST_CASE("a node lingers after its server's end, and no longer", "[shutdown]") 
   CHECK(end.done());
 }
 
-TEST_CASE("the server's status is told once the kernel has ended it", "[shutdown][END-1]") {
+TEST_CASE("the server's status is reported once the kernel has ended it", "[shutdown][END-1]") {
   ServerExit exit;
   exit.at_turn(3 << 8, 2);
   CHECK(exit.exited());
@@ -76,7 +76,7 @@ TEST_CASE("the server's status is told once the kernel has ended it", "[shutdown
   exit.report();
   CHECK(exit.reported());
   CHECK(exit.code() == 3);
-  CHECK_FALSE(exit.in_background());  // it has failed, whatever it leaves
+  CHECK_FALSE(exit.in_background());  // it has failed, regardless of what it leaves running
 
   ServerExit killed;
   killed.at_turn(SIGSEGV, 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node says about itself: as the table of answers has it, also when little is known
-// (ANS-1, ANS-2).
+// A node's status has the form of the table of answers, also when little is known (ANS-1, ANS-2).
 #include "proxy/host/status.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +23,7 @@ std::span<const control::AnswerField> node_table() {
 
 }  // namespace
 
-TEST_CASE("status: what is unknown is null, never -1 or 0", "[node]") {
+TEST_CASE("status: unknown values are null, never -1 or 0", "[node]") {
   NodeStatus s;
   s.leader = 255;
   const nlohmann::json said = to_json(s);
@@ -38,7 +37,7 @@ TEST_CASE("status: what is unknown is null, never -1 or 0", "[node]") {
   }
 }
 
-TEST_CASE("status: what is known has its number, and is in the table", "[node]") {
+TEST_CASE("status: known values have their number and are in the table", "[node]") {
   NodeStatus s;
   s.role = "leader";
   s.server_pid = 4711;

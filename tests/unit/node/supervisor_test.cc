@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A node and its crane-run: each request reaches its action, one that ends is noticed, and
-//         exactly one other can take its place.
+// GOAL    A node and its crane-run: each request reaches its action, the end of crane-run is
+//         noticed, and exactly one other crane-run can take its place.
 // METHOD  A Supervisor in an event loop; the test is crane-run, at the other ends of socket pairs.
-// CHECKS  SUPERVISE-1; descriptors are passed or closed; messages to nobody are dropped.
+// CHECKS  SUPERVISE-1; descriptors are passed or closed; messages without a receiver are dropped.
 #include "proxy/host/supervisor.h"
 
 #include <fcntl.h>
@@ -93,7 +93,7 @@ TEST_CASE_METHOD(World, "each request of crane-run reaches its action", "[superv
                                           "80 98 taken", "signal 15 7", "checkpoint"});
 }
 
-TEST_CASE_METHOD(World, "a listener without its descriptor is asked for again", "[supervisor]") {
+TEST_CASE_METHOD(World, "a listener without its descriptor is requested again", "[supervisor]") {
   first.write(R"({"t":"listener","port":80})");
   turn();
   CHECK(heard.empty());
@@ -105,7 +105,7 @@ TEST_CASE_METHOD(World, "a listener without its descriptor is asked for again", 
       20'000));
 }
 
-TEST_CASE_METHOD(World, "a second crane-run is refused while the first one lives",
+TEST_CASE_METHOD(World, "a second crane-run is refused while the first one runs",
                  "[supervisor][SUPERVISE-1]") {
   Pair second;
   CHECK(supervisor->offer(second.node, kOffer, false) == Supervisor::Offer::kRefused);
@@ -115,12 +115,12 @@ TEST_CASE_METHOD(World, "a second crane-run is refused while the first one lives
   CHECK(second.read().is_null());
 }
 
-TEST_CASE_METHOD(World, "when crane-run has ended the next one takes its place", "[supervisor]") {
+TEST_CASE_METHOD(World, "after crane-run has ended the next one takes its place", "[supervisor]") {
   first.hang_up();
   turn();
   CHECK(heard == std::vector<std::string>{"gone"});
   CHECK_FALSE(supervisor->present());
-  supervisor->ready();  // nothing reads it
+  supervisor->ready();  // no process reads it
 
   Pair second;
   CHECK(supervisor->offer(second.node, kOffer, false) == Supervisor::Offer::kTaken);
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(World, "when crane-run has ended the next one takes its place",
   CHECK(heard.back() == "stop");
 }
 
-TEST_CASE_METHOD(World, "a crane-run that is stopped stops no node, and hears it all later",
+TEST_CASE_METHOD(World, "a stopped crane-run stops no node, and gets all messages later",
                  "[supervisor][OUTBOX-1]") {
   const bool taken_over = GENERATE(false, true);
   Pair second;
@@ -173,7 +173,7 @@ TEST_CASE_METHOD(World, "a crane-run that is stopped stops no node, and hears it
   CHECK(back == 1);
 }
 
-TEST_CASE_METHOD(World, "another request is not the supervisor's", "[supervisor]") {
+TEST_CASE_METHOD(World, "a request of another kind is left to other handlers", "[supervisor]") {
   Pair other;
   CHECK(supervisor->offer(other.node, R"({"do":"status"})", false) == Supervisor::Offer::kAnother);
   CHECK(::fcntl(other.node, F_GETFD) >= 0);  // still open

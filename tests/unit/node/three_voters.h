@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The status of a node in a group of three voters that are all there.
+// The status of a node in a group of three connected voters.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What the node reads of the last turns is whole: turns that the server may be writing over
-//         are left out, also those that it reached while the node read.
-// METHOD  A segment whose ring the test fills as a server would.
+// GOAL    The turns that the node reads are whole: turns that the server may be overwriting are
+//         left out, also those that it reached while the node read.
+// METHOD  The test fills the segment's ring as a server would.
 #include "proxy/host/turns.h"
 
 #include <atomic>
@@ -37,14 +37,14 @@ TEST_CASE("recent turns: all of a young server, the newest of an old one", "[tur
   CHECK(recent.turns[89].result == 90);
   for (int i = 0; i < 10'000; ++i) f.turn();
   recent = recent_turns(f.w, 10'000);
-  // Turn 10,102 may be noted: it lies where 10,102 - kTurnHistory was.
+  // Turn 10,102 may be in progress: it uses the place of turn 10,102 - kTurnHistory.
   CHECK(recent.first == 10'103 - dmt::kTurnHistory);
   REQUIRE(recent.turns.size() == 10'000 - recent.first + 1);
   CHECK(recent.turns.front().result == recent.first);
   CHECK(recent_turns(f.w, 5000).turns.empty());
 }
 
-TEST_CASE("recent turns: none is torn while the server goes on", "[turns]") {
+TEST_CASE("recent turns: none is torn while the server continues", "[turns]") {
   Fixture f;
   std::atomic<bool> stop{false};
   std::thread server([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agreed versions stand for (dmt/base/versions.h).  A number of a format that changes here
-// fails the test until the agreed version is raised, and named here, too.  The schedule's number is
-// guarded by tests/e2e/schedules.py.
+// The meaning of the agreed versions (dmt/base/versions.h). If one of these format numbers changes,
+// the test fails until the agreed version is raised, also in this file. tests/e2e/schedules.py
+// guards the number of the schedule.
 #include "dmt/base/versions.h"
 
 #include <array>
@@ -31,14 +31,14 @@ std::array<std::size_t, 3> row() {
 
 }  // namespace
 
-TEST_CASE("versions: wire 3 is what nodes of two builds say to each other", "[versions]") {
+TEST_CASE("versions: wire 3 is the protocol between nodes of two builds", "[versions]") {
   REQUIRE(versions::kWire == 3);
   CHECK(consensus::tcp::kTcpVersion == 2);
   CHECK(consensus::tcp::kTcpMemoryVersion == 1);
   CHECK(consensus::shm::kShmLayoutVersion == 2);
   CHECK(consensus::verbs::kVerbsVersion == 1);
   CHECK(consensus::core::kMessageBytes == 176);
-  // A message of another size or meaning is another version of its row.
+  // A message with another size or meaning needs another version in its row.
   CHECK(row<replica::ProgressMessage>() == std::array<std::size_t, 3>{1, 1, 16});
   CHECK(row<replica::CommittedMessage>() == std::array<std::size_t, 3>{2, 1, 24});
   CHECK(row<replica::StandingMessage>() == std::array<std::size_t, 3>{3, 1, 32});
@@ -48,25 +48,24 @@ TEST_CASE("versions: wire 3 is what nodes of two builds say to each other", "[ve
   CHECK(row<proxy::Digest>() == std::array<std::size_t, 3>{7, 1, 40});
 }
 
-TEST_CASE("versions: log 2 is what entries hold", "[versions]") {
+TEST_CASE("versions: log 2 is the format of entries", "[versions]") {
   REQUIRE(versions::kLog == 2);
   CHECK(kEntryFormatVersion == 8);
   CHECK(consensus::core::kHeaderBytes == 72);
-  // Of them, type 21 is proposed by builds of schedule 7 only, which share no log with earlier
-  // ones.
+  // Only builds of schedule 7 propose type 21; they share no log with earlier builds.
   CHECK(kEntryTypeSlots == 23);
   CHECK(sizeof(StartBody) == 48);
   CHECK(sizeof(ConnectBody) == 88);
   CHECK(sizeof(RestartBody) == 8);
-  CHECK(std::size(kAgreedVersions) == 4);  // START tells them (proxy/host/agreed.h)
+  CHECK(std::size(kAgreedVersions) == 4);  // START contains them (proxy/host/agreed.h)
 }
 
-TEST_CASE("versions: a checkpoint's manifest says the agreed number", "[versions]") {
+TEST_CASE("versions: a checkpoint's manifest contains the agreed number", "[versions]") {
   CHECK(checkpoint::kManifestVersion == 2);
   CHECK(versions::kCheckpoint == 2);
 }
 
-TEST_CASE("versions: every program prints all that must be equal, and the segment's",
+TEST_CASE("versions: every program prints all agreed versions, and that of the segment",
           "[versions]") {
   const std::string text = setup::version_text();
   CHECK(text.find(setup::agreed_versions_text()) != std::string::npos);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A slice ends at its number of branches, however late interrupts come (BRANCH-1).
-// METHOD  A made-up thread executes instructions of which some are branches, some belong to libc,
-//         and some are calls that enter Crane; a made-up counter interrupts it late.
-// CHECKS  step(): where slices end, that interrupts are asked for in time, what is given up.
+// GOAL    A slice ends at its number of branches, however late the interrupts are (BRANCH-1).
+// METHOD  A made-up thread executes instructions: some are branches, some are in libc, and some are
+//         calls into Crane. A made-up counter interrupts it late.
+// CHECKS  step(): the ends of slices, timely requests for interrupts, and slices that are given up.
 #include "runtime/preload/ground/branch_steps.h"
 
 #include <catch2/catch.hpp>
@@ -21,21 +21,21 @@ Event step_at(std::uint64_t count, bool may_end = true) {
 }
 Event within_crane(What what, std::uint64_t count) { return {what, count, true}; }
 
-// A slice of which `left` branches are left, in single steps.
+// A slice with `left` branches left, in single steps.
 Slice stepped(std::uint64_t left) {
   Slice slice = new_slice(kLengths);
   REQUIRE(step(slice, kLengths, interrupt_at(kLengths.slice - left)).next == Next::kStep);
   return slice;
 }
 
-// The same program, always: which of its instructions are what.
+// A fixed program: the kind of each instruction.
 struct Program {
   bool is_branch(std::uint64_t at) const { return at % 7 == 3 || at % 11 == 5; }
   bool is_libc(std::uint64_t at) const { return at / 150 % 4 == 1; }
-  bool is_call(std::uint64_t at) const { return at % 97 == 0; }  // of Crane
+  bool is_call(std::uint64_t at) const { return at % 97 == 0; }  // into Crane
 };
 
-// The instructions at which the first slices end, with interrupts that are late as `random` says.
+// The instructions at which the first slices end, with interrupts delayed according to `random`.
 std::vector<std::uint64_t> ends(std::mt19937& random) {
   constexpr std::size_t kSlices = 30;
   const Program program;
@@ -61,7 +61,7 @@ std::vector<std::uint64_t> ends(std::mt19937& random) {
     raw += program.is_branch(at);
     const std::uint64_t next = at + 1;
     bool over = steps && obey(step(slice, kLengths, step_at(count, !program.is_libc(next))));
-    if (!over && (raw >= due || random() % 200 == 0))  // now and then somebody else's
+    if (!over && (raw >= due || random() % 200 == 0))  // sometimes a foreign interrupt
       obey(step(slice, kLengths, interrupt_at(count)));
     if (!over) continue;
     found.push_back(next);
@@ -73,13 +73,13 @@ std::vector<std::uint64_t> ends(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("slices end at the same instructions however late interrupts are") {
+TEST_CASE("slices end at the same instructions, however late the interrupts are") {
   std::mt19937 random(1);
   const auto first = ends(random);
   for (int i = 0; i < 50; ++i) REQUIRE(ends(random) == first);
 }
 
-TEST_CASE("a slice ends at no instruction of libc, and behind its number of branches") {
+TEST_CASE("a slice ends after its number of branches, and outside libc") {
   std::mt19937 random(2);
   const Program program;
   std::uint64_t at = 0;
@@ -92,14 +92,14 @@ TEST_CASE("a slice ends at no instruction of libc, and behind its number of bran
   }
 }
 
-TEST_CASE("an interrupt that comes far from the end is asked for again") {
+TEST_CASE("an interrupt far from the end is requested again") {
   Slice slice = new_slice(kLengths);
   const Action action = step(slice, kLengths, interrupt_at(300));
   CHECK(action.next == Next::kRun);
   CHECK(action.interrupt_in == kLengths.slice - 300 - kLengths.margin);
 }
 
-TEST_CASE("an interrupt within the margin begins the steps") {
+TEST_CASE("an interrupt within the margin starts the single steps") {
   Slice slice = new_slice(kLengths);
   const Action action = step(slice, kLengths, interrupt_at(kLengths.slice - kLengths.margin));
   CHECK(action.next == Next::kStep);
@@ -108,12 +108,12 @@ TEST_CASE("an interrupt within the margin begins the steps") {
   CHECK(step(slice, kLengths, step_at(kLengths.slice)).next == Next::kEnd);
 }
 
-TEST_CASE("an interrupt at the number of branches is too late, since it may be behind the first") {
+TEST_CASE("an interrupt at the number of branches is too late, since it may be past the end") {
   Slice slice = new_slice(kLengths);
   CHECK(step(slice, kLengths, interrupt_at(kLengths.slice)).next == Next::kStop);
 }
 
-TEST_CASE("an interrupt inside Crane begins the steps when the thread leaves it") {
+TEST_CASE("an interrupt inside Crane starts the single steps when the thread leaves Crane") {
   Slice slice = new_slice(kLengths);
   const auto count = kLengths.slice - 1;
   CHECK(step(slice, kLengths, within_crane(What::kInterrupt, count)).next == Next::kRun);
@@ -130,13 +130,13 @@ TEST_CASE("an interrupt between steps changes nothing") {
   CHECK(action.interrupt_in == 0);
 }
 
-TEST_CASE("a step of a slice that began meanwhile is the last") {
+TEST_CASE("a step of a slice that has since been restarted is the last") {
   Slice slice = stepped(5);
   slice = new_slice(kLengths);
   CHECK(step(slice, kLengths, step_at(0)).next == Next::kRun);
 }
 
-TEST_CASE("a slice that cannot end within some branches goes on for half a slice") {
+TEST_CASE("a slice that cannot end within some branches continues for half a slice") {
   Slice slice = stepped(1);
   const std::uint64_t tried = kLengths.slice + kTriedBranches;
   CHECK(step(slice, kLengths, step_at(tried - 1, false)).next == Next::kStep);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The kernel applies a program's seccomp filter to all but a few calls of our own text.
-// METHOD  Filters as programs write them, judged as they are and as they are handed to the kernel,
-//         for all numbers, from our text and from elsewhere.
-// CHECKS  FILTER-1, the machine's instructions, kills that become traps, the most severe of two.
+// GOAL    The kernel applies a program's seccomp filter to all calls except a few from
+//         libcrane.so's text.
+// METHOD  Filters as programs write them, evaluated as they are and as they are passed to the
+//         kernel, for all numbers, from libcrane.so's text and from elsewhere.
+// CHECKS  FILTER-1, the instructions of the machine, kills that become traps, the more severe of
+//         two.
 #include "runtime/preload/trap/filter.h"
 
 #include <linux/audit.h>
@@ -47,7 +49,7 @@ std::uint32_t judged(const Code& code, const struct seccomp_data& call) {
 const struct sock_filter kLoadNumber =
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 
-// Even numbers are allowed, multiples of 3 give an error, the rest is killed.
+// Even numbers are allowed, multiples of 3 return an error, the rest is killed.
 const Code kByNumber = {
     kLoadNumber,
     BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 1),
@@ -66,7 +68,7 @@ const Code kNothing = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD)};
 
 }  // namespace
 
-TEST_CASE("filter: from elsewhere the program's filter alone decides", "[runtime]") {
+TEST_CASE("filter: for calls from elsewhere only the program's filter decides", "[runtime]") {
   const Code whole = composed(kByNumber);
   REQUIRE(whole.size() > kByNumber.size());
   const std::uint64_t elsewhere =
@@ -82,7 +84,7 @@ TEST_CASE("filter: from elsewhere the program's filter alone decides", "[runtime
 }
 
 // FILTER-1
-TEST_CASE("filter: our text opens no file, starts no program and reaches nobody", "[runtime]") {
+TEST_CASE("filter: libcrane.so's text cannot open files, start programs or connect", "[runtime]") {
   const Code whole = composed(kNothing);
   std::set<int> passes;
   for (int number = 0; number < 500; ++number) {
@@ -100,7 +102,7 @@ TEST_CASE("filter: our text opens no file, starts no program and reaches nobody"
   }
 }
 
-TEST_CASE("filter: of some calls an argument is asked", "[runtime]") {
+TEST_CASE("filter: for some calls an argument is checked", "[runtime]") {
   struct Row {
     int number, argument;
     std::uint64_t good, bad;
@@ -117,7 +119,7 @@ TEST_CASE("filter: of some calls an argument is asked", "[runtime]") {
   CHECK(judged(whole, call) == kTrapOfKill);
 }
 
-TEST_CASE("filter: handlers of ours return, by libc's way back and from nowhere else",
+TEST_CASE("filter: libcrane.so's handlers can return only through libc's restorer",
           "[runtime][FILTER-1]") {
   filter::Own own = kOwn;
   own.handler_return = 0x7e1234567890;
@@ -130,7 +132,8 @@ TEST_CASE("filter: handlers of ours return, by libc's way back and from nowhere 
   CHECK(judged(whole, call_from(own.handler_return, SYS_write)) == kTrapOfKill);
 }
 
-TEST_CASE("filter: who starts processes may check them in, by a unix socket", "[runtime]") {
+TEST_CASE("filter: a program that starts processes may check them in through a unix socket",
+          "[runtime]") {
   filter::Own own = kOwn;
   own.starts_processes = GENERATE(false, true);
   const Code whole = composed(kNothing, own);
@@ -141,7 +144,8 @@ TEST_CASE("filter: who starts processes may check them in, by a unix socket", "[
   CHECK(judged(whole, call) == kTrapOfKill);
 }
 
-TEST_CASE("filter: a filter of another architecture, or without room, is left alone", "[runtime]") {
+TEST_CASE("filter: a filter of another architecture, or without space, is not changed",
+          "[runtime]") {
   const Code whole = composed(kNothing);
   auto call = call_from(kOwn.begin, SYS_futex);
   call.arch = AUDIT_ARCH_I386;
@@ -151,7 +155,7 @@ TEST_CASE("filter: a filter of another architecture, or without room, is left al
   CHECK(composed(kNothing, apart).empty());
 }
 
-TEST_CASE("filter: the most severe of several decides, and the last of equals", "[runtime]") {
+TEST_CASE("filter: the most severe of several decides, and among equals the last", "[runtime]") {
   const Code denies = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1)};
   const filter::Filter oldest{nullptr, denies.size(), denies.data()};
   const filter::Filter newest{&oldest, kByNumber.size(), kByNumber.data()};
@@ -160,7 +164,7 @@ TEST_CASE("filter: the most severe of several decides, and the last of equals", 
   CHECK(filter::judge(&newest, call_from(0, 1)) == SECCOMP_RET_KILL_PROCESS);
 }
 
-TEST_CASE("filter: a program that the kernel refuses touches no other memory", "[runtime]") {
+TEST_CASE("filter: a program that the kernel would refuse touches no other memory", "[runtime]") {
   const std::uint32_t far = GENERATE(16u, 64u, 1u << 20, 0xfffffffcu);
   const Code code = {
       BPF_STMT(BPF_LD | BPF_IMM, 7),   BPF_STMT(BPF_ST, far),
@@ -182,5 +186,5 @@ TEST_CASE("filter: memory words, lengths and jumps by value", "[runtime]") {
       BPF_STMT(BPF_RET | BPF_A, 0),
       BPF_STMT(BPF_RET | BPF_K, 99),
   };
-  CHECK(judged(code, call_from(0, 0)) == 4);  // 64 bytes less 60
+  CHECK(judged(code, call_from(0, 0)) == 4);  // 64 bytes minus 60
 }

@@ -12,7 +12,7 @@
 namespace crane {
 namespace {
 
-// Of the rows whose function libcrane.so finds without ld.so.
+// The rows whose function libcrane.so finds without ld.so.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> found;
@@ -47,7 +47,8 @@ void* find(const NextObjects& next, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("next objects: each function of the table is found as ld.so finds it", "[runtime]") {
+TEST_CASE("next objects: each function of the table is found at the same address as by ld.so",
+          "[runtime]") {
   const NextObjects& next = behind_this_program();
   std::size_t there = 0;
   for (const std::string& name : names()) {
@@ -59,22 +60,22 @@ TEST_CASE("next objects: each function of the table is found as ld.so finds it",
   CHECK(there > 300);
 }
 
-TEST_CASE("next objects: what ld.so alone can answer is left to it", "[runtime]") {
+TEST_CASE("next objects: names that only ld.so can resolve are left to it", "[runtime]") {
   const NextObjects& next = behind_this_program();
-  CHECK(find(next, "time") == nullptr);  // its code is picked as it is bound
+  CHECK(find(next, "time") == nullptr);  // its code is selected when it is bound
   CHECK(find(next, "crane_names_nothing") == nullptr);
   NextObjects none;
   CHECK(find(none, "read") == nullptr);  // before collect()
 }
 
-TEST_CASE("next objects: the last object has none behind it", "[runtime]") {
+TEST_CASE("next objects: the last object has none after it", "[runtime]") {
   NextObjects next;
-  // ld.so itself is the last one that a program is started with.
+  // ld.so itself is the last object that a program starts with.
   next.collect(reinterpret_cast<const void*>(::dlsym(RTLD_DEFAULT, "_dl_find_dso_for_object")));
   CHECK(find(next, "read") == nullptr);
 }
 
-TEST_CASE("next objects: names are hashed as DT_GNU_HASH says", "[runtime]") {
+TEST_CASE("next objects: names are hashed according to DT_GNU_HASH", "[runtime]") {
   STATIC_REQUIRE(gnu_hash("") == 0x1505);
   STATIC_REQUIRE(gnu_hash("printf") == 0x156b2bb8);
   STATIC_REQUIRE(gnu_hash("exit") == 0x7c967e3f);

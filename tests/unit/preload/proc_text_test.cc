@@ -43,7 +43,7 @@ std::string rewritten(long (*rewrite)(const char*, ProcText&) noexcept, const st
   return got;
 }
 
-TEST_CASE("mounts are numbered in their order, whatever the kernel calls them") {
+TEST_CASE("mounts are numbered in order, independent of the kernel's numbers") {
   const auto mounts = [](const std::string& first, const std::string& second,
                          const std::string& replica) {
     return first + " 1 0:" + first + " / / rw,relatime shared:" + first +
@@ -59,14 +59,14 @@ TEST_CASE("mounts are numbered in their order, whatever the kernel calls them") 
   CHECK(rewritten(write_mountinfo, mounts("1002", "1003", "r1")) == one);
 }
 
-TEST_CASE("mounts are told without places and sizes of the machine") {
+TEST_CASE("mounts are listed without places and sizes of the machine") {
   CHECK(rewritten(write_mounts,
                   "/dev/vda / ext4 rw,relatime,stripe=4 0 0\n"
                   "tmpfs /run tmpfs size=10k,rw,mode=755 0 0\n") ==
         "ext4 / ext4 rw,relatime 0 0\ntmpfs /run tmpfs rw 0 0\n");
 }
 
-TEST_CASE("a mapping of a file has an inode made of its name") {
+TEST_CASE("the mapping of a file has an inode derived from its name") {
   const auto maps = [](const std::string& inode) {
     return "7f00-7f10 r-xp 00002000 fe:0" + inode + " 12" + inode + "    /usr/lib/a b.so\n" +
            "7f10-7f20 rw-p 00000000 00:00 0 \n";
@@ -77,7 +77,7 @@ TEST_CASE("a mapping of a file has an inode made of its name") {
   CHECK(one.find(" /usr/lib/a b.so\n7f10-7f20 rw-p 00000000 00:00 0\n") != std::string::npos);
 }
 
-TEST_CASE("lines longer than the memory for one come whole but for a break") {
+TEST_CASE("lines longer than the buffer are passed on whole, except across a break") {
   const std::string large(40000, 'x');
   std::string got = rewritten(write_fdinfo, "pos:\t0\n" + large + "\nmnt_id:\t7\nflags:\t02\n");
   CHECK(got == "pos:\t0\nflags:\t02\n");
@@ -86,7 +86,7 @@ TEST_CASE("lines longer than the memory for one come whole but for a break") {
   CHECK(rewritten(write_fdinfo, "").empty());
 }
 
-TEST_CASE("files of the machine are told from those of the kernel") {
+TEST_CASE("files of the machine are distinguished from files of the kernel") {
   CHECK(sort_of("/sys/fs/cgroup/memory.max") == SysFile::kHidden);
   CHECK(sort_of("/sys/class/net/lo/statistics/rx_bytes") == SysFile::kCounter);
   CHECK(sort_of("/sys/devices/system/node/node0/vmstat") == SysFile::kCounter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of interposed functions as data: every row names a function of this libc in the version
-// it says, once, with a known kind.
+// The table of interposed functions as data: every row names a function of this libc in the given
+// version, once, with a known kind.
 #include <dlfcn.h>
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ const std::vector<Row>& rows() {
 
 }  // namespace
 
-TEST_CASE("every row of the table names a function of libc, in its version") {
+TEST_CASE("every row of the table names a function of libc in its version") {
   void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   REQUIRE(libc != nullptr);
   for (const Row& row : rows()) {
@@ -65,7 +65,7 @@ TEST_CASE("no function has two rows, and every kind is known") {
   CHECK(static_cast<std::size_t>(Op::kThreadStart) == rows().size() + 1);
 }
 
-TEST_CASE("condition variables are taken in the version that binaries of today use") {
+TEST_CASE("condition variables have the version that current binaries use") {
   for (const Row& row : rows()) {
     const std::string name = row.name;
     if (name == "pthread_cond_wait" || name == "pthread_cond_signal") {

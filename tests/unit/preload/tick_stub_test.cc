@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Code with a tick point does what it did before, and each passage takes the point's
-//         weight.
-// METHOD  Small functions are put into executable memory and run with and without a stub; what
-//         cannot be a point is built for made-up addresses.
+// GOAL    Code with a tick point has the same results as before, and each passage subtracts the
+//         point's weight.
+// METHOD  Small functions are put into executable memory and run with and without a stub; invalid
+//         points are built for made-up addresses.
 // CHECKS  build(), build_entry(): results, flags and registers, the count, the stop, refusals.
 #include "runtime/preload/turn/tick_stub.h"
 
@@ -43,7 +43,7 @@ Bytes operator+(Bytes a, const Bytes& b) {
   return a;
 }
 
-// A function at the beginning of executable memory, whose stub is far behind it.
+// A function at the beginning of executable memory; its stub is far after it.
 class Function {
  public:
   explicit Function(const Bytes& code)
@@ -57,7 +57,7 @@ class Function {
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
 
-  // The instructions at `offset` are a tick point from now on.
+  // Makes the instructions at `offset` a tick point.
   void add_point(std::size_t offset, std::uint32_t bytes, bool dead_flags) {
     const TickPoint point{1, 0, kWeight, bytes, dead_flags ? 1u : 0u};
     const char* wrong = build(point, at(offset), memory_ + offset, at(kStubAt), words(), stub);
@@ -100,7 +100,7 @@ struct Point {
   std::uint32_t bytes;
 };
 
-// The function gives the same results with the point, which each call of it passes once.
+// Checks that the function has the same results with the point, which each call passes once.
 void check_same(const Bytes& code, Point point, bool dead_flags) {
   const Function plain(code);
   Function counted(code);
@@ -124,7 +124,8 @@ const Bytes kReturn{0xc3};
 const Bytes kNop{0x90};
 const Bytes kFlags{0x9c, 0x58, 0xc3};  // pushf; pop %rax; ret
 
-// Of both arguments, with a carry from each round to the next: the first counts the rounds.
+// Combines both arguments, with a carry from each round to the next; the first one counts the
+// rounds.
 const Bytes kLoop{0x48, 0x31, 0xc0,        // xor %rax, %rax
                   0x48, 0x31, 0xd2,        // xor %rdx, %rdx
                   0x48, 0x89, 0xf9,        // mov %rdi, %rcx
@@ -138,14 +139,14 @@ const Bytes kLoop{0x48, 0x31, 0xc0,        // xor %rax, %rax
 constexpr std::size_t kAdc = 12;
 constexpr std::uint32_t kAdcAndLea = 7;
 
-// What a thread had at a stop.
+// The state of a thread at a stop.
 struct Seen {
   int stops = 0;
   greg_t registers[NGREG] = {};
 };
 Seen seen;
 std::int64_t refill = 0;
-unsigned char* break_at = nullptr;  // an int3 that stands for `instead`
+unsigned char* break_at = nullptr;  // an int3 that replaces `instead`
 unsigned char instead = 0;
 
 void note_break(int, siginfo_t*, void* context) {
@@ -178,7 +179,7 @@ class Breaks {
   struct sigaction before_ = {};
 };
 
-// Values in each register that a function may change; %r10 is the stack pointer.
+// Sets each register that a function may change; %r10 is the stack pointer.
 const Bytes kFill{0x48, 0x8d, 0x47, 0x11,  // lea 0x11(%rdi), %rax
                   0x48, 0x8d, 0x4f, 0x22,  // lea 0x22(%rdi), %rcx
                   0x48, 0x8d, 0x57, 0x33,  // lea 0x33(%rdi), %rdx
@@ -193,7 +194,7 @@ const char* refusal(const Bytes& code, std::uint32_t bytes, std::intptr_t stub_b
                     std::uint32_t dead_flags = 0) {
   constexpr std::uintptr_t kSite = 0x555555600123;
   Bytes room = code;
-  room.resize(64, 0x06);  // what no instruction begins with
+  room.resize(64, 0x06);  // no instruction begins with this byte
   Stub stub;
   const TickPoint point{1, 0, kWeight, bytes, dead_flags};
   return build(point, kSite, room.data(), kSite + static_cast<std::uintptr_t>(stub_behind),
@@ -211,7 +212,7 @@ TEST_CASE("tick_stub: each condition sees the flags of the instruction before th
     const auto with = [condition](unsigned code) {
       return static_cast<unsigned char>(code | condition);
     };
-    // A conditional move, which keeps %rax as it was or not.
+    // A conditional move, which changes %rax or not.
     const Bytes move{0x48, 0x0f, with(0x40), 0xc7};
     check_same(kTakeSecond + kCompare + move + kNop + kReturn, {6, 5}, false);
     const Bytes short_jump{with(0x70), 0x03};
@@ -221,7 +222,7 @@ TEST_CASE("tick_stub: each condition sees the flags of the instruction before th
   }
 }
 
-TEST_CASE("tick_stub: all flags of arithmetic are behind the point what they were before it",
+TEST_CASE("tick_stub: all arithmetic flags are the same after the point as before it",
           "[runtime]") {
   const Bytes nops{0x66, 0x0f, 0x1f, 0x44, 0, 0};
   check_same(kCompare + nops + kFlags, {3, 6}, false);
@@ -229,12 +230,12 @@ TEST_CASE("tick_stub: all flags of arithmetic are behind the point what they wer
   check_same(sum + nops + kFlags, {3, 6}, false);
 }
 
-TEST_CASE("tick_stub: flags that are not read need not be kept", "[runtime]") {
+TEST_CASE("tick_stub: flags that are not read need not be saved", "[runtime]") {
   const Bytes moves = kTakeSecond + kCompare;
   check_same(moves + Bytes{0x48, 0x0f, 0x4c, 0xc7} + kReturn, {0, 6}, true);
 }
 
-TEST_CASE("tick_stub: a carry is handed through the point from round to round", "[runtime]") {
+TEST_CASE("tick_stub: a carry passes through the point from round to round", "[runtime]") {
   const Function plain(kLoop);
   Function counted(kLoop);
   counted.add_point(kAdc, kAdcAndLea, false);
@@ -246,7 +247,7 @@ TEST_CASE("tick_stub: a carry is handed through the point from round to round", 
 }
 
 TEST_CASE("tick_stub: a short jump back leads from the stub to the loop", "[runtime]") {
-  // Its condition and jump are the point, and the xor behind them.
+  // The point consists of the loop's condition and jump, and the xor after them.
   constexpr std::size_t kTest = 19;
   const Function plain(kLoop);
   Function counted(kLoop);
@@ -256,7 +257,7 @@ TEST_CASE("tick_stub: a short jump back leads from the stub to the loop", "[runt
   CHECK(left_ps == kPlenty - 100 * kWeight);
 }
 
-TEST_CASE("tick_stub: jumps without a condition lead where they did", "[runtime]") {
+TEST_CASE("tick_stub: unconditional jumps lead to their old targets", "[runtime]") {
   const Bytes none{0x48, 0x31, 0xc0};  // xor %rax, %rax
   const Bytes near{0xe9, 0x03, 0, 0, 0};
   check_same(kTakeFirst + kCompare + near + none + kFlags, {6, 5}, false);
@@ -265,8 +266,8 @@ TEST_CASE("tick_stub: jumps without a condition lead where they did", "[runtime]
   check_same(kTakeFirst + kCompare + close + none + kFlags, {6, 5}, false);
 }
 
-TEST_CASE("tick_stub: what is relative to its place names the same address", "[runtime]") {
-  // mov 9(%rip), %rax; add %rdi, %rax; ret; and what it reads.
+TEST_CASE("tick_stub: a relative instruction accesses the same address", "[runtime]") {
+  // mov 9(%rip), %rax; add %rdi, %rax; ret; and the data that it reads.
   const Bytes load{0x48, 0x8b, 0x05, 0x09, 0, 0, 0, 0x48, 0x01, 0xf8, 0xc3, 0, 0, 0, 0, 0};
   const Bytes word{1, 2, 3, 4, 5, 6, 7, 8};
   const Function plain(load + word);
@@ -282,7 +283,7 @@ TEST_CASE("tick_stub: what is relative to its place names the same address", "[r
   CHECK(address(0, 0) == address.at(7 + 9));
 }
 
-TEST_CASE("tick_stub: a called function returns behind the call", "[runtime]") {
+TEST_CASE("tick_stub: a called function returns after the call", "[runtime]") {
   const Bytes calls{0x48, 0x83, 0xec, 0x08,     // sub $8, %rsp
                     0xe8, 0x05, 0,    0,    0,  // 4: call 14
                     0x48, 0x83, 0xc4, 0x08,     // add $8, %rsp
@@ -294,8 +295,8 @@ TEST_CASE("tick_stub: a called function returns behind the call", "[runtime]") {
   left_ps = kPlenty;
   CHECK(counted(3, 0) == counted.at(9) + 3);
   CHECK(left_ps == kPlenty - kWeight);
-  CHECK(*counted.byte(4) == 0xe8);  // only its target is another one
-  // Its return address is there at the stop, as where the function begins.
+  CHECK(*counted.byte(4) == 0xe8);  // only its target changed
+  // At the stop the return address is on the stack, as at the start of the function.
   CHECK(counted.stub.shown == counted.at(14));
   CHECK(counted.stub.begins[0] == counted.stub.moved);
 
@@ -308,7 +309,7 @@ TEST_CASE("tick_stub: a called function returns behind the call", "[runtime]") {
   CHECK(left_ps == kPlenty);
 }
 
-TEST_CASE("tick_stub: a call through memory goes on through the same memory", "[runtime]") {
+TEST_CASE("tick_stub: a call through memory continues through the same memory", "[runtime]") {
   const Bytes calls{0x48, 0x83, 0xec, 0x08,                    // sub $8, %rsp
                     0xff, 0x15, 0x06, 0,    0,    0,           // 4: call *16(%rip)
                     0x48, 0x83, 0xc4, 0x08, 0xc3, 0x90,        // add $8, %rsp; ret; nop
@@ -321,11 +322,11 @@ TEST_CASE("tick_stub: a call through memory goes on through the same memory", "[
   CHECK(counted(3, 0) == counted.at(10) + 3);
   counted.add_point(4, 6, true);
   left_ps = kPlenty;
-  CHECK(counted(3, 0) == counted.at(9) + 3);  // a nop stands behind the shorter call
+  CHECK(counted(3, 0) == counted.at(9) + 3);  // a nop follows the shorter call
   CHECK(left_ps == kPlenty - kWeight);
 }
 
-TEST_CASE("tick_stub: a thread stops with all as it was at the point, and goes on", "[runtime]") {
+TEST_CASE("tick_stub: a thread stops with its state at the point, and continues", "[runtime]") {
   for (const bool dead_flags : {false, true}) {
     for (const std::uint64_t a : kValues) {
       CAPTURE(dead_flags, a);
@@ -361,7 +362,7 @@ TEST_CASE("tick_stub: a thread stops with all as it was at the point, and goes o
   }
 }
 
-TEST_CASE("tick_stub: a slice ends with the passage that takes more than is left", "[runtime]") {
+TEST_CASE("tick_stub: a slice ends at the passage that takes more than is left", "[runtime]") {
   Breaks breaks;
   Function counted(kLoop);
   counted.add_point(kAdc, kAdcAndLea, false);
@@ -378,9 +379,9 @@ TEST_CASE("tick_stub: a slice ends with the passage that takes more than is left
   CHECK(seen.stops == 10);  // ten passages, and the one that stops
 }
 
-TEST_CASE("tick_stub: each moved instruction is found from the site, and the other way around",
+TEST_CASE("tick_stub: each moved instruction is found from its original place, and vice versa",
           "[runtime]") {
-  // A short jump, which is longer in the stub, and a load behind it.
+  // A short jump, which is longer in the stub, and a load after it.
   const Bytes code = kCompare + Bytes{0x74, 0x00, 0x48, 0x8b, 0x07} + kReturn;
   Function counted(code);
   counted.add_point(kCompare.size(), 5, false);
@@ -391,11 +392,11 @@ TEST_CASE("tick_stub: each moved instruction is found from the site, and the oth
   CHECK(begins[3] == 0);
   CHECK(begins[5] == 0);
   CHECK(counted.stub.shown == counted.at(kCompare.size()));
-  // What the program sees there, and where it would go on after a fault: at the same load.
+  // The program sees the same load, and would continue there after a fault.
   CHECK(std::memcmp(counted.stub.code + begins[2], code.data() + 5, 3) == 0);
 }
 
-TEST_CASE("tick_stub: another weight counts from then on", "[runtime]") {
+TEST_CASE("tick_stub: a new weight counts from then on", "[runtime]") {
   Function counted(kLoop);
   counted.add_point(kAdc, kAdcAndLea, false);
   const std::uint32_t weight = 77;
@@ -405,7 +406,7 @@ TEST_CASE("tick_stub: another weight counts from then on", "[runtime]") {
   CHECK(left_ps == kPlenty - 3 * 77);
 }
 
-TEST_CASE("tick_stub: what cannot be a point is refused", "[runtime]") {
+TEST_CASE("tick_stub: invalid points are refused", "[runtime]") {
   const Bytes call{0xe8, 0x10, 0, 0, 0};
   const Bytes three = kTakeFirst + kTakeFirst + kTakeFirst;
   CHECK(refusal(three, 6) == nullptr);
@@ -417,15 +418,15 @@ TEST_CASE("tick_stub: what cannot be a point is refused", "[runtime]") {
     CHECK(refusal(Bytes(kReplacedMax, 0x90), kReplacedMax) == nullptr);
     CHECK(refusal(Bytes(kReplacedMax + 1, 0x90), kReplacedMax + 1) != nullptr);
   }
-  SECTION("a call that is not alone") {
+  SECTION("a call together with other instructions") {
     CHECK(refusal(call + kTakeFirst, 8) != nullptr);
     CHECK(refusal(kTakeFirst + call, 8) != nullptr);
   }
-  SECTION("an instruction that is not known") {
+  SECTION("an unknown instruction") {
     CHECK(refusal(Bytes{0x0f, 0xae, 0xe8} + kTakeFirst, 6) != nullptr);  // lfence
     CHECK(refusal(kTakeFirst + Bytes{0xe2, 0x10}, 5) != nullptr);        // loop
   }
-  SECTION("an end within an instruction") {
+  SECTION("an end inside an instruction") {
     CHECK(refusal(three, 5) != nullptr);
     CHECK(refusal(three, 8) != nullptr);
   }
@@ -434,7 +435,7 @@ TEST_CASE("tick_stub: what cannot be a point is refused", "[runtime]") {
     CHECK(refusal(three, 6, -std::intptr_t{INT32_MAX}) != nullptr);
     CHECK(refusal(three, 6, kFar) == nullptr);
   }
-  SECTION("a stub that does not reach what the instructions name") {
+  SECTION("a stub that cannot reach the addresses of its instructions") {
     const Bytes below{0, 0, 0, 0xa0};  // -kFar
     const std::vector<Bytes> all{{0x48, 0x8b, 0x05}, {0xe8}, {0xe9}, {0x0f, 0x84}};
     for (const Bytes& operation : all) {
@@ -448,7 +449,7 @@ TEST_CASE("tick_stub: what cannot be a point is refused", "[runtime]") {
   }
 }
 
-TEST_CASE("tick_stub: the longest stub has room", "[runtime]") {
+TEST_CASE("tick_stub: the longest stub fits", "[runtime]") {
   Bytes jumps;
   for (std::size_t i = 0; i + 2 <= kReplacedMax; i += 2) jumps = jumps + Bytes{0x74, 0x10};
   CHECK(refusal(jumps, static_cast<std::uint32_t>(jumps.size())) == nullptr);

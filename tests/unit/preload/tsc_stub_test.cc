@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A jump over RDTSC leads to its stub, whoever jumps behind it meets int3, and the stub
-// does
-//         what the place did.
-// METHOD  Places and stubs of made-up addresses; what is written is read back.
+// GOAL    A jump that replaces RDTSC leads to its stub, a thread that jumps into the middle of it
+//         meets int3, and the stub does what the original code did.
+// METHOD  Places and stubs at made-up addresses; the written code is read back.
 // CHECKS  next_place(), build_jump(), and what build() refuses and moves.
 #include "runtime/preload/trap/tsc_stub.h"
 
@@ -17,7 +16,7 @@ namespace {
 constexpr std::uintptr_t kSite = 0x555555600123;
 constexpr ThreadWords kWords{-0x100, -0x80, -0x78};
 
-// RDTSC and what follows, filled up with what no instruction begins with.
+// RDTSC and the given code, padded with bytes with which no instruction begins.
 std::vector<unsigned char> code_of(std::vector<unsigned char> behind) {
   std::vector<unsigned char> code{kRead[0], kRead[1]};
   code.insert(code.end(), behind.begin(), behind.end());
@@ -58,7 +57,7 @@ TEST_CASE("tsc_stub: the jump's third byte is int3 at every place, on both sides
   }
 }
 
-TEST_CASE("tsc_stub: what is short, unknown or out of reach is left alone", "[runtime]") {
+TEST_CASE("tsc_stub: code that is short, unknown or out of reach is not changed", "[runtime]") {
   const std::uintptr_t near = next_place(kSite, kSite + 0x1000);
   CHECK(builds(kShift, near));
   CHECK(builds(kLea, near));
@@ -66,17 +65,17 @@ TEST_CASE("tsc_stub: what is short, unknown or out of reach is left alone", "[ru
   CHECK_FALSE(builds({0x89, 0xc1}, near));              // mov %eax, %ecx
   CHECK_FALSE(builds({0xe9, 0, 0, 0, 0}, near));        // jmp
   CHECK_FALSE(builds({0x0f, 0x84, 0, 0, 0, 0}, near));  // je
-  CHECK_FALSE(builds({0x0f, 0xae, 0xe8}, near));        // lfence: not known
+  CHECK_FALSE(builds({0x0f, 0xae, 0xe8}, near));        // lfence: unknown
   CHECK_FALSE(builds(kShift, next_place(kSite, kSite + 0x7ffff000)));
   CHECK_FALSE(builds(kShift, next_place(kSite, kSite - 0x90000000)));
   CHECK(builds(kLea, next_place(kSite, kSite - 0x7fff0000)));
-  // The stub is in reach of the place, but not of what lies on the other side of it.
+  // The stub is in reach of the place, but not of an address on its other side.
   const std::vector<unsigned char> far{0x48, 0x8d, 0x0d, 0, 0, 0, 0x70};
   CHECK(builds(far, near));
   CHECK_FALSE(builds(far, next_place(kSite, kSite - 0x20000000)));
 }
 
-TEST_CASE("tsc_stub: the moved instruction means the same, and the way back is behind it",
+TEST_CASE("tsc_stub: the moved instruction has the same effect, and the jump back follows it",
           "[runtime]") {
   Stub stub;
   const std::uintptr_t place = next_place(kSite, kSite - 0x20000);
@@ -87,7 +86,7 @@ TEST_CASE("tsc_stub: the moved instruction means the same, and the way back is b
   CHECK(at + 7 + static_cast<std::uintptr_t>(word_at(moved + 3)) == kSite + 2 + 7 + 0x10);
   REQUIRE(moved[7] == 0xe9);
   CHECK(at + 12 + static_cast<std::uintptr_t>(word_at(moved + 8)) == kSite + 2 + 7);
-  // .. and from its own RDTSC to the moved instruction.
+  // It also jumps from its own RDTSC to the moved instruction.
   const std::size_t end = stub.size;
   CHECK(std::memcmp(stub.code + end - 4, kRead, sizeof kRead) == 0);
   CHECK(stub.code[end - 2] == 0xeb);

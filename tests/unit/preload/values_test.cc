@@ -17,7 +17,7 @@
 namespace crane {
 namespace {
 
-// A segment of this process' own, and this thread as slot 1.
+// A segment of this process, with this thread as slot 1.
 class Segment {
  public:
   Segment()
@@ -60,7 +60,7 @@ TEST_CASE("chacha20_block gives the block of RFC 8439 2.3.2") {
   CHECK(out[63] == 0x4e);
 }
 
-TEST_CASE("virtual randomness depends on seed, slot and own turns only, however it is cut") {
+TEST_CASE("virtual randomness depends only on seed, slot and own turns, however it is divided") {
   Segment attached;
   segment->scheduler.seed[0] = 42;
   unsigned char whole[200], parts[200];
@@ -86,7 +86,7 @@ TEST_CASE("virtual randomness depends on seed, slot and own turns only, however 
   CHECK(differs());
 }
 
-TEST_CASE("agreed bytes depend on the seed only, and are none of a thread's stream") {
+TEST_CASE("agreed bytes depend only on the seed, and are not part of a thread's stream") {
   Segment attached;
   segment->scheduler.seed[0] = 42;
   unsigned char first[16], again[16], stream[16];
@@ -102,7 +102,7 @@ TEST_CASE("agreed bytes depend on the seed only, and are none of a thread's stre
   CHECK(std::memcmp(first, again, sizeof first) != 0);
 }
 
-TEST_CASE("the wall clock between two turns is that of the last one") {
+TEST_CASE("between two turns the wall clock shows the time of the last one") {
   Segment attached;
   segment->scheduler.now_ns = 1000;
   segment->scheduler.wall_offset_ns = 5 * kNsPerSecond;
@@ -141,7 +141,7 @@ TEST_CASE("an object's name depends on its address space unless its memory is sh
   CHECK(object_of(&there, true) == shared);
   CHECK(object_of(&there, false) != shared);
   remove_mapping(&there, sizeof there);
-  // Never one of the scheduler's own names, which count up from 1 or have bit 62 alone.
+  // Never one of the scheduler's names, which count up from 1 or have only bit 62 set.
   CHECK((own >> 63) == 1);
   std::set<std::uint64_t> names;
   static char many[4096];
@@ -149,7 +149,7 @@ TEST_CASE("an object's name depends on its address space unless its memory is sh
   CHECK(names.size() == sizeof many);
 }
 
-TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
+TEST_CASE("the table of threads reuses entries and finds them by handle and by id") {
   Segment attached;
   segment->slots[3].exit_object = 33;
   ThreadEntry* a = add_thread(*segment, 1001, 3, false);
@@ -172,7 +172,7 @@ TEST_CASE("the table of threads reuses entries and finds by handle and by id") {
   remove_thread(*b);
 }
 
-TEST_CASE("who failed kPatience times reserves the object until it has it") {
+TEST_CASE("a thread that failed kPatience times reserves the object until it gets it") {
   Segment attached;
   constexpr std::uint64_t kObject = 99;
   int failures = 0;
@@ -183,7 +183,7 @@ TEST_CASE("who failed kPatience times reserves the object until it has it") {
   CHECK_FALSE(is_reserved_for_another(kObject));
   self.slot = 2;
   CHECK(is_reserved_for_another(kObject));
-  end_reservation(*segment, kObject, false);  // not its own: no effect
+  end_reservation(*segment, kObject, false);  // not this thread's: no effect
   CHECK(is_reserved_for_another(kObject));
   self.slot = 1;
   end_reservation(*segment, kObject, false);
@@ -210,7 +210,7 @@ TEST_CASE("a mask never blocks SIGKILL and SIGSTOP") {
   CHECK(segment->slots[1].blocked_signals == 0);
 }
 
-TEST_CASE("wait statuses are those of waitpid") {
+TEST_CASE("wait statuses match those of waitpid") {
   CHECK(WIFEXITED(status_of_exit(3)));
   CHECK(WEXITSTATUS(status_of_exit(0x103)) == 3);
   CHECK(WIFSIGNALED(status_of_signal(SIGTERM)));

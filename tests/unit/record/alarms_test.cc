@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    After a difference that no majority settles, the status tells both it and how far what
-//         follows is verified; what was before is never called verified by what came later
-//         (LIVE-A1). Replicas that restarted at one entry have equal digests when they do the same
-//         from there on, and different ones when they do not.
-// METHOD  A history of judgements by hand; outputs and schedules of two replicas that differed.
+// GOAL    After a difference that no majority settles, the status reports the difference and how
+//         far later entries are verified. Later comparisons never verify earlier entries (LIVE-A1).
+//         Replicas that restarted at one entry have equal digests if they do the same from then on,
+//         and different ones otherwise.
+// METHOD  A hand-written history of judgements; outputs and schedules of two replicas that
+//         differed.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -23,7 +24,7 @@ void write(OutputHash& hash, std::uint64_t conn, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("alarms: what is compared again proves nothing of what was before", "[verify]") {
+TEST_CASE("alarms: a later comparison proves nothing about earlier entries", "[verify]") {
   Alarms a;
   CHECK(a.none());
   CHECK(a.text().empty());
@@ -32,7 +33,7 @@ TEST_CASE("alarms: what is compared again proves nothing of what was before", "[
   a.raised("they differ", 200, "noon");
   CHECK_FALSE(a.none());
   CHECK(a.text() == "they differ; differences: 1, since noon (log index 200)");
-  // The majority went on.
+  // The majority continued.
   a.agreed(300);
   CHECK(a.unbroken() == 300);
   a.raised("they differ again", 400, "one");
@@ -56,7 +57,7 @@ TEST_CASE("alarms: what is compared again proves nothing of what was before", "[
   CHECK(restored.verified() == 700);
 }
 
-TEST_CASE("again: replicas that differed are equal again by what they do", "[verify]") {
+TEST_CASE("again: replicas that differed are equal again if they do the same", "[verify]") {
   OutputHash a, b;
   write(a, 9, "rss:4711");
   write(b, 9, "rss:471");  // not even as long
@@ -67,7 +68,7 @@ TEST_CASE("again: replicas that differed are equal again by what they do", "[ver
   write(a, 9, "1");
   write(b, 9, "2");
   CHECK(a.digest() != b.digest());
-  // The schedule: folded from nothing at the entry's admission, at one clock.
+  // The schedule: the hash starts from zero at the entry's admission, at one clock.
   std::uint64_t ours = fold_turn(1, 1, 2, 3), theirs = fold_turn(1, 1, 2, 4);
   CHECK(ours != theirs);
   ours = fold_admission(0, 50, 500), theirs = fold_admission(0, 50, 500);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a replica wrote can be read back exactly, however its writer ended, and crane-diff's
-//         comparison finds every difference and no other.
+// GOAL    A replica's output can be read back exactly, however its writer ended, and the comparison
+//         of crane-diff finds every difference and no other.
 // METHOD  Recordings written to a temporary directory, cut and damaged at every byte; generated
 //         outputs cut into other pieces (seeded).
 // REPLAY  the seed is printed: CRANE_SEED=<n> test-record
@@ -37,7 +37,7 @@ struct Bed {
   }();
   ~Bed() { std::filesystem::remove_all(dir); }
 
-  // Ends in order when it goes out of scope.
+  // Ends the recording in order when it goes out of scope.
   struct Finish {
     void operator()(OutputRecorder* r) const {
       r->finish();
@@ -98,7 +98,7 @@ std::uint32_t seed() {
 
 }  // namespace
 
-TEST_CASE("recording: what was written is read back, connection by connection", "[record]") {
+TEST_CASE("recording: written output is read back, connection by connection", "[record]") {
   Bed bed;
   {
     auto r = bed.record(2);
@@ -123,7 +123,7 @@ TEST_CASE("recording: what was written is read back, connection by connection", 
   CHECK_FALSE(recording.connections().at(9).closed);
 }
 
-TEST_CASE("recording: a connection has a name that says who opened it", "[record]") {
+TEST_CASE("recording: the name of a connection shows which side opened it", "[record]") {
   Bed bed;
   {
     auto r = bed.record(2);
@@ -136,7 +136,7 @@ TEST_CASE("recording: a connection has a name that says who opened it", "[record
   CHECK(recording.name_of(kOutboundBit | 9) == "outbound connection of clock 9 (to 10.0.0.1:80)");
 }
 
-TEST_CASE("recording: of a replica that failed it ends early, with all that was written",
+TEST_CASE("recording: that of a failed replica ends early and holds all that was written",
           "[record]") {
   Bed bed;
   {
@@ -149,7 +149,7 @@ TEST_CASE("recording: of a replica that failed it ends early, with all that was 
   CHECK(bed.read(0).bytes() == 6);
 }
 
-TEST_CASE("recording: cut at any byte it ends early and keeps every whole record", "[record]") {
+TEST_CASE("recording: cut at any byte, it ends early and keeps every whole record", "[record]") {
   Bed bed;
   {
     auto r = bed.record(0);
@@ -158,7 +158,7 @@ TEST_CASE("recording: cut at any byte it ends early and keeps every whole record
   const std::string whole = bed.contents(0);
   std::uint64_t before = 0;
   for (std::size_t size = 32; size < whole.size(); ++size) {
-    // A killed writer has not marked the end either.
+    // A killed writer has not marked the end, either.
     std::string cut = whole.substr(0, size);
     cut[24] = 0;
     bed.replace(1, cut);
@@ -170,7 +170,7 @@ TEST_CASE("recording: cut at any byte it ends early and keeps every whole record
   CHECK(before == 4 * 6);
 }
 
-TEST_CASE("recording: any byte changed inside is damage or the torn end, never other bytes",
+TEST_CASE("recording: any byte changed inside is damage or a torn end, never other bytes",
           "[record]") {
   Bed bed;
   {
@@ -180,7 +180,7 @@ TEST_CASE("recording: any byte changed inside is damage or the torn end, never o
   const std::string whole = bed.contents(0);
   int damaged = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
-    if (at >= 24 && at < 32) continue;  // the words that tell how it ended
+    if (at >= 24 && at < 32) continue;  // these words record how it ended
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 0x20);
     bed.replace(1, changed);
@@ -198,7 +198,7 @@ TEST_CASE("recording: any byte changed inside is damage or the torn end, never o
   CHECK(damaged > 200);
 }
 
-TEST_CASE("recording: a full disk stops the recording, not the caller, and the file says so",
+TEST_CASE("recording: a full disk stops the recording, not the caller, and the file records it",
           "[record]") {
   Bed bed;
   {
@@ -221,7 +221,8 @@ TEST_CASE("recording: a full disk stops the recording, not the caller, and the f
   CHECK(recording.connections().size() == 1);
 }
 
-TEST_CASE("recording: not one, another version and a missing file are told apart", "[record]") {
+TEST_CASE("recording: a foreign file, another version and a missing file have different errors",
+          "[record]") {
   Bed bed;
   bed.record(0).reset();
   std::string other = bed.contents(0);
@@ -287,7 +288,7 @@ TEST_CASE("compare: pieces and order between connections do not matter, every by
   CHECK(d.left_bytes[mark] != d.right_bytes[mark]);
 }
 
-TEST_CASE("compare: each kind of difference is named", "[compare]") {
+TEST_CASE("compare: each kind of difference is reported", "[compare]") {
   Bed bed;
   const auto pair = [&](auto&& left, auto&& right) {
     left(*bed.record(0));
@@ -311,7 +312,7 @@ TEST_CASE("compare: each kind of difference is named", "[compare]") {
         }).kind == DifferenceKind::kPeer);
 }
 
-TEST_CASE("compare: a killed replica may have less with --prefix, never something else",
+TEST_CASE("compare: with --prefix a killed replica may have less output, but no other output",
           "[compare]") {
   Bed bed;
   for (std::uint8_t replica = 0; replica < 2; ++replica) {
@@ -331,14 +332,14 @@ TEST_CASE("compare: a killed replica may have less with --prefix, never somethin
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*other, conn, "Answer");
   other.reset();
   CHECK(bed.compared(2, true).different >= 2);
-  // A replica that stopped in order gets no such excuse, whichever it is,
+  // A replica that stopped in order must be complete, whichever it is,
   exchange(*bed.record(1), 1, "Answer");
   CHECK_FALSE(bed.compared(2, true).equal());
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*bed.record(1), conn, "Answer");
   bed.replace(2, bed.contents(0));
   exchange(*bed.record(0), 3, "Answer");
   CHECK_FALSE(bed.compared(3, true).equal());
-  // and a connection that was closed ends where it ends, even in the recording of a killed one.
+  // and a closed connection ends where it ends, even in the recording of a killed replica.
   exchange(*bed.record(0), 1, "Answer");
   exchange(*bed.record(1), 1, "Ans");
   std::string early = bed.contents(1);
@@ -371,7 +372,7 @@ TEST_CASE("hash: H1, equal streams have equal digests however they are cut and m
   CHECK(digest(100, true) != before);
 }
 
-TEST_CASE("hash: swapped bytes, swapped connections and a shifted border all show", "[hash]") {
+TEST_CASE("hash: swapped bytes, swapped connections and a shifted border all change it", "[hash]") {
   const auto digest = [](const std::vector<std::pair<std::uint64_t, std::string>>& streams) {
     OutputHash hash;
     for (const auto& [conn, text] : streams) hash.bytes(ConnId{conn}, bytes_of(text));
@@ -385,7 +386,7 @@ TEST_CASE("hash: swapped bytes, swapped connections and a shifted border all sho
 }
 
 TEST_CASE("hash: a bucket is the CRC64 that dmt/base computes", "[hash]") {
-  // The digest of one whole bucket depends on its CRC64 only; two implementations must agree on it.
+  // The digest of one whole bucket depends only on its CRC64; two implementations must agree on it.
   const std::string text(kHashBucketBytes, 'q');
   OutputHash once, bytewise;
   once.bytes(ConnId{1}, bytes_of(text));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica's recorded schedule is read back exactly, and the comparison at common log
-//         indexes says equal only of what was compared as a whole, and names the first difference.
+// GOAL    A replica's recorded schedule is read back exactly. The comparison at common log indexes
+//         reports equality only of what was compared completely, and reports the first difference.
 // METHOD  Recordings written to a temporary directory; cut at every byte; every verdict.
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ namespace {
 using namespace crane;
 using namespace crane::proxy;
 
-// Points as one schedule has them, with gaps in the indexes as consensus' own entries leave them.
+// Points of one schedule, with gaps in the indexes, as entries of consensus leave them.
 std::vector<SchedulePoint> schedule(std::uint64_t from, std::uint64_t to) {
   std::vector<SchedulePoint> points;
   for (std::uint64_t i = from; i <= to; ++i) {
@@ -42,7 +42,7 @@ struct Bed {
   std::string path(int replica) const {
     return dir + "/replica-" + std::to_string(replica) + ".schedule";
   }
-  // `rest`: how many turns after the last point it came to rest.
+  // `rest`: the number of turns from the last point to the rest.
   void record(const std::vector<SchedulePoint>& points, bool whole = true, std::uint64_t rest = 5) {
     auto recorder = ScheduleRecorder::open(dir, static_cast<std::uint8_t>(replicas++));
     REQUIRE(recorder.ok());
@@ -76,7 +76,7 @@ std::vector<SchedulePoint> read(const RecordedSchedule& recorded) {
 
 }  // namespace
 
-TEST_CASE("schedule: what was recorded is read back, over many records", "[schedule]") {
+TEST_CASE("schedule: recorded points are read back, over many records", "[schedule]") {
   Bed bed;
   bed.record(schedule(1, 5000));
   const auto recorded = RecordedSchedule::open(bed.path(0));
@@ -89,7 +89,7 @@ TEST_CASE("schedule: what was recorded is read back, over many records", "[sched
   CHECK_FALSE(recorded.value().file().ends_early());
 }
 
-TEST_CASE("schedule: cut at any byte it keeps every whole record and ends early", "[schedule]") {
+TEST_CASE("schedule: cut at any byte, it keeps every whole record and ends early", "[schedule]") {
   Bed bed;
   {
     auto recorder = ScheduleRecorder::open(bed.dir, 0);
@@ -114,7 +114,7 @@ TEST_CASE("schedule: cut at any byte it keeps every whole record and ends early"
   CHECK(RecordedSchedule::open(bed.path(0)).error().code == Code::kDamaged);
 }
 
-TEST_CASE("schedule: an index that falls, or a rest elsewhere, is damage", "[schedule]") {
+TEST_CASE("schedule: a falling index, or a rest elsewhere, is damage", "[schedule]") {
   Bed bed;
   auto points = schedule(1, 3);
   std::swap(points[0], points[1]);
@@ -124,7 +124,7 @@ TEST_CASE("schedule: an index that falls, or a rest elsewhere, is damage", "[sch
     auto recorder = ScheduleRecorder::open(bed.dir, 0);
     REQUIRE(recorder.ok());
     recorder.value()->admitted({3, 1, 1});
-    recorder.value()->at_rest({2, 1, 1});  // of an entry before: left out
+    recorder.value()->at_rest({2, 1, 1});  // of an earlier entry: left out
     recorder.value()->finish();
   }
   const auto recorded = RecordedSchedule::open(bed.path(0));
@@ -161,8 +161,8 @@ TEST_CASE("schedule: equal recordings are equal, also at rest", "[schedule][comp
   CHECK_FALSE(c.difference);
 }
 
-TEST_CASE("schedule: the first different log index is named with all sides", "[schedule]") {
-  const std::uint64_t bit = GENERATE(0u, 1u);  // the clock, or the hash
+TEST_CASE("schedule: the first different log index is reported with all sides", "[schedule]") {
+  const std::uint64_t bit = GENERATE(0u, 1u);  // the clock or the hash
   Bed bed;
   for (int i = 0; i < 3; ++i) {
     auto points = schedule(1, 3000);
@@ -204,11 +204,12 @@ TEST_CASE("schedule: another way to rest after the last entry is a difference", 
   CHECK(c.difference->index == 30);
 }
 
-TEST_CASE("schedule: V1, what was not compared is unknown, never equal", "[schedule][compare]") {
+TEST_CASE("schedule: V1, parts that were not compared are unknown, never equal",
+          "[schedule][compare]") {
   Bed bed;
   bed.record(schedule(1, 10));
   SECTION("a recording that ends early") { bed.record(schedule(1, 10), false); }
-  SECTION("one that was killed in the middle") { bed.record(schedule(1, 7), false); }
+  SECTION("a recording that was killed in the middle") { bed.record(schedule(1, 7), false); }
   SECTION("one that stopped in order, but before the others") { bed.record(schedule(1, 9)); }
   const auto c = bed.compared();
   CHECK(c.verdict == Verdict::kUnknown);
@@ -220,12 +221,12 @@ TEST_CASE("schedule: without a common log index there is no verdict", "[schedule
   Bed bed;
   bed.record(schedule(1, 10));
   SECTION("an empty recording") { bed.record({}); }
-  SECTION("one that begins behind the end of the other") { bed.record(schedule(11, 20)); }
+  SECTION("a recording that begins after the end of the other") { bed.record(schedule(11, 20)); }
   CHECK(bed.compared().verdict == Verdict::kUnknown);
   CHECK(bed.compared(true).verdict == Verdict::kUnknown);
 }
 
-TEST_CASE("schedule: a replica that rejoined is compared from where it begins", "[schedule]") {
+TEST_CASE("schedule: a replica that rejoined is compared from its beginning", "[schedule]") {
   Bed bed;
   bed.record(schedule(1, 10));
   bed.record(schedule(6, 10));
@@ -237,7 +238,7 @@ TEST_CASE("schedule: a replica that rejoined is compared from where it begins", 
 
 namespace {
 
-// Turns as a trace has them; `results` of the last ones.
+// Turns as in a trace; the last one has `last_result`.
 std::vector<TurnRecord> trace(std::size_t count, std::uint64_t last_result) {
   std::vector<TurnRecord> turns;
   for (std::uint64_t i = 1; i <= count; ++i) turns.push_back({0, i, 0x401000, 2, 5, 1});
@@ -249,7 +250,7 @@ void record_traced(Bed& bed, const std::vector<SchedulePoint>& points,
                    const std::vector<TurnRecord>& turns) {
   auto recorder = ScheduleRecorder::open(bed.dir, static_cast<std::uint8_t>(bed.replicas++));
   REQUIRE(recorder.ok());
-  // In two records, as they come.
+  // In two records, as they arrive.
   const auto bytes = std::as_bytes(std::span(turns));
   recorder.value()->turns(1, bytes.first(3 * sizeof(TurnRecord)));
   for (const auto& p : points) recorder.value()->admitted(p);
@@ -283,7 +284,7 @@ TEST_CASE("schedule: turns are read back with names and places", "[schedule][tur
   CHECK(r.names().place(0x500000).empty());
 }
 
-TEST_CASE("turns: a place is the main process's, with the function that called", "[turns]") {
+TEST_CASE("turns: a place is in the main process and has the function of the caller", "[turns]") {
   TurnNames names;
   names.set_operations(std::string_view("none\0lock\0", 10));
   std::ifstream maps("/proc/self/maps");
@@ -298,7 +299,7 @@ TEST_CASE("turns: a place is the main process's, with the function that called",
   CHECK(names.text(turn) == "thread 4 of process 2: lock = 0, object beef");
 }
 
-TEST_CASE("turns: whatever a file is, naming its functions does no harm", "[turns]") {
+TEST_CASE("turns: looking up functions does no harm in any file", "[turns]") {
   Bed bed;
   std::ifstream own("/proc/self/exe", std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(own), {}};
@@ -327,7 +328,7 @@ TEST_CASE("schedule: the first different turn is found between the points", "[sc
     points[1].hash = 1;
     auto turns = trace(9, 0);
     turns[5].result = 1;   // turn 6
-    turns[3].object = 77;  // an object's name differs where its address does: no difference
+    turns[3].object = 77;  // an object is identified by its address: no difference
     turns[0].slot = 9;     // not after the last equal point
     record_traced(bed, points, turns);
     const auto c = bed.compared();
@@ -336,7 +337,7 @@ TEST_CASE("schedule: the first different turn is found between the points", "[sc
     CHECK(c.turn->sides[0]->result == 0);
     CHECK(c.turn->sides[1]->result == 1);
   }
-  SECTION("one admits the entry earlier") {
+  SECTION("one side admits the entry earlier") {
     points[1] = {2, 7, 1};
     record_traced(bed, points, trace(9, 0));
     const auto c = bed.compared();

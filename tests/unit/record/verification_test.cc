@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Live checking judges as DESIGN section 8 says: strict majority of all voters against the
-//         minority, else alarm, else unknown; never equal without a verdict (LIVE-V2, LIVE-V3).
-//         What differs is named. HASH entries survive their encoding, and come only when there is
-//         work. The first different turn is named when both sides prove their turns (LIVE-V4), else
-//         nobody guesses.
-// METHOD  All verdicts by hand; every cut of an encoded payload; turns lost, changed, out of reach.
+// GOAL    Live checking follows DESIGN section 8: a strict majority of all voters against the
+//         minority, otherwise alarm, otherwise unknown; never equal without a verdict (LIVE-V2,
+//         LIVE-V3). Differences are reported. HASH entries survive their encoding, and are proposed
+//         only when there is work. The first different turn is reported if both sides prove their
+//         turns (LIVE-V4); otherwise there is no guess.
+// METHOD  All verdicts by hand; every cut of an encoded payload; turns that are lost, changed or
+//         out of reach.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -30,7 +31,7 @@ Evidence evidence_of(const OutputHash& hash) {
   return {hash.marks(), {}, hash.marks_whole(), hash.marks_done()};
 }
 
-// A replica whose server takes `turns`, admitting an entry after every tenth.
+// The evidence of a replica whose server takes `turns` and admits an entry after every tenth.
 Evidence ran(const std::vector<TurnRecord>& turns) {
   Evidence e;
   e.first_turn = 1;
@@ -55,7 +56,7 @@ std::vector<TurnRecord> some_turns(std::size_t count) {
   }
   return turns;
 }
-// As the other side gets it.
+// The evidence as the other side receives it.
 Evidence sent(const Evidence& e) {
   HashBody body, read;
   body.evidence = e;
@@ -76,22 +77,22 @@ TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
   j = judge({said(1), none, said(1)}, 3);
   CHECK(j.verdict == Verdict::kEqual);
   CHECK(j.replicas == std::vector{F::kAgrees, F::kUnknown, F::kAgrees});
-  // The minority, also when it leads; by its outputs or by its schedule alone.
+  // The minority, also if it leads; by its outputs or only by its schedule.
   j = judge({said(2), said(1), said(1)}, 3);
   CHECK(j.verdict == Verdict::kDifferent);
   CHECK(j.majority);
   CHECK(j.replicas == std::vector{F::kMinority, F::kAgrees, F::kAgrees});
   j = judge({said(1), said(1), said(1, 8)}, 3);
   CHECK(j.replicas == std::vector{F::kAgrees, F::kAgrees, F::kMinority});
-  // No majority: alarm, nobody is a minority.
+  // Without a majority: alarm, and no minority.
   for (const Digests& d : {Digests{said(1), said(2), said(3)}, Digests{said(1), said(2), none}}) {
     j = judge(d, 3);
     CHECK(j.verdict == Verdict::kDifferent);
     CHECK_FALSE(j.majority);
     CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
   }
-  // No two are equal in everything, but two in the schedule, or in the outputs: who differs from
-  // them is the minority, and nobody is verified.
+  // No two are equal in everything, but two are equal in the schedule or in the outputs. The
+  // replica that differs from them is the minority, and none is verified.
   j = judge({said(1), said(2), said(3, 8)}, 3);
   CHECK(j.verdict == Verdict::kDifferent);
   CHECK_FALSE(j.majority);
@@ -100,13 +101,13 @@ TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
   j = judge({said(1, 7), said(2, 8), said(1, 9)}, 3);
   CHECK(std::string(j.settled) == "outputs");
   CHECK(j.replicas == std::vector{F::kUnknown, F::kMinority, F::kUnknown});
-  // The schedule comes first, so that never more than a minority is fenced.
+  // The schedule counts first, so that never more than a minority is fenced.
   j = judge({said(1, 7), said(2, 7), said(2, 8)}, 3);
   CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kMinority});
-  // All in the schedule: nobody is accused of the outputs alone.
+  // All agree in the schedule: different outputs alone accuse no replica.
   j = judge({said(1), said(2), said(3)}, 3);
   CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
-  // Two of five that agree are none.
+  // Two of five that agree are no majority.
   j = judge({said(1), said(1), none, none, none}, 5);
   CHECK(j.verdict == Verdict::kUnknown);
   CHECK(j.replicas[0] == F::kUnknown);
@@ -116,13 +117,13 @@ TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
   CHECK_FALSE(same_digest({said(1), said(2)}, 0, 1));
   CHECK_FALSE(same_digest({none, none}, 0, 1));
   CHECK_FALSE(same_digest({said(1)}, 0, 1));
-  // Another view is no difference of what they did.
+  // Another view is not a difference between the replicas.
   Digests views{said(1), said(1)};
   views[1]->view = 2;
   CHECK(judge(views, 2).verdict == Verdict::kEqual);
 }
 
-TEST_CASE("evidence: the first different bucket and log index are named", "[verify]") {
+TEST_CASE("evidence: the first different bucket and log index are reported", "[verify]") {
   OutputHash a, b;
   const std::string text(5000, 'x');
   for (OutputHash* h : {&a, &b}) {
@@ -141,17 +142,17 @@ TEST_CASE("evidence: the first different bucket and log index are named", "[veri
   CHECK(difference(ours, theirs) ==
         "connection 11, output bytes 1536 to 3071 or its end; the schedule at log index 6 (clock "
         "60 here, 61 there)");
-  // Only there: output that this one did not write.
+  // Output only on the other side: this side did not write it.
   write(b, 20, "more");
   ours.marks = theirs.marks;
   ours.points.clear();
   CHECK(difference(ours, evidence_of(b)) == "connection 20, output bytes 0 to 1535 or its end");
-  // What was left out for lack of room is no difference.
+  // Parts left out for lack of space are no difference.
   ours.whole = false;
   CHECK(difference(ours, evidence_of(b)).empty());
 }
 
-TEST_CASE("evidence: what was verified is forgotten, what came since is kept", "[verify]") {
+TEST_CASE("evidence: verified parts are dropped, later ones are kept", "[verify]") {
   OutputHash a;
   write(a, 1, std::string(4000, 'a'));
   const Evidence first = evidence_of(a);
@@ -165,7 +166,7 @@ TEST_CASE("evidence: what was verified is forgotten, what came since is kept", "
   CHECK(second.marks[1].bucket == 3);
 }
 
-TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[verify]") {
+TEST_CASE("HASH entries survive their encoding, and truncated ones are refused", "[verify]") {
   HashBody body;
   body.cut = true;
   body.restarts = true;
@@ -206,7 +207,7 @@ TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[veri
   CHECK_FALSE(read.evidence->whole);
 }
 
-TEST_CASE("first turn: which it is, and what both did in it", "[verify][trace]") {
+TEST_CASE("first turn: its number, and the operation of both sides in it", "[verify][trace]") {
   using Answer = FirstTurn::Answer;
   const auto turns = some_turns(100);
   CHECK(first_turn(ran(turns), sent(ran(turns))).answer == Answer::kNone);
@@ -224,14 +225,14 @@ TEST_CASE("first turn: which it is, and what both did in it", "[verify][trace]")
     CHECK(t.theirs->slot == turns[at].slot);
     CHECK(t.theirs->result == turns[at].result);
   }
-  // The result alone; the thread alone.
+  // Only the result; only the thread.
   auto other = turns;
   other[33].result = 1ULL << 40;
   CHECK(first_turn(ran(turns), sent(ran(other))).number == 34);
   other = turns;
   other[44].slot = 9;
   CHECK(first_turn(ran(turns), sent(ran(other))).number == 45);
-  // Verified up to different cuts: what both have is enough.
+  // Verified up to different cuts: the part that both have is enough.
   Evidence own = ran(turns);
   own.base = own.points[2];
   own.points.erase(own.points.begin(), own.points.begin() + 3);
@@ -243,7 +244,7 @@ TEST_CASE("first turn: one side admitted the entry earlier", "[verify][trace]") 
   const auto turns = some_turns(40);
   Evidence own = ran(turns), theirs = own;
   theirs.points.resize(3);
-  // Its fourth entry came after turn 35, ours after turn 40.
+  // The other side's fourth entry came after turn 35, this side's after turn 40.
   theirs.points.push_back({8, 35, theirs.points[2].hash});
   for (std::size_t n = 31; n <= 35; ++n) {
     const TurnRecord& t = turns[n - 1];
@@ -258,14 +259,14 @@ TEST_CASE("first turn: one side admitted the entry earlier", "[verify][trace]") 
   CHECK_FALSE(t.theirs);
 }
 
-TEST_CASE("first turn: never a guess", "[verify][trace]") {
+TEST_CASE("first turn: there is never a guess", "[verify][trace]") {
   using Answer = FirstTurn::Answer;
   const auto turns = some_turns(100);
   auto changed = turns;
   changed[57].operation += 9;
   const Evidence whole = ran(turns), other = ran(changed);
   REQUIRE(first_turn(whole, other).answer == Answer::kFound);
-  // Turns between the last equal point and the different one are gone, on either side.
+  // Turns between the last equal point and the different one are missing, on either side.
   Evidence lost = whole;
   lost.first_turn = 52;
   lost.turns.erase(lost.turns.begin(), lost.turns.begin() + 51);
@@ -274,12 +275,12 @@ TEST_CASE("first turn: never a guess", "[verify][trace]") {
   lost.first_turn = 51;
   lost.turns.insert(lost.turns.begin(), turns[50]);
   CHECK(first_turn(lost, other).number == 58);
-  // One was written over: it is not what the hash went over.
+  // One turn was overwritten: the hash does not match it.
   Evidence torn = whole;
   torn.turns[53].result ^= 1;
   CHECK(first_turn(torn, other).answer == Answer::kUnknown);
   CHECK(first_turn(other, torn).answer == Answer::kUnknown);
-  // The points begin behind the difference, or end before it.
+  // The points begin after the difference, or end before it.
   Evidence late = whole;
   late.base = late.points[6];
   late.points.erase(late.points.begin(), late.points.begin() + 7);
@@ -288,7 +289,7 @@ TEST_CASE("first turn: never a guess", "[verify][trace]") {
   early.points.resize(5);
   CHECK(first_turn(whole, early).answer == Answer::kUnknown);
   CHECK_FALSE(first_turn(whole, early).why.empty());
-  // Too many to be sent: the newest are.
+  // Too many to be sent: only the newest are.
   const auto many = some_turns(4096);
   auto late_change = many;
   late_change[4085].slot = 77;
@@ -301,7 +302,7 @@ TEST_CASE("first turn: never a guess", "[verify][trace]") {
   CHECK(first_turn(ran(many), sent(ran(early_change))).answer == Answer::kUnknown);
 }
 
-TEST_CASE("policy: no work, no HASH; a cut, its verdict, then silence", "[verify]") {
+TEST_CASE("policy: without work no HASH; a cut, its verdict, then silence", "[verify]") {
   VerifyPolicy policy;
   policy.lead();
   VerifyPolicy::Work work;
@@ -317,11 +318,11 @@ TEST_CASE("policy: no work, no HASH; a cut, its verdict, then silence", "[verify
   REQUIRE(next < INT64_MAX);
   CHECK_FALSE(policy.due(next, work, false));  // digests are missing
   REQUIRE(policy.due(next, work, true));
-  REQUIRE(policy.due(policy.look_again_ns(next, work), work, false));  // waited for long enough
-  REQUIRE_FALSE(policy.cuts(work));                                    // nothing happened since
+  REQUIRE(policy.due(policy.look_again_ns(next, work), work, false));  // the time limit has passed
+  REQUIRE_FALSE(policy.cuts(work));  // nothing happened since then
   policy.proposed(next, work, false);
   CHECK(policy.look_again_ns(next, work) == INT64_MAX);
-  work.entries += 100;  // the server's own timers
+  work.entries += 100;  // from the server's own timers
   CHECK(policy.look_again_ns(next, work) == INT64_MAX);
   work.bytes += 64u << 20;  // much output: at once
   CHECK(policy.due(next + 1, work, true));

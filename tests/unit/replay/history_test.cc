@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A replica's recorded history is read back exactly; what is damaged, cut off or foreign is
-//         refused with the entry's index; a replay's check finds the first difference, and says
-//         equal of nothing that was not compared.
-// METHOD  Histories written to a temporary directory, cut and flipped at every byte; recordings and
-//         the same doings again, with one difference each.
+// GOAL    A replica's recorded history is read back exactly. A damaged, truncated or foreign
+//         history is refused with the entry's index. A replay's check finds the first difference,
+//         and reports equality only of what was compared.
+// METHOD  Histories written to a temporary directory, cut and flipped at every byte; recordings,
+//         and the same run again with one difference each.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -66,7 +66,7 @@ struct Bed {
 
 }  // namespace
 
-TEST_CASE("history: what was recorded is read back", "[history]") {
+TEST_CASE("history: recorded entries are read back", "[history]") {
   const Bed bed;
   const std::uint64_t first = GENERATE(1u, 500u);
   bed.record(first, first + 999);
@@ -92,7 +92,7 @@ TEST_CASE("history: what was recorded is read back", "[history]") {
   }
 }
 
-TEST_CASE("history: cut off anywhere it holds what is whole, and says that it ends early",
+TEST_CASE("history: truncated anywhere, it contains the whole entries and reports an early end",
           "[history]") {
   const Bed bed;
   bed.record(1, 12, false);
@@ -110,7 +110,7 @@ TEST_CASE("history: cut off anywhere it holds what is whole, and says that it en
   CHECK(most == 12);
 }
 
-TEST_CASE("history: damage inside is named by the entry before it", "[history]") {
+TEST_CASE("history: damage inside is reported with the entry before it", "[history]") {
   const Bed bed;
   bed.record(1, 12);
   const std::string whole = bed.text();
@@ -135,7 +135,7 @@ TEST_CASE("history: damage inside is named by the entry before it", "[history]")
   }
 }
 
-TEST_CASE("history: gaps, other files and none are refused", "[history]") {
+TEST_CASE("history: gaps, other files and missing files are refused", "[history]") {
   const Bed bed;
   std::string why;
   CHECK_FALSE(History::open(bed.path(), why).ok());
@@ -162,7 +162,7 @@ namespace {
 
 enum class Wrong { kNothing, kByte, kMore, kLess, kClosing, kHash, kMissing, kRest };
 
-// One little run: two connections, three points, then rest.
+// A small run: two connections, three points, then rest.
 struct Run {
   template <typename Connected, typename Output, typename Rest>
   static void make(Wrong wrong, Connected connected, Output output, Rest rest) {
@@ -231,7 +231,7 @@ struct Again {
 
 }  // namespace
 
-TEST_CASE("replay check: the same again is equal, all of it", "[history]") {
+TEST_CASE("replay check: the same run again is equal, all of it", "[history]") {
   Again again;
   again.run(Wrong::kNothing);
   if (again.check.difference()) FAIL(again.check.difference()->text);
@@ -241,7 +241,7 @@ TEST_CASE("replay check: the same again is equal, all of it", "[history]") {
   CHECK_FALSE(again.check.beyond());
 }
 
-TEST_CASE("replay check: every kind of difference is found, where it is", "[history]") {
+TEST_CASE("replay check: every kind of difference is found at its place", "[history]") {
   const auto [wrong, index] = GENERATE(table<Wrong, std::uint64_t>({{Wrong::kByte, 1},
                                                                     {Wrong::kMore, 1},
                                                                     {Wrong::kHash, 2},
@@ -257,7 +257,7 @@ TEST_CASE("replay check: every kind of difference is found, where it is", "[hist
   CHECK(again.check.difference()->index == index);
 }
 
-TEST_CASE("replay check: V6, what a recording that ends early lacks was not compared",
+TEST_CASE("replay check: V6, parts missing from a recording that ends early were not compared",
           "[history]") {
   Again again(false);
   again.run(Wrong::kMore);
@@ -265,7 +265,7 @@ TEST_CASE("replay check: V6, what a recording that ends early lacks was not comp
   CHECK(again.check.beyond());
 }
 
-TEST_CASE("replay check: a digest of the log that is another one is a difference", "[history]") {
+TEST_CASE("replay check: another digest of the log is a difference", "[history]") {
   Again again;
   const Digest own{1, {2, 200, 20}, 77};
   again.check.digest(own, own);
@@ -279,7 +279,7 @@ TEST_CASE("replay check: a digest of the log that is another one is a difference
   CHECK(again.check.difference()->index == 2);
 }
 
-TEST_CASE("replay check: behind a checkpoint only what follows it is compared", "[history]") {
+TEST_CASE("replay check: after a checkpoint only later output is compared", "[history]") {
   Again again;
   again.check.begin_behind(1, {{1, 0, 0, 0, 5}});  // "hello" was written before
   again.check.output({OutputType::kBytes, {}, 1, 0, 0}, bytes(" world"));
@@ -290,8 +290,7 @@ TEST_CASE("replay check: behind a checkpoint only what follows it is compared", 
   CHECK(again.check.points() == 1);
 }
 
-TEST_CASE("history: followed at every length, what is whole is handed out and no more",
-          "[history]") {
+TEST_CASE("history: followed at every length, it returns whole entries and no more", "[history]") {
   const Bed bed;
   bed.record(1, 30);
   const std::string all = bed.text();
@@ -300,7 +299,7 @@ TEST_CASE("history: followed at every length, what is whole is handed out and no
   bool about = false;
   for (std::size_t size = 32; size <= all.size(); ++size) {
     std::string part = all.substr(0, size);
-    if (size < all.size()) part[24] = 0;  // its writer goes on
+    if (size < all.size()) part[24] = 0;  // its writer continues
     bed.write(part);
     auto follower = HistoryFollower::open(bed.path(), why);
     REQUIRE(follower.ok());
@@ -318,7 +317,7 @@ TEST_CASE("history: followed at every length, what is whole is handed out and no
   CHECK(before == 30);
 }
 
-TEST_CASE("history: followed while it is written, entries are the very same", "[history]") {
+TEST_CASE("history: followed while it is written, it returns the same entries", "[history]") {
   const Bed bed;
   bed.record(1, 1, false);
   std::string why;
@@ -343,7 +342,8 @@ TEST_CASE("history: followed while it is written, entries are the very same", "[
   }
 }
 
-TEST_CASE("history: a follower names damage and gaps, and hands out nothing behind", "[history]") {
+TEST_CASE("history: a follower reports damage and gaps, and returns nothing after them",
+          "[history]") {
   const Bed bed;
   bed.record(1, 30);
   const std::string all = bed.text();
@@ -353,15 +353,15 @@ TEST_CASE("history: a follower names damage and gaps, and hands out nothing behi
     part[at] = static_cast<char>(part[at] ^ 1);
     bed.write(part);
     auto follower = HistoryFollower::open(bed.path(), why);
-    if (!follower.ok()) continue;  // in what it says of the server
+    if (!follower.ok()) continue;  // in the description of the server
     while (follower.value().next()) {
     }
     INFO("byte " << at);
-    // A length that has become longer than the file is no damage yet: more may come.
+    // A length beyond the end of the file is not damage yet: more may follow.
     REQUIRE((!follower.value().damage().empty() || follower.value().last() < 30));
   }
   {
-    std::size_t at = kRecordingHeaderBytes, last = at;  // the last record says that it is huge
+    std::size_t at = kRecordingHeaderBytes, last = at;  // the last record claims a huge size
     for (std::uint32_t body = 0; at < all.size(); at += kRecordHeadBytes + body) {
       last = at;
       std::memcpy(&body, all.data() + at + 4, sizeof body);

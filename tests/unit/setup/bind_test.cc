@@ -6,7 +6,7 @@
 namespace crane::setup {
 namespace {
 
-TEST_CASE("binds: every form of the word", "[setup]") {
+TEST_CASE("binds: every form is parsed", "[setup]") {
   CHECK(parse_bind("/a") == Bind{"/a", "/a", false});
   CHECK(parse_bind("/a:ro") == Bind{"/a", "/a", true});
   CHECK(parse_bind("/a:/b") == Bind{"/a", "/b", false});
@@ -15,7 +15,7 @@ TEST_CASE("binds: every form of the word", "[setup]") {
   CHECK(parse_bind("a").source.front() == '/');
 }
 
-TEST_CASE("binds: several replicas never write to one directory unasked", "[setup]") {
+TEST_CASE("binds: several replicas never write to one directory without --bind-shared", "[setup]") {
   CHECK(check_binds({"/a"}, 1, Status::kUsage, "--bind").ok());
   CHECK(check_binds({"/a:ro", "/a:/b:ro"}, 3, Status::kUsage, "--bind").ok());
   for (const char* word : {"/a", "/a:/b"}) {

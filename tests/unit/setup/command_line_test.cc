@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIT    runtime/setup/command_line.h
-// GOAL    A command line is its table: what is typed is set, and each mistake is named.
-// CHECKS  Every kind of target, bounds, choices, needs and excludes, commands with words of their
-//         own and of the program, what follows the server's name, quotes in split_words().
+// GOAL    A command line follows its table: typed options are set, and each mistake is reported.
+// CHECKS  Every kind of target, bounds, choices, needs and excludes, commands with options of their
+//         own and of the program, words after the server's name, quotes in split_words().
 #include "runtime/setup/command_line.h"
 
 #include <catch2/catch.hpp>
@@ -44,7 +44,7 @@ Parsed parse(CommandLine& line, std::vector<const char*> words) {
 
 Program program_of(Values& v) { return {{"prog", "does it", words_of(v)}, "1", ""}; }
 
-// The mistake that is named; empty: there is none.
+// Returns the reported mistake; empty: there is none.
 std::string mistake(const std::vector<const char*>& words) {
   Values v;
   const Program program = program_of(v);
@@ -82,7 +82,7 @@ Program commands_of(Values& v) {
 
 }  // namespace
 
-TEST_CASE("command line: every kind of word sets what it names", "[setup]") {
+TEST_CASE("command line: every kind of option sets its target", "[setup]") {
   Values v;
   const Program program = program_of(v);
   CommandLine line(program);
@@ -97,7 +97,7 @@ TEST_CASE("command line: every kind of word sets what it names", "[setup]") {
   CHECK(line.command() == nullptr);
 }
 
-TEST_CASE("command line: each mistake is named", "[setup]") {
+TEST_CASE("command line: each mistake is reported", "[setup]") {
   CHECK(mistake({}).empty());
   CHECK(mistake({"--number", "10"}).find("--number") != std::string::npos);
   CHECK(mistake({"--number", "x"}).find("--number") != std::string::npos);
@@ -111,7 +111,7 @@ TEST_CASE("command line: each mistake is named", "[setup]") {
   CHECK(mistake({"odd"}).find("odd") != std::string::npos);
 }
 
-TEST_CASE("command line: a command has its own words, and the program's", "[setup]") {
+TEST_CASE("command line: a command has its own options and those of the program", "[setup]") {
   Values v;
   const Program program = commands_of(v);
   CommandLine line(program);
@@ -131,7 +131,7 @@ TEST_CASE("command line: a command has its own words, and the program's", "[setu
   CHECK(wrong({"do", "this"}).find("number") != std::string::npos);
 }
 
-TEST_CASE("command line: what follows the server's name is the server's", "[setup]") {
+TEST_CASE("command line: the words after the server's name belong to the server", "[setup]") {
   const auto rest = [](const std::vector<const char*>& words, bool& flag) {
     Values v;
     Program program = program_of(v);
@@ -152,6 +152,6 @@ TEST_CASE("command line: what follows the server's name is the server's", "[setu
   CHECK(rest({"--flag"}, flag).empty());
 }
 
-TEST_CASE("command line: quotes hold words together", "[setup]") {
+TEST_CASE("command line: quotes keep words together", "[setup]") {
   CHECK(split_words("ssh -o 'A B' host") == std::vector<std::string>{"ssh", "-o", "A B", "host"});
 }

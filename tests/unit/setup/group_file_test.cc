@@ -119,7 +119,7 @@ void check_whole(const GroupFile& f) {
 
 }  // namespace
 
-TEST_CASE("group file: every key is read, and written so that it is read again", "[setup]") {
+TEST_CASE("group file: every key is read, and written so that it can be read back", "[setup]") {
   GroupFile f;
   const Outcome p = parse_group_file(kWhole, "g.toml", f);
   INFO((p.ok() ? "" : p.error().text));
@@ -132,7 +132,7 @@ TEST_CASE("group file: every key is read, and written so that it is read again",
   check_whole(again);
 }
 
-TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") {
+TEST_CASE("group file: the required keys are enough, and the others have defaults", "[setup]") {
   GroupFile f;
   REQUIRE(parse_group_file(kLeast, "g.toml", f).ok());
   CHECK(f.fabric == "tcp");
@@ -145,7 +145,7 @@ TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") 
   CHECK(f.virtual_ip.empty());
 }
 
-TEST_CASE("group file: clients' addresses alone may be listened on", "[setup]") {
+TEST_CASE("group file: listening can be restricted to the clients' addresses", "[setup]") {
   GroupFile f;
   const std::string text = std::string(kLeast) + "[clients]\nlisten = \"clients\"\n";
   REQUIRE(parse_group_file(text, "g.toml", f).ok());
@@ -155,7 +155,7 @@ TEST_CASE("group file: clients' addresses alone may be listened on", "[setup]") 
   CHECK_FALSE(again.listen_any);
 }
 
-TEST_CASE("group file: links of others may be taken at all addresses", "[setup]") {
+TEST_CASE("group file: links of other replicas can be accepted at all addresses", "[setup]") {
   GroupFile f;
   REQUIRE(parse_group_file(kLeast, "g.toml", f).ok());
   CHECK_FALSE(f.links_listen_any);
@@ -169,7 +169,7 @@ TEST_CASE("group file: links of others may be taken at all addresses", "[setup]"
   CHECK(again.links_listen_any);
 }
 
-TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
+TEST_CASE("group file: mistakes are reported with their line", "[setup]") {
   struct Row {
     std::string from, to;  // a change of kWhole
     std::vector<std::string> words;
@@ -227,6 +227,6 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
     CAPTURE(row.from, row.to, (p.ok() ? "" : p.error().text));
     CHECK(status_of(p) == Status::kGroupFile);
     for (const auto& word : row.words) CHECK(p.error().text.find(word) != std::string::npos);
-    CHECK(p.error().text.find("; ") != std::string::npos);  // it says what to do
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it contains the remedy
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The words of --hosts mean one thing each; what cannot be a group is refused.
-// METHOD  Lists as users write them, wrong ones among them.
-// CHECKS  names, addresses, ports; the status of each refusal.
+// GOAL    Each word of --hosts has one meaning; lists that cannot form a group are refused.
+// METHOD  Lists as users write them, including wrong ones.
+// CHECKS  Names, addresses, ports; the status of each refusal.
 #include "runtime/setup/host_list.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ Status status_after(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("hosts are names with or without an address and a port", "[hosts]") {
+TEST_CASE("hosts are names, with or without address and port", "[hosts]") {
   std::vector<HostWord> hosts;
   REQUIRE(parse_hosts("h1,root@h2=10.0.0.2,h3=10.0.0.3:7200,root@10.0.0.4,h5=[fd00::5]:7300", hosts)
               .ok());
@@ -31,13 +31,13 @@ TEST_CASE("hosts are names with or without an address and a port", "[hosts]") {
   CHECK((hosts[4].address == "fd00::5" && hosts[4].port == 7300));
 }
 
-TEST_CASE("an IPv6 address needs no brackets without a port", "[hosts]") {
+TEST_CASE("without a port an IPv6 address needs no brackets", "[hosts]") {
   std::vector<HostWord> hosts;
   REQUIRE(parse_hosts("a=fd00::1,b=fd00::2,c=fd00::3", hosts).ok());
   CHECK((hosts[2].address == "fd00::3" && hosts[2].port == kReplicaPort));
 }
 
-TEST_CASE("lists that are no group are refused", "[hosts]") {
+TEST_CASE("lists that cannot form a group are refused", "[hosts]") {
   CHECK(status_after("a=10.0.0.1,b=10.0.0.2,c=10.0.0.3") == Status::kOk);
   for (const char* few : {"a", "a,b", "a,b,c,d", "a,b,c,d,e,f,g,h,i,j,k"}) {
     CHECK(status_after(few) == Status::kReplicas);

@@ -6,7 +6,7 @@
 
 namespace crane::setup {
 
-TEST_CASE("an address for HTTP is a port of this machine, or names one") {
+TEST_CASE("an address for HTTP is a port of this machine, or an address with a port") {
   CHECK(http_of_replica("9100", 0) == "127.0.0.1:9100");
   CHECK(http_of_replica("9100", 2) == "127.0.0.1:9102");
   CHECK(http_of_replica("0.0.0.0:9100", 1) == "0.0.0.0:9101");
@@ -19,13 +19,13 @@ TEST_CASE("an address for HTTP is a port of this machine, or names one") {
   }
 }
 
-TEST_CASE("each replica of a machine needs a port") {
+TEST_CASE("each replica on a machine needs a port") {
   CHECK(check_http("65533", 3));
   const Outcome wrong = check_http("65534", 3);
   CHECK(wrong.error().exit_status == static_cast<int>(Status::kUsage));
 }
 
-TEST_CASE("pages of hosts are where their clients reach them") {
+TEST_CASE("pages of hosts are at the addresses for clients") {
   GroupFile f;
   f.http = "0.0.0.0:9100";
   f.replicas = {{"10.0.0.1", 7100, "198.51.100.1"},
@@ -39,7 +39,7 @@ TEST_CASE("pages of hosts are where their clients reach them") {
   CHECK(http_pages_of(f) == std::vector<std::string>{"", "", "127.0.0.1:9200"});
 }
 
-TEST_CASE("a group's file says where HTTP is answered") {
+TEST_CASE("a group file sets the HTTP address") {
   const std::string head =
       "[group]\nname = \"g\"\nsecret_file = \"/s\"\n[[replica]]\naddress = \"10.0.0.1\"\nport = "
       "1\nhttp = \"9200\"\n[server]\ncommand = [\"x\"]\n[http]\n";

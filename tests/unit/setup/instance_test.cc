@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file and replica the word of a unit means.
+// The file and replica that the instance name of a unit denotes.
 #include "runtime/setup/instance.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +18,7 @@ GroupFile replicas_at(const std::vector<std::string>& addresses) {
 
 }  // namespace
 
-TEST_CASE("a unit's word names the file, and the replica where it has to", "[instance]") {
+TEST_CASE("a unit's instance name names the file, and the replica if necessary", "[instance]") {
   Instance instance;
   REQUIRE(parse_instance("shop", "/etc/crane", instance).ok());
   CHECK(instance.path == "/etc/crane/shop.toml");

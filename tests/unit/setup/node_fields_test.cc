@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What crane-run tells a node is what the node hears.
+// GOAL    A node reads the same values that crane-run wrote.
 // METHOD  Each row of the table is changed, written and read.
-// CHECKS  all fields, those that a recording keeps, wrong words.
+// CHECKS  All fields, those that a recording keeps, invalid values.
 #include "runtime/setup/node_fields.h"
 
 #include <catch2/catch.hpp>
@@ -62,7 +62,7 @@ TEST_CASE("each field reaches the node", "[node_fields]") {
 #undef FIELD
 }
 
-TEST_CASE("a recording keeps what its replay needs, and no secret", "[node_fields]") {
+TEST_CASE("a recording keeps the fields that its replay needs, but no secret", "[node_fields]") {
   const NodeFields told = changed();
   nlohmann::json json;
   write_fields(told, Fields::kKept, json);
@@ -79,7 +79,7 @@ TEST_CASE("a recording keeps what its replay needs, and no secret", "[node_field
   CHECK_FALSE(json.contains("secret"));
 }
 
-TEST_CASE("a word that is none names its field", "[node_fields]") {
+TEST_CASE("an invalid value is reported with its field", "[node_fields]") {
   NodeFields heard;
   const auto wrong = [&heard](const char* text) {
     const char* key = read_fields(nlohmann::json::parse(text), heard);

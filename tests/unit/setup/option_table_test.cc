@@ -16,9 +16,9 @@ using Section = OptionRow::Section;
 
 namespace {
 
-// An option's value as each form writes it.
+// An option's value in each form.
 struct Typed {
-  std::string word;  // the argument behind the option's word; a flag has none
+  std::string word;  // the argument after the option; a flag has none
   std::string toml;
   json value;
 };
@@ -29,7 +29,7 @@ Typed typed(std::uint32_t number) {
 }
 Typed typed(bool flag) { return {"", flag ? "true" : "false", flag}; }
 
-// A value that is not the default.
+// Returns a value other than the default.
 Typed another(const OptionRow& row) {
   const NodeOptions initial;
   if (std::holds_alternative<bool NodeOptions::*>(row.field)) {
@@ -74,7 +74,7 @@ const char* from_json(const OptionRow& row, const Typed& value, NodeOptions& opt
   return read_options(all, options);
 }
 
-// The keys of the fields that differ from the defaults, without the ones that another option needs.
+// The keys of the fields that differ from the defaults, except those that another option needs.
 std::set<std::string> changed(const OptionRow& changed_row, const NodeOptions& options) {
   const NodeOptions initial;
   std::set<std::string> keys;
@@ -88,7 +88,7 @@ std::set<std::string> changed(const OptionRow& changed_row, const NodeOptions& o
 
 }  // namespace
 
-TEST_CASE("option table: every row is set by each form, and nothing else is", "[setup]") {
+TEST_CASE("option table: each form sets every row, and nothing else", "[setup]") {
   REQUIRE(option_rows().size() >= 15);
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.key);
@@ -103,7 +103,7 @@ TEST_CASE("option table: every row is set by each form, and nothing else is", "[
     CHECK(changed(row, toml) == alone);
     CHECK(from_json(row, value, read) == nullptr);
     CHECK(changed(row, read) == alone);
-    // All of them took the same value.
+    // All forms set the same value.
     const auto same = [&](auto field) {
       return words.*field == toml.*field && words.*field == read.*field;
     };
@@ -111,7 +111,7 @@ TEST_CASE("option table: every row is set by each form, and nothing else is", "[
   }
 }
 
-TEST_CASE("option table: a number's limits are the same in each form", "[setup]") {
+TEST_CASE("option table: a number has the same limits in each form", "[setup]") {
   for (const OptionRow& row : option_rows()) {
     if (!std::holds_alternative<std::uint32_t NodeOptions::*>(row.field)) continue;
     CAPTURE(row.key);
@@ -135,7 +135,7 @@ TEST_CASE("option table: a number's limits are the same in each form", "[setup]"
   }
 }
 
-TEST_CASE("option table: a choice's texts are the same in each form", "[setup]") {
+TEST_CASE("option table: a choice has the same texts in each form", "[setup]") {
   for (const OptionRow& row : option_rows()) {
     NodeOptions ignored;
     for (const auto& text : row.limits.choices) {
@@ -154,7 +154,7 @@ TEST_CASE("option table: a choice's texts are the same in each form", "[setup]")
   }
 }
 
-TEST_CASE("option table: what is written is read again", "[setup]") {
+TEST_CASE("option table: written options are read back", "[setup]") {
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.key);
     GroupFile file, again;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The words of --outbound and --resolver mean one thing each.
-// METHOD  Words as users write them, wrong ones among them.
-// CHECKS  addresses, refusals.
+// GOAL    Each word of --outbound and --resolver has one meaning.
+// METHOD  Words as users write them, including wrong ones.
+// CHECKS  Addresses, refusals.
 #include "runtime/setup/outbound.h"
 
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ TEST_CASE("outbound: any, none, or addresses with ports", "[setup]") {
   }
 }
 
-TEST_CASE("outbound: only the destinations that are listed are allowed", "[setup]") {
+TEST_CASE("outbound: only the listed destinations are allowed", "[setup]") {
   const auto policy = parse_outbound("127.0.0.1:80");
   REQUIRE(policy);
   crane::VirtualAddress to = policy->only.at(0);

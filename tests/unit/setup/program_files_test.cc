@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Replicas on several hosts are refused where the files that the server is loaded from
-//         differ, and the file is named.
-// METHOD  Programs and scripts of this machine; lists with another build, one more, one less.
+// GOAL    Replicas on several hosts are refused if the files that the server loads differ, and the
+//         file is reported.
+// METHOD  Programs and scripts of this machine; lists with another build, with one file more or
+//         less.
 #include "runtime/setup/program_files.h"
 
 #include <sys/stat.h>
@@ -23,14 +24,14 @@ bool has(const std::vector<ProgramFile>& files, const std::string& end) {
 
 }  // namespace
 
-TEST_CASE("program files: a program, its libraries and the loader", "[setup]") {
+TEST_CASE("program files: the list has a program, its libraries and the loader", "[setup]") {
   const auto files = program_files("/usr/bin/env");
   CHECK(files.front().path == "/usr/bin/env");
   CHECK(has(files, "/libc.so.6"));
   CHECK(has(files, "/ld-linux-x86-64.so.2"));
 }
 
-TEST_CASE("program files: a script has its interpreter's", "[setup]") {
+TEST_CASE("program files: a script has those of its interpreter", "[setup]") {
   char directory[] = "/tmp/crane-it's a script-XXXXXX";
   REQUIRE(mkdtemp(directory) != nullptr);
   const std::string script = std::string(directory) + "/server";
@@ -43,7 +44,7 @@ TEST_CASE("program files: a script has its interpreter's", "[setup]") {
   rmdir(directory);
 }
 
-TEST_CASE("program files: the first that differs is named", "[setup]") {
+TEST_CASE("program files: the first difference is reported", "[setup]") {
   const std::vector<ProgramFile> first{{"/s", 1}, {"/lib/a", 2}, {"/lib/b", 3}};
   CHECK(difference_of(first, first).empty());
   CHECK(difference_of(first, {{"/s", 1}, {"/lib/b", 3}, {"/lib/a", 2}}).empty());

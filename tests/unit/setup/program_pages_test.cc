@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manual page and completion say what the table of options says.
+// Manual page and completion follow the table of options.
 #include "runtime/setup/program_pages.h"
 
 #include <catch2/catch.hpp>
@@ -36,7 +36,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a manual page has each option and command, with its help", "[program_pages]") {
+TEST_CASE("a manual page has each option and command with its help", "[program_pages]") {
   const Tool tool;
   const std::string page = man_page(tool.program);
   CHECK(has(page, ".TH CRANE-TOOL 1 \"\" \"Crane 1.2.3\""));
@@ -50,7 +50,7 @@ TEST_CASE("a manual page has each option and command, with its help", "[program_
   CHECK_FALSE(has(page, "hidden"));
 }
 
-TEST_CASE("completion offers what may follow", "[program_pages]") {
+TEST_CASE("completion offers the possible next words", "[program_pages]") {
   const Tool tool;
   const std::string bash = bash_completion(tool.program), zsh = zsh_completion(tool.program);
   CHECK(has(bash, "'') mapfile -t COMPREPLY < <(compgen -W 'member --quiet --color --help"));
@@ -62,7 +62,7 @@ TEST_CASE("completion offers what may follow", "[program_pages]") {
   CHECK_FALSE(page_of(tool.program, "html"));
 }
 
-TEST_CASE("a program that runs another one may have commands of its own", "[program_pages]") {
+TEST_CASE("a program that runs another one may have its own commands", "[program_pages]") {
   Tool tool;
   tool.program.ends_at_program = true;
   const std::string page = man_page(tool.program), bash = bash_completion(tool.program);

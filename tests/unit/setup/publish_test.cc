@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    --publish is read as it is written, and names one place for each port.
-// METHOD  Texts, and the texts that come back.
-// CHECKS  addresses of both families; what is refused.
+// GOAL    --publish is parsed as written, and gives each port one place.
+// METHOD  Texts, and the texts written back.
+// CHECKS  Addresses of both families; refusals.
 #include "runtime/setup/publish.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ TEST_CASE("publish: an address may come before the two ports", "[setup]") {
   CHECK(*published_port({}, 84) == Published{84, 84});
 }
 
-TEST_CASE("publish: what is no address, or no port, is refused", "[setup]") {
+TEST_CASE("publish: an invalid address or port is refused", "[setup]") {
   Ports ports;
   for (const char* wrong :
        {"", ":", "80:", ":80", "0:80", "8080:80:", ":8080:80", "host:8080:80", "::1:8080:80",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server finds the directories below /run that its package makes.
-// METHOD  A package database, a tmpfiles.d file and units in a directory of the test's.
-// CHECKS  run_directories_of: both sources, owners, what is left out, other packages.
+// GOAL    A server finds the directories under /run that its package creates.
+// METHOD  A package database, a tmpfiles.d file and units in a directory of the test.
+// CHECKS  run_directories_of: both sources, owners, omitted lines, other packages.
 #include "runtime/setup/run_directories.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ void write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the package of a program says which directories it wants", "[setup]") {
+TEST_CASE("the package of a program defines the directories that it needs", "[setup]") {
   char name[] = "/tmp/crane-test-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::string root = name;

@@ -32,7 +32,7 @@ struct Scratch {
 
 }  // namespace
 
-TEST_CASE("secret: a made one can be used, and is not made twice", "[setup]") {
+TEST_CASE("secret: a generated one can be used, and is not generated twice", "[setup]") {
   Scratch scratch;
   const std::string path = scratch.path + "/secret";
   REQUIRE(make_secret(path).ok());
@@ -50,7 +50,7 @@ TEST_CASE("secret: a made one can be used, and is not made twice", "[setup]") {
   CHECK(other.log_id != keys.log_id);
 }
 
-TEST_CASE("secret: one that others can read, or that is short, is refused", "[setup]") {
+TEST_CASE("secret: one that others can read, or a short one, is refused", "[setup]") {
   Scratch scratch;
   const std::string good(32, 'x');
   GroupKeys keys;
@@ -71,7 +71,7 @@ TEST_CASE("secret: one that others can read, or that is short, is refused", "[se
   CHECK(status_of(read_secret(scratch.path, "g", keys)) == Status::kSecret);
 }
 
-TEST_CASE("secret: every use and every group has a key of its own", "[setup]") {
+TEST_CASE("secret: every use and every group has its own key", "[setup]") {
   const std::string secret(40, 's');
   const GroupKeys a = derive_keys(secret, "a"), b = derive_keys(secret, "b");
   CHECK(a.log_id != b.log_id);

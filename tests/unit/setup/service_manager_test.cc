@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service tells what sd_notify(3) says, and keeps its words out of the environment.
+// A service sends the messages of sd_notify(3), and removes the variables from the environment.
 #include "runtime/setup/service_manager.h"
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ using crane::setup::ServiceManager;
 
 namespace {
 
-// systemd's end: an abstract socket, whose address has a zero where the environment has an @.
+// The end of systemd: an abstract socket, whose address has a zero byte instead of the @.
 struct Manager {
   Manager() {
     const std::string name = "@crane-test-" + std::to_string(getpid());
@@ -41,7 +41,8 @@ struct Manager {
 
 }  // namespace
 
-TEST_CASE("a service says that it is ready, what it does and that it lives", "[service_manager]") {
+TEST_CASE("a service reports that it is ready, its status, and that it is alive",
+          "[service_manager]") {
   const Manager manager;
   setenv("WATCHDOG_USEC", "30000000", 1);
   setenv("WATCHDOG_PID", std::to_string(getpid()).c_str(), 1);
@@ -65,14 +66,14 @@ TEST_CASE("a service says that it is ready, what it does and that it lives", "[s
   CHECK(ServiceManager().watchdog_ns() == service.watchdog_ns());
 }
 
-TEST_CASE("a watchdog of another process is not this one's", "[service_manager]") {
+TEST_CASE("the watchdog of another process is ignored", "[service_manager]") {
   const Manager manager;
   setenv("WATCHDOG_USEC", "30000000", 1);
   setenv("WATCHDOG_PID", "1", 1);
   CHECK(ServiceManager().watchdog_ns() == 0);
 }
 
-TEST_CASE("without a manager nothing is told", "[service_manager]") {
+TEST_CASE("without a service manager no message is sent", "[service_manager]") {
   unsetenv("NOTIFY_SOCKET");
   setenv("WATCHDOG_USEC", "30000000", 1);
   ServiceManager service;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The words of --soft-barrier mean one thing each; profiles' points hold in parallel mode
-// only. METHOD  Words as users write them, wrong ones among them; a profile with points. CHECKS
-// fields, refusals, who wins.
+// GOAL    Each word of --soft-barrier has one meaning; points of profiles are valid in parallel
+//         mode only.
+// METHOD  Words as users write them, including wrong ones; a profile with points.
+// CHECKS  Fields, refusals, precedence.
 #include "runtime/setup/soft_barrier.h"
 
 #include <catch2/catch.hpp>
@@ -30,7 +31,7 @@ TEST_CASE("soft barriers: a function, a count and a time", "[setup]") {
         Status::kUsage);
 }
 
-TEST_CASE("soft barriers: the user's, then the profile's in parallel mode", "[setup]") {
+TEST_CASE("soft barriers: the user's come first, then the profile's in parallel mode", "[setup]") {
   Profile profile{.name = "p", .soft_barriers = {{"f", 8, 5000}, {"g", 8, 5000}}};
   const auto texts = [&](const std::vector<std::string>& words, bool parallel) {
     std::vector<std::string> all;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user meant who mistyped a command.
+// The command that a user meant by a mistyped one.
 #include "runtime/setup/suggest.h"
 
 #include <catch2/catch.hpp>
 
 using namespace crane::setup;
 
-TEST_CASE("suggest: the nearest word, or which ones there are", "[setup]") {
+TEST_CASE("suggest: the nearest word, or the list of words", "[setup]") {
   const std::vector<std::string> known{"status", "list", "leader", "member", "replica", "restore"};
   CHECK(nearest("stauts", known) == "status");
   CHECK(nearest("statsu", known) == "status");

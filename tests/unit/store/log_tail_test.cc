@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A backup's log is the log behind its checkpoint, or is refused; and a replica that takes
-//         it into its store holds all of it, as committed.
-// METHOD  Stores with some entries, whose tails are written, damaged byte by byte, cut, and put
-//         together wrongly with checksums that are right.
-// CHECKS  BACKUP-1; what a store holds after take_place_with(), also after one that was
-// interrupted.
+// GOAL    The log in a backup is exactly the log after its checkpoint, otherwise it is refused. A
+//         replica that takes it into its store holds all of it as committed.
+// METHOD  Stores with some entries; their tails are written, damaged byte by byte, cut, and
+//         combined wrongly with valid checksums.
+// CHECKS  BACKUP-1; the content of a store after take_place_with(), also after an interruption.
 #include "consensus/log_tail.h"
 
 #include <catch2/catch.hpp>
@@ -42,8 +41,8 @@ std::vector<std::byte> bytes_of(const core::Members& members) {
   return list;
 }
 
-// A store of kEntries entries in two views, and the place behind each.  Entry kConfigAt is a list
-// of members, by which replica 2 has another incarnation than before.
+// A store of kEntries entries in two views, with the position after each entry. Entry kConfigAt is
+// a member list in which replica 2 has a new incarnation.
 struct Stored {
   Scratch scratch;
   store::MemDisk disk;
@@ -69,7 +68,7 @@ struct Stored {
       REQUIRE(s.append(at.back(), bytes, next).ok());
       at.push_back(next);
     }
-    std::ofstream(path, std::ios::binary);  // is there, empty
+    std::ofstream(path, std::ios::binary);  // the file exists and is empty
   }
   LogPlace place(unsigned index) const { return {at[index].last, at[index].pos}; }
   core::Checkpoint checkpoint(unsigned index) const {
@@ -89,7 +88,7 @@ struct Stored {
   void put(const std::string& bytes) const {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
-  // With another head, whose checksum is right.
+  // Writes a file with another head whose checksum is valid.
   template <typename Change>
   void change_head(std::string all, Change change) const {
     store::TailHead head;
@@ -106,14 +105,14 @@ struct Stored {
   std::string why() const { return check_log_tail(path).error().text; }
 };
 
-// The entries' bytes of a file, from entry kBegin + 1 + i on.
+// Returns the offset of entry `index` in a file.
 std::size_t offset_of(const Stored& d, unsigned index) {
   return sizeof(store::TailHead) + d.at[index - 1].pos - d.at[kBegin].pos;
 }
 
 }  // namespace
 
-TEST_CASE("tail: what is written is the log behind the place", "[store][BACKUP-1]") {
+TEST_CASE("tail: the file contains the log after the position", "[store][BACKUP-1]") {
   Stored d;
   for (const auto& [begin, to] : {std::pair{kBegin, kEntries}, {0U, 5U}, {kEntries, kEntries}}) {
     REQUIRE(d.write(begin, to).ok());
@@ -126,7 +125,7 @@ TEST_CASE("tail: what is written is the log behind the place", "[store][BACKUP-1
   }
 }
 
-TEST_CASE("tail: every bit counts", "[store][BACKUP-1]") {
+TEST_CASE("tail: every flipped bit is detected", "[store][BACKUP-1]") {
   Stored d;
   REQUIRE(d.write(25).ok());
   const std::string whole = d.bytes();
@@ -139,7 +138,7 @@ TEST_CASE("tail: every bit counts", "[store][BACKUP-1]") {
   }
 }
 
-TEST_CASE("tail: one that ends early, or goes on, is no tail", "[store][BACKUP-1]") {
+TEST_CASE("tail: a file that ends early or continues is no tail", "[store][BACKUP-1]") {
   Stored d;
   REQUIRE(d.write(25).ok());
   const std::string whole = d.bytes();
@@ -157,7 +156,7 @@ TEST_CASE("tail: one that ends early, or goes on, is no tail", "[store][BACKUP-1
   CHECK(d.why() == "the file has no head");
 }
 
-TEST_CASE("tail: entries of it that do not follow each other are refused", "[store][BACKUP-1]") {
+TEST_CASE("tail: entries that do not follow each other are refused", "[store][BACKUP-1]") {
   Stored d;
   REQUIRE(d.write().ok());
   const std::string whole = d.bytes();
@@ -194,7 +193,8 @@ TEST_CASE("tail: entries of it that do not follow each other are refused", "[sto
   CHECK(d.code() == Code::kWrongVersion);
 }
 
-TEST_CASE("tail: no entry is so long that a reader takes memory for it", "[store][BACKUP-1]") {
+TEST_CASE("tail: a huge entry length does not make the reader allocate memory",
+          "[store][BACKUP-1]") {
   Stored d;
   REQUIRE(d.write().ok());
   std::string whole = d.bytes();
@@ -205,7 +205,7 @@ TEST_CASE("tail: no entry is so long that a reader takes memory for it", "[store
   CHECK(d.why() == "entry 13 is damaged");
 }
 
-TEST_CASE("tail: a store that does not hold the place writes none", "[store]") {
+TEST_CASE("tail: a store that lacks the position writes no tail", "[store]") {
   Stored d;
   store::TailWriter foreign(d.path, {d.at[kBegin].pos, {View{300}, Index{kBegin}}}, Index{20});
   CHECK(foreign.step(d.s).error().code == Code::kBadArgument);
@@ -213,7 +213,7 @@ TEST_CASE("tail: a store that does not hold the place writes none", "[store]") {
   CHECK(d.write().error().code == Code::kGone);
   CHECK(d.write(kBegin + 1).ok());
   CHECK(d.code() == Code::kOk);
-  // The log is cut while it is copied.
+  // The log is truncated while it is copied.
   store::TailWriter late(d.path, d.at[kBegin + 1], Index{kEntries});
   REQUIRE(late.step(d.s).ok());
   REQUIRE(d.s.drop_below(Index{25}).ok());
@@ -249,7 +249,7 @@ struct Replica {
 
 }  // namespace
 
-TEST_CASE("tail: a restored replica is the member of the newest list, and holds all of the log",
+TEST_CASE("tail: a restored replica is the member of the newest list, and holds the whole log",
           "[store]") {
   Stored d;
   REQUIRE(d.write().ok());
@@ -274,7 +274,7 @@ TEST_CASE("tail: a restored replica is the member of the newest list, and holds 
   }
 }
 
-TEST_CASE("tail: a restored replica may begin at a newer checkpoint of its group", "[store]") {
+TEST_CASE("tail: a restored replica may start at a newer checkpoint of its group", "[store]") {
   Stored d;
   REQUIRE(d.write().ok());
   const core::Checkpoint within = d.checkpoint(25);
@@ -293,12 +293,12 @@ TEST_CASE("tail: a restored replica may begin at a newer checkpoint of its group
   CHECK(late.state().first == beyond.at);
 }
 
-TEST_CASE("tail: a start that was interrupted is done again, to its end", "[store]") {
+TEST_CASE("tail: a start that was interrupted is repeated to its end", "[store]") {
   Stored d;
   REQUIRE(d.write().ok());
   const core::Checkpoint c = d.checkpoint(kBegin);
   Replica r;
-  // What a process leaves that is killed between two transactions.
+  // The state after a process was killed between two transactions.
   {
     store::MemStore s(r.disk);
     REQUIRE(s.reset_at({kLogId, core::kFirstIncarnation}, d.at[kBegin], View{513}).ok());
@@ -311,7 +311,7 @@ TEST_CASE("tail: a start that was interrupted is done again, to its end", "[stor
   REQUIRE(r.take(d, ReplicaId{1}, c).ok());
   CHECK(r.state().last == d.at[kEntries]);
   CHECK(r.state().commit == d.at[kEntries]);
-  REQUIRE(r.take(d, ReplicaId{1}, c).ok());  // once more changes nothing
+  REQUIRE(r.take(d, ReplicaId{1}, c).ok());  // repeating it changes nothing
   CHECK(r.state().last == d.at[kEntries]);
 }
 
@@ -331,7 +331,7 @@ TEST_CASE("tail: a replica that was a member, or holds a store, does not take it
   CHECK(other.state().identity.incarnation == 5);
 }
 
-TEST_CASE("tail: one that is damaged, or of another group, changes no store", "[store]") {
+TEST_CASE("tail: a damaged tail, or one of another group, changes no store", "[store]") {
   Stored d, foreign(78);
   REQUIRE(foreign.write().ok());
   Replica r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start in disk mode finds besides the log's tail.  Under faults: tests/sim.
+// What a start in disk mode finds in addition to the log's tail. For faults see tests/sim.
 #include "consensus/store/recovery.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::uint32_t kPayloadMax = 1024;
 
 }  // namespace
 
-TEST_CASE("recovery: the members are found though their CONFIG is older than a ring (M3)",
+TEST_CASE("recovery: the members are found even if their CONFIG is older than a ring (M3)",
           "[store]") {
   store::MemDisk disk;
   store::MemStore s(disk);
@@ -62,8 +62,8 @@ TEST_CASE("recovery: the members are found though their CONFIG is older than a r
 
 namespace {
 
-// A store with 30 entries behind each other, 20 of them known to be committed, of a replica whose
-// memory is gone.
+// A store with 30 consecutive entries, 20 of them known to be committed, of a replica without its
+// memory.
 struct Stored {
   store::MemDisk disk;
   store::MemStore s{disk};
@@ -95,7 +95,7 @@ struct Stored {
   Result<store::Recovered> recover(const core::Checkpoint* c, bool acceptor_only = false,
                                    unsigned low_water = 0) {
     store::Memory m;
-    if (low_water != 0) {  // the memory is there
+    if (low_water != 0) {  // the memory exists
       m.survived = true;
       m.promise[core::kIncarnation] = 7;
       m.promise[core::kPromisedView] = 512;
@@ -113,7 +113,8 @@ struct Stored {
 
 }  // namespace
 
-TEST_CASE("recovery: what a checkpoint's server missed is replayed from the store", "[store]") {
+TEST_CASE("recovery: entries that a checkpoint's server missed are replayed from the store",
+          "[store]") {
   Stored d;
   const core::Checkpoint c = d.checkpoint(12);
   const auto r = d.recover(&c);
@@ -123,18 +124,18 @@ TEST_CASE("recovery: what a checkpoint's server missed is replayed from the stor
   CHECK(r.value().incarnation == 7);
   CHECK_FALSE(r.value().starts_again);
   REQUIRE(d.saved_config());
-  CHECK(d.saved_config()->members == d.members);     // its CONFIG may stand in no store any more
+  CHECK(d.saved_config()->members == d.members);     // its CONFIG may be in no store any more
   const core::Checkpoint beyond = d.checkpoint(25);  // committed, which the store did not know
   REQUIRE(d.recover(&beyond).ok());
   CHECK(d.s.state().last == d.at[30]);
 }
 
-TEST_CASE("recovery: a store that ends before the checkpoint restarts there, its promise kept",
+TEST_CASE("recovery: a store that ends before the checkpoint restarts there and keeps its promise",
           "[store][C5]") {
   Stored d(15);
   Stored whole;
   core::Checkpoint c = whole.checkpoint(25);
-  c.view = View{300};  // less than is promised
+  c.view = View{300};  // lower than the promised view
   const auto r = d.recover(&c);
   REQUIRE(r.ok());
   CHECK(r.value().starts_again);
@@ -155,8 +156,7 @@ TEST_CASE("recovery: a store that ends before the checkpoint restarts there, its
   CHECK(again.state().last == whole.at[26]);
 }
 
-TEST_CASE("recovery: of a group that was restored each replica is the member of the checkpoint",
-          "[store]") {
+TEST_CASE("recovery: each replica of a restored group is the member of the checkpoint", "[store]") {
   Stored whole;
   const core::Checkpoint c = whole.checkpoint(25);
   const auto begin = [&c](ReplicaId self, bool was_member, store::MemStore& s) {
@@ -182,20 +182,21 @@ TEST_CASE("recovery: of a group that was restored each replica is the member of 
   }
   store::MemDisk disk;
   store::MemStore s(disk);
-  // One that is not in the list stays new, one that was a member since then has lost its store.
+  // A replica that is not in the list stays new; one that was a member since then has lost its
+  // store.
   CHECK(begin(ReplicaId{3}, false, s).value().start.kind == core::StartKind::kNew);
   CHECK(begin(ReplicaId{0}, true, s).value().start.kind == core::StartKind::kLost);
-  // A store that is there stays.
+  // An existing store stays.
   Stored there(15);
   REQUIRE(store::take_place(there.s, kLogId, ReplicaId{0}, false, c).ok());
   CHECK(there.s.state().identity == store::Identity{kLogId, 7});
   CHECK(there.s.state().last == there.at[15]);
 }
 
-TEST_CASE("recovery: an entry that never was committed gives way to the checkpoint", "[store]") {
+TEST_CASE("recovery: an entry that was never committed gives way to the checkpoint", "[store]") {
   Stored d;
   core::Checkpoint c = d.checkpoint(25);
-  c.at.last.view = View{300};  // what was committed there
+  c.at.last.view = View{300};  // the entry that was committed there
   const auto r = d.recover(&c);
   REQUIRE(r.ok());
   CHECK(r.value().starts_again);
@@ -203,19 +204,19 @@ TEST_CASE("recovery: an entry that never was committed gives way to the checkpoi
   CHECK(d.s.state().last == c.at);
 }
 
-TEST_CASE("recovery: without a server a voter need not reach back to the checkpoint",
+TEST_CASE("recovery: a voter without a server need not reach back to the checkpoint",
           "[store][VOTES-1]") {
   Stored d;
   REQUIRE(d.s.drop_below(Index{11}).ok());
   core::Checkpoint old = d.checkpoint(9);
-  SECTION("its memory is there") {
+  SECTION("its memory exists") {
     const auto r = d.recover(&old, true, 15);
     REQUIRE(r.ok());
     CHECK(r.value().start.kind == core::StartKind::kSurvived);
     CHECK(r.value().start.promise[core::kPromisedView] == 512);
     CHECK(r.value().replay_to == Index{15});
   }
-  SECTION("the checkpoint knows of a newer list of members") {
+  SECTION("the checkpoint has a newer list of members") {
     old.config.at.index = Index{10};
     const auto r = d.recover(&old, true);
     REQUIRE(r.ok());
@@ -223,10 +224,10 @@ TEST_CASE("recovery: without a server a voter need not reach back to the checkpo
     CHECK(r.value().replay_to == Index{20});
     CHECK(d.saved_config()->members == d.members);
   }
-  SECTION("another list may lie between the two") {
+  SECTION("another list may be between the two") {
     CHECK(d.recover(&old, true).error().code == Code::kGone);
     CHECK(d.recover(nullptr, true).error().code == Code::kGone);
-    CHECK(d.s.state().last == d.at[30]);  // it stays
+    CHECK(d.s.state().last == d.at[30]);  // the store stays
   }
 }
 

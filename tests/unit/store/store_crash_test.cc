@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    what the store on disk said to be done is there after its process was killed; one sync
-//         per transaction; errors of the disk are errors, never silence.
-// METHOD  a process that stores and says so in shared memory, killed at random moments; fdatasync
-//         counted and made to fail by this program's own; a file system of 4 MB that gets full.
+// GOAL    Everything that the store on disk reported as done exists after its process was killed.
+//         One sync per transaction; errors of the disk are always reported.
+// METHOD  A process that stores entries and records that in shared memory, killed at random
+//         moments. This program's fdatasync counts the calls and can fail. A file system of 4 MB
+//         that becomes full.
 // REPLAY  --rng-seed repeats the choices, not the moments at which the kernel acts.
 #include <sched.h>
 #include <sys/mman.h>
@@ -28,7 +29,7 @@ std::atomic<bool> sync_fails{false};
 
 }  // namespace
 
-// Berkeley DB's calls come here.
+// Berkeley DB calls these functions.
 extern "C" int fdatasync(int fd) {
   ++syncs;
   if (sync_fails) {
@@ -73,7 +74,7 @@ BdbOptions small(const std::string& directory) {
   return o;
 }
 
-// Stores batch after batch, for ever.
+// Stores batch after batch, endlessly.
 [[noreturn]] void store_on(const std::string& directory, Said& said, std::uint64_t seed) {
   auto opened = BdbStore::open(small(directory));
   if (!opened) ::_exit(3);
@@ -103,7 +104,7 @@ BdbOptions small(const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("store: a killed process loses nothing that it said to be stored",
+TEST_CASE("store: a killed process loses nothing that it reported as stored",
           "[STORE-T1][STORE-T4][processes]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
@@ -131,7 +132,7 @@ TEST_CASE("store: a killed process loses nothing that it said to be stored",
     std::vector<std::byte> bytes;
     REQUIRE(opened.value()->read(Index{1}, ~std::size_t{0} / 2, bytes).ok());
   }
-  std::printf("  store: 30 rounds, %llu entries said and found\n",
+  std::printf("  store: 30 rounds, %llu entries reported and found\n",
               static_cast<unsigned long long>(said->stored));
   ::munmap(said, sizeof *said);
 }
@@ -156,7 +157,7 @@ TEST_CASE("store: one sync makes a whole batch durable", "[STORE-T1]") {
   CHECK(syncs - before == 1);
 }
 
-TEST_CASE("store: a sync that fails is an error, also of all that follows", "[STORE-T5]") {
+TEST_CASE("store: a failed sync is an error, and so are all later operations", "[STORE-T5]") {
   TemporaryDisk disk;
   BdbOptions o;
   o.directory = disk.path();
@@ -172,10 +173,10 @@ TEST_CASE("store: a sync that fails is an error, also of all that follows", "[ST
   CHECK(!opened.value()->promise(view(2)).ok());
 }
 
-TEST_CASE("store: a full disk is said to be full, and loses nothing", "[STORE-T5]") {
+TEST_CASE("store: a full disk is reported as full, and loses nothing", "[STORE-T5]") {
   TemporaryDisk disk;
   if (::mount("crane-test", disk.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
-    std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted here\n");
+    std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted\n");
     return;
   }
   BdbOptions o;
@@ -200,7 +201,7 @@ TEST_CASE("store: a full disk is said to be full, and loses nothing", "[STORE-T5
   }
   CHECK(code == Code::kFull);
   CHECK(value(stored.last.index) > 100);
-  // The operator makes room.
+  // The operator frees space.
   REQUIRE(::mount("crane-test", disk.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0);
   auto again = BdbStore::open(o);
   REQUIRE(again.ok());
@@ -215,7 +216,7 @@ namespace {
 
 std::string dies_at;
 
-// A store of `count` entries of about a kilobyte, one transaction each.
+// Writes `count` entries of about a kilobyte, one transaction each.
 void fill(Store& s, std::uint64_t count) {
   Log log;
   log.back_to(s.state().last);
@@ -228,7 +229,7 @@ void fill(Store& s, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("store: killed at every place of dropping what checkpoints cover",
+TEST_CASE("store: killed at every place while entries covered by checkpoints are dropped",
           "[STORE-T1][STORE-T4][C9][processes]") {
   for (const char* place : {"truncate.cut", "truncate.dropping", "truncate.dropped"}) {
     INFO(place);
@@ -266,7 +267,7 @@ TEST_CASE("store: killed at every place of dropping what checkpoints cover",
     const std::uint64_t first = value(s.state().first.last.index);
     CHECK((first > 0 && first < 90));
     CHECK(numbers(s) == range(first + 1, 150));
-    // What was cut is a segment of its own, and goes whole the next time.
+    // The truncated part is a separate segment, and is dropped whole the next time.
     REQUIRE(s.drop_below(Index{150}).ok());
     CHECK(value(s.state().first.last.index) >= 100);
     CHECK(numbers(s).back() == 150);

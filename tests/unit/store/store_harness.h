@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Logs to be stored, and a store of each kind on a disk that outlives it.
+// Logs to store, and a store of each kind on a disk that outlives it.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -34,7 +34,7 @@ inline const Identity kOwner{kLogId, 1};
 
 inline View view(std::uint64_t counter) { return make_view(counter, ReplicaId{0}); }
 
-// A log that is appended to, and what it held between two cursors.
+// A log for appending, which returns its content between two cursors.
 class Log {
  public:
   Cursor append(std::uint64_t of_view, std::size_t payload_bytes, std::uint64_t number) {
@@ -62,7 +62,7 @@ class Log {
   Cursor end_;
 };
 
-// Entries first..last as read back, each checked against what a log holds.
+// Reads entries first..last back and checks each one.
 inline std::vector<std::uint64_t> numbers(Store& store) {
   std::vector<std::uint64_t> out;
   Cursor at = store.state().first;
@@ -108,7 +108,7 @@ class TemporaryDisk {
   std::string path_;
 };
 
-// A disk with a store that can be closed and opened again.
+// A disk with a store that can be closed and reopened.
 class OnMemory {
  public:
   Store& open() {
@@ -137,7 +137,7 @@ class OnBdb {
     store_ = std::move(opened).value();
     return *store_;
   }
-  // Closing wrote everything into the B-trees: a bit of an entry in one of them.
+  // Closing wrote everything into the B-trees: flips a bit of an entry in one of them.
   void rot_in_the_middle() {
     store_.reset();
     for (const auto& f : std::filesystem::directory_iterator(disk_.path() + "/env")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    STORE-T1..T5 of consensus/store/store.h hold of every kind of store.
-// METHOD  the same cases on the modelled disk and on Berkeley DB in a temporary directory.
+// GOAL    Every kind of store keeps STORE-T1..T5 of consensus/store/store.h.
+// METHOD  The same cases on the simulated disk and on Berkeley DB in a temporary directory.
 #include <random>
 
 #include "tests/unit/store/store_harness.h"
@@ -8,8 +8,8 @@
 using namespace crane;
 using namespace crane::test;
 
-TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again",
-                   "[STORE-T1][STORE-T2]", OnMemory, OnBdb) {
+TEMPLATE_TEST_CASE("store: stored entries exist after it is reopened", "[STORE-T1][STORE-T2]",
+                   OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
   CHECK(s->state().identity.incarnation == 0);
@@ -39,7 +39,7 @@ TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again",
   CHECK(numbers(*s) == range(1, n));
 }
 
-TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one changes nothing",
+TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same stamp changes nothing",
                    "[STORE-T3][U4]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
@@ -48,7 +48,7 @@ TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one chan
   std::vector<Cursor> at{log.end()};
   for (std::uint64_t n = 1; n <= 100; ++n) at.push_back(log.append(1, 300, n));
   REQUIRE(s->append(at[0], log.between(at[0], at[100]), {}).ok());
-  // Stored again, from the commit index on, as at every grant.
+  // Stored again from the commit index, as at every grant.
   REQUIRE(s->append(at[40], log.between(at[40], at[60]), at[40]).ok());
   CHECK(s->state().last == at[100]);
   CHECK(numbers(*s) == range(1, 100));
@@ -63,7 +63,7 @@ TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one chan
   s = &disk.open();
   CHECK(s->state().damage == "");
   CHECK(numbers(*s) == wanted);
-  // What stood above is not in the way of what comes there now, of whatever view.
+  // The deleted entries do not interfere with new ones, in any view.
   const Cursor from = log.end();
   for (std::uint64_t n = 1059; n <= 1070; ++n) {
     log.append(2, 200, n);
@@ -75,7 +75,8 @@ TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one chan
   CHECK(numbers(*s) == wanted);
 }
 
-TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[STORE-T2]", OnMemory, OnBdb) {
+TEMPLATE_TEST_CASE("store: bytes that are not an entry are not stored", "[STORE-T2]", OnMemory,
+                   OnBdb) {
   TestType disk;
   Store& s = disk.open();
   REQUIRE(s.reset(kOwner).ok());
@@ -91,7 +92,7 @@ TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[STORE-T2]"
   CHECK(numbers(s) == range(1, 1));
 }
 
-TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new store",
+TEMPLATE_TEST_CASE("store: a damaged record is detected, and a reset makes a new store",
                    "[STORE-T4][U8]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
@@ -114,7 +115,7 @@ TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new 
   CHECK(s->state().last.last.index == Index{0});
 }
 
-TEST_CASE("store: what is left free is looked at before a transaction", "[STORE-T6]") {
+TEST_CASE("store: the free space is checked before a transaction", "[STORE-T6]") {
   TemporaryDisk disk;
   BdbOptions o;
   o.directory = disk.path();
@@ -131,11 +132,11 @@ TEST_CASE("store: what is left free is looked at before a transaction", "[STORE-
   CHECK((!room.enough && room.low));
   CHECK((room.free > 0 && room.missing > 0));
   CHECK_FALSE(opened.value()->room(Work::kDrop, 0).enough);
-  // Entries that waited wait for more than the next few.
+  // Waiting entries need space for more than the next few.
   CHECK(opened.value()->room(Work::kEntries, 1000).missing >= room.missing + (1ULL << 57));
 }
 
-TEST_CASE("store: a log that is cut gives back its room, that of Berkeley DB's log too", "[C9]") {
+TEST_CASE("store: a truncated log frees its space, also in Berkeley DB's log", "[C9]") {
   OnBdb disk;
   Store* const s = &disk.open();
   REQUIRE(s->reset(kOwner).ok());
@@ -153,13 +154,14 @@ TEST_CASE("store: a log that is cut gives back its room, that of Berkeley DB's l
     REQUIRE(s->append(from, log.between(from, log.end()), log.end()).ok());
     REQUIRE(s->tidy().ok());
   }
-  CHECK(bytes_of_log() < 1'000'000);  // of 3 MB that were written
+  CHECK(bytes_of_log() < 1'000'000);  // of 3 MB written
   REQUIRE(s->drop_below(Index{2900}).ok());
   REQUIRE(s->tidy().ok());
   CHECK(bytes_of_log() <= 400'000);
 }
 
-TEMPLATE_TEST_CASE("store: what a checkpoint covers can be dropped", "[C9]", OnMemory, OnBdb) {
+TEMPLATE_TEST_CASE("store: entries covered by a checkpoint can be dropped", "[C9]", OnMemory,
+                   OnBdb) {
   TestType disk;
   Store* s = &disk.open();
   REQUIRE(s->reset(kOwner).ok());
@@ -182,8 +184,7 @@ TEMPLATE_TEST_CASE("store: what a checkpoint covers can be dropped", "[C9]", OnM
   CHECK(numbers(*s) == range(first + 1, 300));
 }
 
-TEST_CASE("store: a loss of power takes what was not synced, nothing else",
-          "[STORE-T1][STORE-T4]") {
+TEST_CASE("store: a power loss loses only entries that were not synced", "[STORE-T1][STORE-T4]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -209,7 +210,7 @@ TEST_CASE("store: a loss of power takes what was not synced, nothing else",
   }
 }
 
-TEST_CASE("store: without syncs a loss of power loses what was said to be stored",
+TEST_CASE("store: without syncs a power loss loses entries that were reported as stored",
           "[STORE-T1][mutant]") {
   std::mt19937_64 random(1);
   int lost = 0;
@@ -227,7 +228,7 @@ TEST_CASE("store: without syncs a loss of power loses what was said to be stored
   CHECK(lost > 10);
 }
 
-TEST_CASE("store: any single flipped bit is noticed", "[STORE-T4][U8]") {
+TEST_CASE("store: any single flipped bit is detected", "[STORE-T4][U8]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   for (int round = 0; round < 500; ++round) {
@@ -256,7 +257,7 @@ TEST_CASE("store: a write-ahead log that lost its end is damaged, not short", "[
     log.append(1, 300, n);
     REQUIRE(s->append(from, log.between(from, log.end()), {}).ok());
   }
-  // As a process that is killed leaves it: nothing was written but the write-ahead log.
+  // The state after a kill: only the write-ahead log was written.
   const std::string copy = disk.path() + "/copy";
   std::filesystem::create_directory(copy);
   for (const char* name : {"high", "env"}) {
@@ -275,7 +276,7 @@ TEST_CASE("store: a write-ahead log that lost its end is damaged, not short", "[
   std::filesystem::copy(disk.path() + "/env", copy + "/env",
                         std::filesystem::copy_options::recursive);
   const std::string wal = copy + "/env/log.0000000001";
-  // The last transaction rots: Berkeley DB takes that for the end of its log.
+  // The last transaction is damaged: Berkeley DB takes that for the end of its log.
   std::fstream file(wal, std::ios::in | std::ios::out | std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const std::size_t at = bytes.rfind(std::string(200, '\5'));
@@ -300,7 +301,7 @@ TEST_CASE("store: a second process is refused", "[STORE-T2]") {
   CHECK(second.error().code == Code::kBusy);
 }
 
-TEST_CASE("store: files that are gone are damage, not a new store", "[STORE-T4][U8]") {
+TEST_CASE("store: missing files are damage, not a new store", "[STORE-T4][U8]") {
   OnBdb disk;
   REQUIRE(disk.open().reset(kOwner).ok());
   disk.close();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    a disk without room is waited for, with nothing begun, lost or put in another order
-//         (STORE-T6); what makes room, and what only reads, goes ahead.
-// METHOD  the store's thread over a store in memory whose disk is full where the test says.
+// GOAL    If the disk has no space, entries wait: nothing is begun, lost or reordered (STORE-T6).
+//         Operations that free space or only read go ahead.
+// METHOD  The store's thread over a store in memory, whose disk is full when the test sets that.
 // REPLAY  deterministic but for the threads' interleaving.
 #include "consensus/driver/store_thread.h"
 
@@ -44,7 +44,7 @@ class FullStore final : public Store {
   Result<EntryHeader> header(Index index) override { return inner_.header(index); }
   Outcome drop_below(Index index) override {
     const Outcome done = inner_.drop_below(index);
-    full_ = false;  // that is what it is for
+    full_ = false;  // dropping entries frees space
     return done;
   }
   Outcome tidy() override {
@@ -96,7 +96,7 @@ struct Fixture {
     job.bytes_max = 1000;
     thread->push(std::move(job));
   }
-  // Until there are so many results more; their kinds.
+  // Waits for `n` more results and returns their kinds.
   std::vector<Kind> take(std::size_t n) {
     seen.clear();
     std::vector<StoreResult> some;
@@ -119,7 +119,7 @@ using Kinds = std::vector<Kind>;
 
 }  // namespace
 
-TEST_CASE("store thread: entries and promises wait for room in their order, reads do not",
+TEST_CASE("store thread: entries and promises wait for space in order, reads do not",
           "[STORE-T6]") {
   Fixture f;
   f.append(1);
@@ -137,7 +137,7 @@ TEST_CASE("store thread: entries and promises wait for room in their order, read
   CHECK(f.seen[1].last == f.log.end());
 }
 
-TEST_CASE("store thread: what is dropped makes room for entries that wait", "[STORE-T6]") {
+TEST_CASE("store thread: dropping entries frees space for waiting ones", "[STORE-T6]") {
   Fixture f;
   for (std::uint64_t n = 1; n <= 3; ++n) {
     f.append(n);
@@ -150,7 +150,7 @@ TEST_CASE("store thread: what is dropped makes room for entries that wait", "[ST
   CHECK(f.take(3) == Kinds{Kind::kDrop, Kind::kRoom, Kind::kAppend});
 }
 
-TEST_CASE("store thread: the store is tidied after each answer that wrote", "[C9]") {
+TEST_CASE("store thread: the store is tidied after each result that wrote", "[C9]") {
   Fixture f;
   for (std::uint64_t n = 1; n <= 3; ++n) {
     f.append(n);
@@ -158,7 +158,7 @@ TEST_CASE("store thread: the store is tidied after each answer that wrote", "[C9
   }
   f.push(Kind::kDrop, Index{0});
   CHECK(f.take(1) == Kinds{Kind::kDrop});
-  f.thread.reset();  // behind what it does
+  f.thread.reset();  // after its current work
   CHECK(f.tidied == 4);
 }
 

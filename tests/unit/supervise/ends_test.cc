@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Each exit status of a node means one thing, and people read it.
+// GOAL    Each exit status of a node has one meaning, and its text is readable.
 // CHECKS  The table of ends, statuses without a row, texts.
 #include "runtime/supervise/ends.h"
 
@@ -12,7 +12,7 @@ using crane::node::ExitStatus;
 using crane::setup::Status;
 using Kind = RestartLimiter::End;
 
-TEST_CASE("ends: a status has its meaning, another one that of a node or of a replica",
+TEST_CASE("ends: a known status has its meaning, another one means a failed node or replica",
           "[supervise]") {
   const auto of = [](ExitStatus status) { return end_of(crane::node::code(status)); };
   CHECK(of(ExitStatus::kNeverCheckedIn).status == Status::kNeverCheckedIn);
@@ -40,7 +40,7 @@ TEST_CASE("ends: a status has its meaning, another one that of a node or of a re
   CHECK_FALSE(end_of(0).passes);
 }
 
-TEST_CASE("ends: they are said in words", "[supervise]") {
+TEST_CASE("ends: they are described in words", "[supervise]") {
   CHECK(how_ended(SIGKILL) == "killed by SIGKILL");
   CHECK(how_ended(3 << 8) == "ended with status 3");
   CHECK(how_ended(kUnseenEnd).find("only the crane-run that started it") != std::string::npos);

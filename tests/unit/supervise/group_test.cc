@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The replicas of a group have nodes when they should, and the group ends when it must.
-// METHOD  The machine alone (runtime/supervise), its actions carried out by the test.
-// CHECKS  Plans, pauses, what is asked for and said; SUP-1 to SUP-4; a second fault at each point.
+// METHOD  Only the state machine (runtime/supervise); the test carries out its actions.
+// CHECKS  Plans, pauses, requests and messages; SUP-1 to SUP-4; a second fault at each point.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/supervise/watched.h"
@@ -38,7 +38,7 @@ TEST_CASE("supervisor: a node that ends before all have run ends the group", "[s
   CHECK(group.machine.over());
 }
 
-TEST_CASE("supervisor: one that restarts at a checkpoint returns also before all have run",
+TEST_CASE("supervisor: a node that restarts at a checkpoint returns even before all have run",
           "[supervise]") {
   Watched group;
   group.step(Start{});
@@ -48,7 +48,7 @@ TEST_CASE("supervisor: one that restarts at a checkpoint returns also before all
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
 }
 
-TEST_CASE("supervisor: replicas that begin a computation again return, all, and before they served",
+TEST_CASE("supervisor: replicas that repeat a computation all return, even before they served",
           "[supervise]") {
   Watched group;
   group.step(Start{});
@@ -66,7 +66,7 @@ TEST_CASE("supervisor: a node that cannot be started ends a new group", "[superv
   CHECK(group.machine.problem().error().text == "no process");
 }
 
-TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if there is one",
+TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if one exists",
           "[supervise][RETURN-1]") {
   Watched group;
   group.serve().kill(2);
@@ -80,7 +80,7 @@ TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if t
   CHECK(group.count<AskCheckpoint>() == 0);
 }
 
-TEST_CASE("supervisor: without a checkpoint one is asked for, of the leader, at times",
+TEST_CASE("supervisor: without a checkpoint, the leader gets requests for one at intervals",
           "[supervise]") {
   Watched group;
   group.checkpoint = false;
@@ -96,7 +96,7 @@ TEST_CASE("supervisor: without a checkpoint one is asked for, of the leader, at 
   group.kill(2);
   group.wait();
   CHECK(group.count<AskCheckpoint>() == 2);
-  // No leader, or no majority: nothing can be asked.
+  // Without a leader or a majority there is no request.
   group.now_ms += 5'000;
   for (const int k : {2, 1}) group.kill(k);
   group.tick();
@@ -106,7 +106,7 @@ TEST_CASE("supervisor: without a checkpoint one is asked for, of the leader, at 
   CHECK(group.count<AskCheckpoint>() == 2);
 }
 
-TEST_CASE("supervisor: behind a divergence a checkpoint is asked for, and a second passes",
+TEST_CASE("supervisor: after a divergence a checkpoint is requested, and one second passes",
           "[supervise]") {
   Watched group;
   group.serve().fail(2, ExitStatus::kDiverged);
@@ -117,7 +117,7 @@ TEST_CASE("supervisor: behind a divergence a checkpoint is asked for, and a seco
   CHECK(group.count<StartNode>() == 1);
 }
 
-TEST_CASE("supervisor: where there is no room, one looks every 2 s and has not failed",
+TEST_CASE("supervisor: a node without disk space retries every 2 s, which is not a failure",
           "[supervise]") {
   Watched group;
   group.serve();
@@ -134,7 +134,7 @@ TEST_CASE("supervisor: where there is no room, one looks every 2 s and has not f
   CHECK(group.machine.deadline_ms() - group.now_ms == 2'000);
 }
 
-TEST_CASE("supervisor: a node that cannot be started again is tried with pauses",
+TEST_CASE("supervisor: a node that cannot be restarted is retried with pauses",
           "[supervise][RETURN-1]") {
   Watched group;
   group.serve().fail(2, ExitStatus::kHandedOver);  // at once, if it could be started
@@ -151,7 +151,7 @@ TEST_CASE("supervisor: a node that cannot be started again is tried with pauses"
   CHECK(group.at(2).runs);
 }
 
-TEST_CASE("supervisor: one that fails from what is kept runs the log every second time",
+TEST_CASE("supervisor: after a failure from kept state, every second attempt runs the log",
           "[supervise]") {
   Watched group;
   group.serve();
@@ -163,12 +163,12 @@ TEST_CASE("supervisor: one that fails from what is kept runs the log every secon
   }
   CHECK(plans == std::vector{From::kCheckpoint, From::kLog, From::kCheckpoint, From::kLog});
   CHECK(group.has_said("runs all inputs again, as it did not recover from a checkpoint"));
-  group.fail(2, ExitStatus::kHandedOver);  // another build has not tried
+  group.fail(2, ExitStatus::kHandedOver);  // the other build has not tried yet
   group.wait();
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
 }
 
-TEST_CASE("supervisor: nodes of a group on disk find what they need by themselves", "[supervise]") {
+TEST_CASE("supervisor: nodes of a group on disk find their own state", "[supervise]") {
   Settings settings = Watched::group_of(3);
   settings.on_disk = true;
   Watched group(settings);
@@ -178,7 +178,7 @@ TEST_CASE("supervisor: nodes of a group on disk find what they need by themselve
   CHECK(group.count<LookForCheckpoint>() == 0);
 }
 
-TEST_CASE("supervisor: the end of a single replica is the group's, unless it is handed over",
+TEST_CASE("supervisor: the end of a single replica ends the group, unless it is handed over",
           "[supervise]") {
   Watched lost(Watched::group_of(1));
   lost.serve().kill(0);
@@ -187,7 +187,7 @@ TEST_CASE("supervisor: the end of a single replica is the group's, unless it is 
   Watched handed(Watched::group_of(1));
   handed.serve().fail(0, ExitStatus::kHandedOver);
   handed.tick();
-  handed.kill(0);  // the other build does not come up: it may be replaced
+  handed.kill(0);  // the other build does not come up, and may be replaced
   CHECK_FALSE(handed.machine.over());
   handed.wait();
   handed.step(Said{0, Word::kListens});
@@ -195,7 +195,7 @@ TEST_CASE("supervisor: the end of a single replica is the group's, unless it is 
   CHECK(handed.machine.over());
 }
 
-TEST_CASE("supervisor: where a majority fails five times by itself, the group ends",
+TEST_CASE("supervisor: the group ends if a majority fails five times without outside cause",
           "[supervise]") {
   const auto fails = [](Watched& group, ExitStatus status) {
     group.serve();
@@ -234,7 +234,7 @@ TEST_CASE("supervisor: strict mode ends the group at the first unhooked call", "
   CHECK(group.machine.problem().error().text.find("without --strict") != std::string::npos);
 }
 
-TEST_CASE("supervisor: a second node lost while the first is started changes nothing for that",
+TEST_CASE("supervisor: losing a second node while the first one starts does not delay either",
           "[supervise]") {
   Watched group;
   group.serve().kill(1);
@@ -248,11 +248,11 @@ TEST_CASE("supervisor: a second node lost while the first is started changes not
   CHECK_FALSE(group.machine.stopping());
 }
 
-TEST_CASE("supervisor: a drained replica has no node until an operator wants it",
+TEST_CASE("supervisor: a drained replica has no node until an operator resumes it",
           "[supervise][SUP-3]") {
   Watched group;
   group.serve().step(Said{2, Word::kDrained});
-  group.kill(2);  // while it says goodbye
+  group.kill(2);  // while it leaves
   CHECK(group.has_said("replica 2 is drained; crane-ctl replica resume 2 brings it back"));
   CHECK(group.machine.role_of(group.at(2)) == std::string("drained"));
   CHECK(group.machine.deadline_ms() == Supervisor::kNever);
@@ -264,8 +264,7 @@ TEST_CASE("supervisor: a drained replica has no node until an operator wants it"
   CHECK(group.has_said("replica 2 is brought back"));
 }
 
-TEST_CASE("supervisor: an operator's word before the goodbye has ended is kept",
-          "[supervise][SUP-1]") {
+TEST_CASE("supervisor: an operator's request during the draining is kept", "[supervise][SUP-1]") {
   Watched group;
   group.serve().step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.3"}});  // it runs
   group.kill(2);
@@ -279,7 +278,7 @@ TEST_CASE("supervisor: an operator's word before the goodbye has ended is kept",
   CHECK(group.count<StartNode>() == 1);
 }
 
-TEST_CASE("supervisor: what an operator named is tried again when no process could be had",
+TEST_CASE("supervisor: an operator's choice of checkpoint is kept if no process can be started",
           "[supervise]") {
   Watched group;
   group.serve().step(Said{2, Word::kDrained});
@@ -291,7 +290,7 @@ TEST_CASE("supervisor: what an operator named is tried again when no process cou
   CHECK(group.last<StartNode>().plan.checkpoint == "1.7");
 }
 
-TEST_CASE("supervisor: what is to be forgotten stays so until a node has opened its memory",
+TEST_CASE("supervisor: an order to discard memory is kept until a node has opened its memory",
           "[supervise][SUP-4]") {
   Watched group;
   group.serve().step(Said{2, Word::kDrained});
@@ -306,7 +305,7 @@ TEST_CASE("supervisor: what is to be forgotten stays so until a node has opened 
   CHECK_FALSE(group.last<StartNode>().plan.forgets);
 }
 
-TEST_CASE("supervisor: an operator does not wait for a planned return", "[supervise]") {
+TEST_CASE("supervisor: an operator's request does not wait for a planned return", "[supervise]") {
   Watched group;
   group.serve();
   for (int i = 0; i < 4; ++i) {
@@ -325,7 +324,7 @@ TEST_CASE("supervisor: an operator does not wait for a planned return", "[superv
   CHECK(group.last<Answer>().error == std::string("busy"));
 }
 
-TEST_CASE("supervisor: a member that is added gets a node with an empty memory", "[supervise]") {
+TEST_CASE("supervisor: a new member gets a node with an empty memory", "[supervise]") {
   Watched group(Watched::group_of(3, 1));
   group.serve();
   const Members with{0, {{0, true}, {1, true}, {2, true}, {3, false}}};
@@ -339,7 +338,7 @@ TEST_CASE("supervisor: a member that is added gets a node with an empty memory",
   CHECK(group.count<StartNode>() == 1);
 }
 
-TEST_CASE("supervisor: a member whose node could not be started at first has it later",
+TEST_CASE("supervisor: a member whose node could not be started at first gets it later",
           "[supervise][RETURN-1]") {
   Watched group(Watched::group_of(3, 1));
   group.serve().cannot_start = {3};
@@ -350,8 +349,7 @@ TEST_CASE("supervisor: a member whose node could not be started at first has it 
   CHECK(group.last<StartNode>().plan.forgets);
 }
 
-TEST_CASE("supervisor: a member that is removed is not missed, also while it is away",
-          "[supervise]") {
+TEST_CASE("supervisor: a removed member is not restarted, even if it was away", "[supervise]") {
   Watched group;
   group.serve().step(Said{1, Word::kRemoved});
   group.step(NodeEnded{.replica = 1, .wait = 71 << 8});
@@ -364,7 +362,7 @@ TEST_CASE("supervisor: a member that is removed is not missed, also while it is 
   CHECK(group.count<StartNode>() == 0);
 }
 
-TEST_CASE("supervisor: facts that come when the replica is needed no more change nothing",
+TEST_CASE("supervisor: facts about a replica that is no longer needed change nothing",
           "[supervise][SUP-S2][SUP-S3]") {
   Supervisor machine(Watched::group_of(3));
   for (const Event& event : std::vector<Event>{Start{}, Said{0, Word::kReady},
@@ -379,19 +377,18 @@ TEST_CASE("supervisor: facts that come when the replica is needed no more change
   CHECK(machine.step(Facts{2, true}, 10).empty());
 }
 
-TEST_CASE("supervisor: a server that ends by itself ends the group with its status",
-          "[supervise]") {
+TEST_CASE("supervisor: a server that ends normally ends the group with its status", "[supervise]") {
   Watched group;
   group.serve().step(ServerExit{0, 3});
   CHECK_FALSE(group.machine.stopping());
-  group.step(Said{1, Word::kAcceptorOnly});  // no server ends there
+  group.step(Said{1, Word::kAcceptorOnly});  // it has no server that could end
   group.step(ServerExit{2, 3});
   CHECK(group.machine.stopping());
   CHECK(group.machine.status() == 3);
   CHECK(group.has_said("the server ended with status 3; its log: /d/r2/server.log"));
 }
 
-TEST_CASE("supervisor: a server that goes to the background is told from one that ends",
+TEST_CASE("supervisor: a server that goes to the background is distinguished from one that ends",
           "[supervise]") {
   Watched group;
   group.serve();
@@ -404,7 +401,7 @@ TEST_CASE("supervisor: a server that goes to the background is told from one tha
   CHECK(told.machine.status() == 0);
 }
 
-TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is not waited for",
+TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited for",
           "[supervise][SUP-S5]") {
   Watched slow, lost;
   slow.serve().step(ServerExit{0, 139, ExitReason::kSignal});
@@ -421,7 +418,7 @@ TEST_CASE("supervisor: the others' servers are given 10 s, and a lost node is no
   CHECK(lost.has_said("the server crashed at the same place"));
 }
 
-TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise][SUP-2]") {
+TEST_CASE("supervisor: after Stop nodes end, and none is started", "[supervise][SUP-2]") {
   Watched group(Watched::group_of(3, 1));
   group.serve().kill(2);
   group.step(Stop{"told to stop"});
@@ -432,7 +429,7 @@ TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise
   group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, false}}});
   group.step(BringBack{2, {}});
   CHECK(group.count<StartNode>() == 0);
-  group.step(Stop{"told to stop"});  // asked twice
+  group.step(Stop{"told to stop"});  // requested twice
   CHECK(group.last<EndNode>().signal == SIGKILL);
   group.step(NodeEnded{.replica = 0});
   CHECK_FALSE(group.machine.over());
@@ -443,7 +440,7 @@ TEST_CASE("supervisor: from Stop on nodes end, and none is started", "[supervise
   CHECK(group.machine.problem().ok());
 }
 
-TEST_CASE("supervisor: a node that is started while all stops is told so", "[supervise]") {
+TEST_CASE("supervisor: a node that starts during the stop is stopped", "[supervise]") {
   Supervisor machine(Watched::group_of(1));
   (void)machine.step(Start{}, 10);
   (void)machine.step(Stop{"told to stop"}, 10);
@@ -452,7 +449,7 @@ TEST_CASE("supervisor: a node that is started while all stops is told so", "[sup
   CHECK(std::holds_alternative<EndNode>(actions[0]));
 }
 
-TEST_CASE("supervisor: servers whose files last end at one turn, or are stopped after 20 s",
+TEST_CASE("supervisor: servers with lasting files end at one turn, or are stopped after 20 s",
           "[supervise]") {
   Settings settings = Watched::group_of(3);
   settings.keeps_files = true;
@@ -463,13 +460,13 @@ TEST_CASE("supervisor: servers whose files last end at one turn, or are stopped 
   CHECK(group.count<EndNode>() == 0);
   Watched ended = group;
   for (const int k : {0, 1, 2}) ended.step(ServerExit{k, 128 + 15, ExitReason::kSignal});
-  CHECK(ended.machine.status() == 0);  // as told
+  CHECK(ended.machine.status() == 0);  // as requested
   group.wait();
   CHECK(group.now_ms == 1'020'000);
   CHECK(group.has_said("the server did not end within 20 s, stopping"));
 }
 
-TEST_CASE("supervisor: a group that is taken over gets back what was lost meanwhile",
+TEST_CASE("supervisor: a group that is taken over gets its lost nodes back",
           "[supervise][RETURN-1]") {
   using Node = Found::Node;
   Watched group(Watched::group_of(5, 1));
@@ -485,7 +482,7 @@ TEST_CASE("supervisor: a group that is taken over gets back what was lost meanwh
   std::set<int> started;
   for (const auto& one : group.all<StartNode>()) started.insert(one.replica);
   CHECK(started == std::set{3, 4});
-  // One that is silent has a node (SUP-1), whatever an operator wants.
+  // A silent replica has a node (SUP-1), whatever an operator requests.
   group.step(BringBack{1, {.from = From::kCheckpoint}});
   CHECK(group.count<StartNode>() == 2);
   group.step(NodeEnded{.replica = 1, .wait = kUnseenEnd});
@@ -494,7 +491,8 @@ TEST_CASE("supervisor: a group that is taken over gets back what was lost meanwh
   CHECK(group.last<StartNode>().replica == 1);
 }
 
-TEST_CASE("supervisor: a silent node is killed when a group is told twice to end", "[supervise]") {
+TEST_CASE("supervisor: a silent node is killed at the second request to end its group",
+          "[supervise]") {
   Watched group;
   group.step(Found{0, true, true, false, Found::Node::kSilent});
   group.step(TakeOver{.ends = true});
@@ -502,7 +500,8 @@ TEST_CASE("supervisor: a silent node is killed when a group is told twice to end
   CHECK(group.last<EndNode>().signal == SIGKILL);
 }
 
-TEST_CASE("supervisor: a silent node of a group that ends is told when it answers", "[supervise]") {
+TEST_CASE("supervisor: a silent node of an ending group is stopped when it answers",
+          "[supervise]") {
   Watched group;
   group.step(Found{0, true, true, false, Found::Node::kSilent});
   group.step(TakeOver{.ends = true});
@@ -513,7 +512,7 @@ TEST_CASE("supervisor: a silent node of a group that ends is told when it answer
   CHECK(group.machine.over());
 }
 
-TEST_CASE("supervisor: the analysis replica is let in, returns, and is let go", "[supervise]") {
+TEST_CASE("supervisor: the analysis replica is added, returns, and is released", "[supervise]") {
   Settings settings = Watched::group_of(3, 1);
   settings.analysis = 3;
   settings.tool = "helgrind";
@@ -534,8 +533,7 @@ TEST_CASE("supervisor: the analysis replica is let in, returns, and is let go", 
   CHECK_FALSE(group.machine.stopping());
 }
 
-TEST_CASE("supervisor: nothing can be done without the analysis replica's process but to let it go",
-          "[supervise]") {
+TEST_CASE("supervisor: without a process for the analysis replica, it is released", "[supervise]") {
   Settings settings = Watched::group_of(3, 1);
   settings.analysis = 3;
   Watched group(settings);
@@ -544,7 +542,7 @@ TEST_CASE("supervisor: nothing can be done without the analysis replica's proces
   CHECK(group.last<AnalysisReleased>().why == "no process");
 }
 
-TEST_CASE("supervisor: a leader of an older view leads no more", "[supervise]") {
+TEST_CASE("supervisor: a leader of an older view no longer leads", "[supervise]") {
   Watched group;
   group.serve().step(Role{1, true, 2});
   CHECK(group.machine.leader() == 1);
@@ -553,8 +551,7 @@ TEST_CASE("supervisor: a leader of an older view leads no more", "[supervise]") 
   CHECK(group.machine.leader() == -1);
 }
 
-TEST_CASE("supervisor: a late word of a replica that is gone changes nothing",
-          "[supervise][SUP-S4]") {
+TEST_CASE("supervisor: a late message of a lost replica changes nothing", "[supervise][SUP-S4]") {
   Watched group;
   group.serve().kill(2);
   const auto told = group.done.size();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An agent's replica returns, stays drained, or leaves, as the group's rules say.
-// METHOD  The machine alone (runtime/supervise) with one replica of a group of several hosts.
-// CHECKS  Which ends pass; drained and resumed; stopping, more firmly each time.
+// GOAL    An agent's replica returns, stays drained, or leaves, according to the rules of the
+//         group.
+// METHOD  Only the state machine (runtime/supervise) with one replica of a group of several hosts.
+// CHECKS  Which ends are temporary; drained and resumed; stopping, more firmly each time.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/supervise/watched.h"
@@ -19,7 +20,7 @@ void end(Watched& host, ExitStatus status, bool drained = false) {
 }
 }  // namespace
 
-TEST_CASE("supervisor of a host: what can pass by itself is waited for, else it leaves",
+TEST_CASE("supervisor of a host: a temporary failure is recovered from, else it leaves",
           "[supervise][RETURN-1]") {
   for (const ExitStatus passes :
        {ExitStatus::kServerNotStarted, ExitStatus::kNeverCheckedIn, ExitStatus::kServerDied,
@@ -45,7 +46,7 @@ TEST_CASE("supervisor of a host: what can pass by itself is waited for, else it 
   }
 }
 
-TEST_CASE("supervisor of a host: a node that was killed before it served is a start's mistake",
+TEST_CASE("supervisor of a host: a node killed before it served counts as a failed start",
           "[supervise]") {
   Watched host(Watched::on_a_host());
   host.step(Start{});
@@ -54,7 +55,7 @@ TEST_CASE("supervisor of a host: a node that was killed before it served is a st
   CHECK(host.count<Leave>() == 1);
 }
 
-TEST_CASE("supervisor of a host: a node that cannot be started gives up at first, later it waits",
+TEST_CASE("supervisor of a host: a node that cannot be started gives up at first, retries later",
           "[supervise][RETURN-1]") {
   Watched first(Watched::on_a_host());
   first.cannot_start = {2};
@@ -83,10 +84,10 @@ TEST_CASE("supervisor of a host: pauses grow, and an operator ends them", "[supe
   host.forget().step(Resume{2, true});
   CHECK(host.last<Answer>().text == "replica 2 is started");
   host.tick();
-  CHECK(host.last<StartNode>().plan.forgets);  // the operator's word counts, as if it were drained
+  CHECK(host.last<StartNode>().plan.forgets);  // the request counts, as if it were drained
 }
 
-TEST_CASE("supervisor of a host: a drained one stays so until an operator resumes it",
+TEST_CASE("supervisor of a host: a drained replica stays so until an operator resumes it",
           "[supervise][SUP-3]") {
   Watched host(Watched::on_a_host());
   end(host.serve(), 0, true);
@@ -101,7 +102,7 @@ TEST_CASE("supervisor of a host: a drained one stays so until an operator resume
   CHECK(host.last<Answer>().error == std::string("busy"));
 }
 
-TEST_CASE("supervisor of a host: one that is killed as it drains is drained",
+TEST_CASE("supervisor of a host: a replica that is killed while it drains is drained",
           "[supervise][SUP-3]") {
   Watched host(Watched::on_a_host());
   host.serve().step(NodeEnded{2, SIGKILL, true, ""});
@@ -110,7 +111,8 @@ TEST_CASE("supervisor of a host: one that is killed as it drains is drained",
   CHECK(host.count<StartNode>() == 0);
 }
 
-TEST_CASE("supervisor of a host: what is resumed in vain is drained as before", "[supervise]") {
+TEST_CASE("supervisor of a host: after a failed resume the replica is drained as before",
+          "[supervise]") {
   Watched host(Watched::on_a_host());
   end(host.serve(), 0, true);
   host.step(Resume{2, true});
@@ -132,7 +134,7 @@ TEST_CASE("supervisor of a host: what is resumed in vain is drained as before", 
   CHECK(none.count<BroughtBack>() == 0);
 }
 
-TEST_CASE("supervisor of a host: it is stopped more firmly each time", "[supervise][SUP-2]") {
+TEST_CASE("supervisor of a host: each stop is firmer than the one before", "[supervise][SUP-2]") {
   Watched host(Watched::on_a_host());
   host.serve().step(Stop{nullptr, SIGINT});
   host.step(Stop{nullptr, SIGTERM});  // once is enough
@@ -150,17 +152,17 @@ TEST_CASE("supervisor of a host: it is stopped more firmly each time", "[supervi
   CHECK(host.last<Leave>().wait == SIGKILL);
 }
 
-TEST_CASE("supervisor of a host: a kill does not wait", "[supervise]") {
+TEST_CASE("supervisor of a host: a kill takes effect at once", "[supervise]") {
   Watched host(Watched::on_a_host());
-  SECTION("at once") { host.serve().step(Kill{}); }
-  SECTION("of one that was told to stop") {
+  SECTION("while it runs") { host.serve().step(Kill{}); }
+  SECTION("while it stops") {
     host.serve().step(Stop{nullptr, SIGINT});
     host.step(Kill{});
   }
   CHECK(host.last<EndNode>().signal == SIGKILL);
 }
 
-TEST_CASE("supervisor of a host: stopped without a node it leaves at once", "[supervise]") {
+TEST_CASE("supervisor of a host: without a node a stop takes effect at once", "[supervise]") {
   Watched drained(Watched::on_a_host()), away(Watched::on_a_host()), fresh(Watched::on_a_host());
   end(drained.serve(), 0, true);
   drained.step(Stop{nullptr, SIGINT});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A lost replica always has a next attempt, soon (RETURN-1, RETURN-2).
-// METHOD  Sequences of ends on a clock of the test's, named ones and random ones.
-// CHECKS  The pauses; that lasting, and an operator, reset them.
+// GOAL    A lost replica always has a next attempt, and soon (RETURN-1, RETURN-2).
+// METHOD  Sequences of ends on a clock of the test: hand-written ones and random ones.
+// CHECKS  The pauses; a long run, and an operator, reset them.
 #include "runtime/supervise/restart_limiter.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +35,7 @@ TEST_CASE("returns: at once, then 1, 2, 4 .. 60 s", "[supervise]") {
   CHECK(pause_after_end(returns, now) == 0);
 }
 
-TEST_CASE("returns: one that asked to restart has not failed", "[supervise]") {
+TEST_CASE("returns: a replica that requested its restart has not failed", "[supervise]") {
   RestartLimiter returns;
   CHECK(pause_after_end(returns, 10, RestartLimiter::End::kAsked) == 0);
   CHECK(returns.in_a_row() == 0);
@@ -43,12 +43,13 @@ TEST_CASE("returns: one that asked to restart has not failed", "[supervise]") {
   CHECK(returns.failed() == 1);
   CHECK(pause_after_end(returns, 30, RestartLimiter::End::kKilled) == kSecond);
   CHECK(returns.failed() == 0);
-  // However often it ended before: the checkpoint is there.
+  // Regardless of earlier ends: the checkpoint exists.
   CHECK(pause_after_end(returns, 40, RestartLimiter::End::kAsked) == 0);
   CHECK(returns.in_a_row() == 2);
 }
 
-TEST_CASE("returns: one that failed often and was just started again still fails", "[supervise]") {
+TEST_CASE("returns: a replica that failed often and was just restarted still counts as failing",
+          "[supervise]") {
   RestartLimiter returns;
   for (int i = 0; i < 5; ++i) returns.ended(RestartLimiter::End::kFailed, 100);
   CHECK(returns.fails(5, 100));
@@ -58,7 +59,7 @@ TEST_CASE("returns: one that failed often and was just started again still fails
   CHECK_FALSE(returns.fails(5, 300 + RestartLimiter::kLastsMs));
 }
 
-TEST_CASE("returns: an operator does not wait", "[supervise]") {
+TEST_CASE("returns: an operator's restart does not wait", "[supervise]") {
   RestartLimiter returns;
   for (int i = 0; i < 9; ++i) returns.ended(RestartLimiter::End::kKilled, 10);
   CHECK_FALSE(returns.due(10));
@@ -68,7 +69,8 @@ TEST_CASE("returns: an operator does not wait", "[supervise]") {
   CHECK_FALSE(returns.planned());
 }
 
-TEST_CASE("returns: whatever happens, there is a next attempt within a minute", "[supervise]") {
+TEST_CASE("returns: after any sequence of ends the next attempt is within a minute",
+          "[supervise]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);

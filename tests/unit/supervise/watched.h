@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A supervisor in a test: its actions are carried out at once, and remembered.
+// A supervisor in a test: its actions are carried out at once and recorded.
 
 #include <signal.h>
 
@@ -44,7 +44,7 @@ class Watched {
       }
     }
   }
-  // A group that serves; replica 0 leads.
+  // Returns a group that serves; replica 0 leads.
   Watched& serve() {
     step(Start{});
     for (const auto& r : machine.replicas()) {
@@ -60,12 +60,12 @@ class Watched {
     return *this;
   }
   void kill(int replica) { step(NodeEnded{.replica = replica, .wait = SIGKILL}); }
-  // Its node says why, and ends with that status.
+  // The replica's node reports a reason and ends with that status.
   void fail(int replica, node::ExitStatus status) {
     step(Fatal{replica, node::code(status), "it says why"});
     step(NodeEnded{.replica = replica, .wait = node::code(status) << 8});
   }
-  // To the next deadline.
+  // Advances the clock to the next deadline.
   void wait() {
     REQUIRE(machine.deadline_ms() != Supervisor::kNever);
     now_ms = std::max(now_ms, machine.deadline_ms());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A computation gets the rarest tick point that a stub can stand for, and none where a
-//         jump could lead into it.
-// METHOD  Made-up code and lists of executed instructions; random ones against CHOOSE-1.
-// CHECKS  CHOOSE-1; which instructions are taken, their weight, known points, why there is none.
+// GOAL    A computation gets the rarest tick point that a stub can replace, and none where a jump
+//         could lead into the replaced instructions.
+// METHOD  Made-up code and lists of executed instructions; random ones for CHOOSE-1.
+// CHECKS  CHOOSE-1; which instructions are replaced, their weight, known points, and the reason if
+//         there is no point.
 #include "proxy/ticks/choose.h"
 
 #include <rapidcheck.h>
@@ -25,7 +26,7 @@ constexpr std::uint64_t kBegin = 0x401000;
 constexpr std::uint64_t kLinked = 0x1000;  // offset of kBegin in the object
 constexpr std::size_t kRounds = 100;
 
-// Behind all code: what no instruction begins with, and no jump is.
+// Follows all code: no instruction and no jump begins with these bytes.
 const Bytes kEnd(32, 0x06);
 
 Bytes operator+(Bytes a, const Bytes& b) {
@@ -61,7 +62,7 @@ Choice choose_in(const Object& object, const Steps& steps,
   });
 }
 
-// `round` again and again: offsets in the object.
+// Repeats `round`, which holds offsets in the object.
 Steps rounds(const Steps& round, std::size_t count = kRounds) {
   Steps steps;
   for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +80,7 @@ void check_point(const Choice& choice, std::uint64_t offset, std::uint32_t bytes
   CHECK(choice.point->dead_flags == (dead_flags ? 1u : 0u));
 }
 
-// Three instructions that can begin a point of several, and a loop of them.
+// Three instructions that can begin a point of several instructions, and a loop around them.
 const Bytes kLoop{0x48, 0x01, 0xf0,        // add %rsi, %rax
                   0x48, 0x8d, 0x49, 0xff,  // 3: lea -1(%rcx), %rcx
                   0x48, 0x85, 0xc9,        // 7: test %rcx, %rcx
@@ -88,7 +89,7 @@ const Bytes kLoop{0x48, 0x01, 0xf0,        // add %rsi, %rax
 const Steps kLoopRound{0, 3, 7, 10};
 constexpr std::uint64_t kBehindLoop = 13;
 
-// A row of instructions, each of which can be a point: what a list of steps chooses from.
+// A row of instructions, each of which can be a point.
 constexpr std::size_t kAdd = 7;
 Object row() {
   Bytes code;
@@ -96,7 +97,7 @@ Object row() {
   return Object(code + kEnd);
 }
 
-// Jumps and calls at `from` to `to`, of all kinds.
+// Jumps and calls of all kinds from `from` to `to`.
 std::vector<Bytes> all_jumps(std::uint64_t from, std::uint64_t to) {
   std::vector<Bytes> all;
   for (const Bytes& code :
@@ -112,7 +113,7 @@ std::vector<Bytes> all_jumps(std::uint64_t from, std::uint64_t to) {
   return all;
 }
 
-// Whether a direct jump or call that begins at any byte leads to `target`.
+// Returns whether a direct jump or call that begins at any byte leads to `target`.
 bool leads_to(const Bytes& code, std::uint64_t target) {
   for (std::uint64_t from = 0; from < code.size(); ++from) {
     for (const Bytes& jump : all_jumps(from, target)) {
@@ -129,15 +130,15 @@ bool leads_to(const Bytes& code, std::uint64_t target) {
 
 }  // namespace
 
-TEST_CASE("choose: several instructions are taken where no jump leads into them", "[ticks]") {
+TEST_CASE("choose: several instructions are replaced if no jump leads into them", "[ticks]") {
   const Object loop(kLoop + kEnd);
   const Choice choice = choose_in(loop, rounds(kLoopRound));
   check_point(choice, 0, 7, true);
   CHECK(choice.where == "/opt/server+0x1000");
-  CHECK(choice.point->weight_ps == 4 * 350);  // of the steps from one passage to the next
+  CHECK(choice.point->weight_ps == 4 * 350);  // the steps from one passage to the next
 }
 
-TEST_CASE("choose: CHOOSE-1, a jump or a call into them anywhere in the code",
+TEST_CASE("choose: CHOOSE-1, a jump or call from anywhere leads into the instructions",
           "[ticks][CHOOSE-1]") {
   for (const Bytes& jump : all_jumps(kBehindLoop, 3)) {
     CAPTURE(jump);
@@ -147,7 +148,7 @@ TEST_CASE("choose: CHOOSE-1, a jump or a call into them anywhere in the code",
     CAPTURE(jump);
     check_point(choose_in(Object(kLoop + jump + kEnd), rounds(kLoopRound)), 0, 7, true);
   }
-  // In the last bytes, and in the middle of what may be an instruction.
+  // From the last bytes, and from the middle of a possible instruction.
   const std::uint64_t last = kBehindLoop + kEnd.size();
   for (const Bytes& jump : all_jumps(last, 3)) {
     CAPTURE(jump);
@@ -160,14 +161,14 @@ TEST_CASE("choose: CHOOSE-1, a jump or a call into them anywhere in the code",
   }
 }
 
-TEST_CASE("choose: CHOOSE-1, a table of jumps may lead into them", "[ticks][CHOOSE-1]") {
+TEST_CASE("choose: CHOOSE-1, a jump table may lead into the instructions", "[ticks][CHOOSE-1]") {
   const Bytes through_register{0x48, 0x01, 0xd0, 0xff, 0xe0};  // add %rdx, %rax; jmp *%rax
   const Bytes through_memory{0xff, 0x24, 0xc5, 0, 0, 0, 0};
   const Bytes no_table{0xff, 0xe0};
   CHECK(!choose_in(Object(kLoop + through_register + kEnd), rounds(kLoopRound)).point);
   CHECK(!choose_in(Object(kLoop + through_memory + kEnd), rounds(kLoopRound)).point);
   check_point(choose_in(Object(kLoop + no_table + kEnd), rounds(kLoopRound)), 0, 7, true);
-  // One that is executed, and does not stand very near.
+  // A jump through a table that is executed, but far away.
   const Bytes far(2000, 0x90);
   const Object object(kLoop + far + through_memory + kEnd);
   check_point(choose_in(object, rounds(kLoopRound)), 0, 7, true);
@@ -176,9 +177,9 @@ TEST_CASE("choose: CHOOSE-1, a table of jumps may lead into them", "[ticks][CHOO
   CHECK(!choose_in(object, steps).point);
 }
 
-TEST_CASE("choose: CHOOSE-1, an executed step into them", "[ticks][CHOOSE-1]") {
+TEST_CASE("choose: CHOOSE-1, an executed step leads into the instructions", "[ticks][CHOOSE-1]") {
   const Object loop(kLoop + kEnd);
-  // A jump through a register: from behind the loop to the lea.
+  // A jump through a register from after the loop to the lea.
   Steps steps = rounds(kLoopRound);
   steps.insert(steps.begin() + 8, {kBegin + 12, kBegin + 3, kBegin + 7, kBegin + 10});
   check_point(choose_in(loop, steps), 7, 5, true);
@@ -187,7 +188,8 @@ TEST_CASE("choose: CHOOSE-1, an executed step into them", "[ticks][CHOOSE-1]") {
   check_point(choose_in(loop, steps), 7, 5, true);
 }
 
-TEST_CASE("choose: where all are led into there is no point, and the place is named", "[ticks]") {
+TEST_CASE("choose: without a safe place there is no point, and the last step is reported",
+          "[ticks]") {
   const Bytes jumps = all_jumps(kBehindLoop, 3)[0] + all_jumps(kBehindLoop + 2, 7)[0] +
                       all_jumps(kBehindLoop + 4, 10)[0];
   const Choice choice = choose_in(Object(kLoop + jumps + kEnd), rounds(kLoopRound));
@@ -195,10 +197,10 @@ TEST_CASE("choose: where all are led into there is no point, and the place is na
   CHECK(choice.where == "/opt/server+0x100a");  // the last step
 }
 
-TEST_CASE("choose: flags are kept where the first instruction does not overwrite them", "[ticks]") {
+TEST_CASE("choose: flags are saved unless the first instruction overwrites them", "[ticks]") {
   const Bytes jumps = all_jumps(kBehindLoop, 3)[0] + all_jumps(kBehindLoop + 2, 10)[0];
   check_point(choose_in(Object(kLoop + jumps + kEnd), rounds(kLoopRound)), 3, 7, false);
-  // adc and sbb read what they overwrite.
+  // adc and sbb read the flags that they overwrite.
   for (const unsigned char operation : Bytes{0x11, 0x19, 0x13, 0x1b}) {
     const Object one(Bytes{0x48, operation, 0x81, 0, 0, 0, 0} + kEnd);
     check_point(choose_in(one, rounds({0})), 0, 7, false);
@@ -216,7 +218,8 @@ TEST_CASE("choose: flags are kept where the first instruction does not overwrite
   check_point(choose_in(move, rounds({0})), 0, 7, false);
 }
 
-TEST_CASE("choose: a call is better than another instruction, one than several", "[ticks]") {
+TEST_CASE("choose: a call is better than another instruction, and one is better than several",
+          "[ticks]") {
   const Bytes large{0x48, 0x81, 0xc1, 1, 0, 0, 0};
   const Object with_large(kLoop + large + kEnd);
   check_point(choose_in(with_large, rounds({0, 3, 7, 10, kBehindLoop})), kBehindLoop, 7, true);
@@ -226,7 +229,7 @@ TEST_CASE("choose: a call is better than another instruction, one than several",
               kBehindLoop + 7, 5, true);
 }
 
-TEST_CASE("choose: a call is no part of several, and nothing follows a jump or return", "[ticks]") {
+TEST_CASE("choose: a point of several contains no call and ends at a jump or return", "[ticks]") {
   const Bytes move{0x48, 0x89, 0xf8};
   for (const Bytes& last : {Bytes{0xe8, 0, 0, 0, 0}, Bytes{0xc3, 0x90, 0x90}, Bytes{0xeb, 0, 0x90},
                             Bytes{0x0f, 0xae, 0xe8}}) {
@@ -238,8 +241,8 @@ TEST_CASE("choose: a call is no part of several, and nothing follows a jump or r
   check_point(choose_in(Object(move + Bytes{0xe9, 0, 0, 0, 0} + kEnd), rounds({0})), 0, 8, false);
 }
 
-TEST_CASE("choose: the flags mean nothing where a function begins", "[ticks]") {
-  // Code that may have no point calls a function that may have one.
+TEST_CASE("choose: flags need not be saved at the begin of a function", "[ticks]") {
+  // Code that must not have a point calls a function that may have one.
   Object caller(Bytes{0xe8, 0, 0, 0, 0, 0x90, 0x90} + kEnd, kBegin + 0x10000);
   caller.code.may_be_point = false;
   const Object callee(Bytes{0x48, 0x8d, 0x80, 0x10, 0, 0, 0, 0xc3} + kEnd);
@@ -252,7 +255,7 @@ TEST_CASE("choose: the flags mean nothing where a function begins", "[ticks]") {
     steps.insert(steps.end(), {kBegin + 0x10000, kBegin, kBegin + 7, kBegin + 0x10005});
   }
   check_point(choose(steps, {}, code_at), 0, 7, true);
-  // Once it was led to by no call.
+  // One step reached it without a call.
   Steps last = steps;
   last.insert(last.end(), {kBegin + 0x10006, kBegin});
   check_point(choose(last, {}, code_at), 0, 7, false);
@@ -261,21 +264,21 @@ TEST_CASE("choose: the flags mean nothing where a function begins", "[ticks]") {
   check_point(choose(first, {}, code_at), 0, 7, false);
 }
 
-TEST_CASE("choose: what is executed seldom but again and again is better", "[ticks]") {
+TEST_CASE("choose: an instruction that is executed rarely but regularly is better", "[ticks]") {
   const Object object = row();
   SECTION("an outer loop around an inner one") {
     const Choice choice = choose_in(object, rounds({0, 7, 14, 7, 14, 7, 14, 21, 0, 0}));
     check_point(choice, 21, kAdd, true);
     CHECK(choice.point->weight_ps == 10 * 350);
   }
-  SECTION("but not what came too rarely to tell") {
+  SECTION("but not one that was executed too few times") {
     Steps steps = rounds({0, 0, 0, 7, 0, 0}, kPassagesMin);
     Steps rare = rounds({0, 0, 0, 7, 0, 0}, kPassagesMin - 1);
     rare.insert(rare.end(), 6, kBegin);
     check_point(choose_in(object, steps), 7, kAdd, true);
     check_point(choose_in(object, rare), 0, kAdd, true);
   }
-  SECTION("nor what was missing for more than half of the steps") {
+  SECTION("nor one that was missing for more than half of the steps") {
     const Steps regular = rounds({0, 7, 0, 0});
     Steps late = rounds({0, 0, 0, 0}, kRounds + 20);
     late.insert(late.end(), regular.begin(), regular.end());
@@ -291,7 +294,7 @@ TEST_CASE("choose: what is executed seldom but again and again is better", "[tic
   }
 }
 
-TEST_CASE("choose: a known point that does is the choice", "[ticks]") {
+TEST_CASE("choose: a known point is chosen if it is suitable", "[ticks]") {
   const Object object = row();
   const Steps steps = rounds({0, 0, 0, 7, 14, 0});
   const auto known = [](std::uint64_t build, std::uint32_t offset) {
@@ -304,13 +307,14 @@ TEST_CASE("choose: a known point that does is the choice", "[ticks]") {
   CHECK(again.point->weight_ps == 99);
   CHECK(again.where == "/opt/server+0x100e");
   check_point(choose_in(object, steps, known(kBuild + 1, 14)), 7, kAdd, true);
-  check_point(choose_in(object, steps, known(kBuild, 21)), 7, kAdd, true);  // is not executed
+  check_point(choose_in(object, steps, known(kBuild, 21)), 7, kAdd, true);  // not executed
   Steps seldom = steps;
   seldom.insert(seldom.begin() + 5, kPassagesMin - 1, kBegin + 21);
   check_point(choose_in(object, seldom, known(kBuild, 21)), 7, kAdd, true);
 }
 
-TEST_CASE("choose: code that may have no point has none, and is named", "[ticks]") {
+TEST_CASE("choose: code that must not have a point gets none, and its place is reported",
+          "[ticks]") {
   Object object = row();
   SECTION("no build id") { object.code.build = 0; }
   SECTION("libc") { object.code.may_be_point = false; }
@@ -319,7 +323,7 @@ TEST_CASE("choose: code that may have no point has none, and is named", "[ticks]
   CHECK(choice.where == "/opt/server+0x100e");
 }
 
-TEST_CASE("choose: memory of no file is named by its address", "[ticks]") {
+TEST_CASE("choose: memory that maps no file is reported by its address", "[ticks]") {
   const auto nothing = [](std::uint64_t) -> const Code* { return nullptr; };
   const Choice choice = choose(rounds({0, 7}), {}, nothing);
   CHECK_FALSE(choice.point);
@@ -329,7 +333,7 @@ TEST_CASE("choose: memory of no file is named by its address", "[ticks]") {
   CHECK(none.where == "no instruction was seen");
 }
 
-TEST_CASE("choose: an instruction at the end of what can be read is none", "[ticks]") {
+TEST_CASE("choose: an instruction cut off at the end of readable memory is not used", "[ticks]") {
   const Object object(Bytes{0x48, 0x81, 0xc1, 1, 0, 0, 0});
   CHECK_FALSE(choose_in(object, rounds({0})).point);
 }
@@ -358,7 +362,7 @@ TEST_CASE("choose: CHOOSE-1 in random code", "[ticks][CHOOSE-1]") {
       begins.push_back(code.size());
       code = code + next;
     }
-    // A way through the code: mostly on, sometimes anywhere, again and again.
+    // A path through the code: mostly straight on, sometimes to a random place, repeated.
     Steps round;
     std::size_t at = 0;
     for (int i = 0; i < 12; ++i) {

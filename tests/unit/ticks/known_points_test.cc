@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A group begins with the tick points of its own programs, and with those alone.
-// METHOD  Command lines, with and without a program that only starts the server.
+// GOAL    A group starts with exactly the tick points of its own programs.
+// METHOD  Command lines with and without a wrapper program that starts the server.
 // CHECKS  known_points().
 #include "proxy/ticks/known_points.h"
 
@@ -9,7 +9,8 @@
 using crane::TickPoint;
 using crane::ticks::known_points;
 
-TEST_CASE("known_points: those of the programs that the command line names", "[ticks]") {
+TEST_CASE("known_points: the result holds the points of the programs that the command line names",
+          "[ticks]") {
   const auto of = [](std::vector<std::string> command) { return known_points(command); };
   const std::vector<TickPoint> postgres = of({"/usr/lib/postgresql/15/bin/postgres", "-D", "/x"});
   CHECK(postgres.size() == 5);

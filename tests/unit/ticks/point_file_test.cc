@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The tick points of a group outlive its processes, and a damaged file costs only what is
-//         damaged.
+// GOAL    The tick points of a group outlive its processes, and a damaged line of the file loses
+//         only its own point.
 // METHOD  Files in a directory of the test.
 // CHECKS  read_points(), write_points().
 #include "proxy/ticks/point_file.h"
@@ -53,7 +53,7 @@ void check_equal(const std::vector<TickPoint>& points, const std::vector<TickPoi
 
 }  // namespace
 
-TEST_CASE("point_file: what was written is read", "[ticks]") {
+TEST_CASE("point_file: reading returns the points that were written", "[ticks]") {
   const Directory directory;
   std::string damaged;
   REQUIRE(write_points(directory.file(), kPoints).ok());
@@ -65,14 +65,14 @@ TEST_CASE("point_file: what was written is read", "[ticks]") {
   CHECK(damaged.empty());
 }
 
-TEST_CASE("point_file: no file has no points", "[ticks]") {
+TEST_CASE("point_file: a missing file has no points", "[ticks]") {
   const Directory directory;
   std::string damaged;
   CHECK(read_points(directory.file(), damaged).empty());
   CHECK(damaged.empty());
 }
 
-TEST_CASE("point_file: a damaged line is named, the others are read", "[ticks]") {
+TEST_CASE("point_file: a damaged line is reported, and the other lines are read", "[ticks]") {
   const Directory directory;
   const std::string good = "0000000000000001 0 5 0 1\n";
   for (const std::string bad :
@@ -87,7 +87,7 @@ TEST_CASE("point_file: a damaged line is named, the others are read", "[ticks]")
   }
 }
 
-TEST_CASE("point_file: the old file stays where the new one cannot be written", "[ticks]") {
+TEST_CASE("point_file: the old file stays if the new one cannot be written", "[ticks]") {
   const Directory directory;
   REQUIRE(write_points(directory.file(), kPoints).ok());
   const std::string before = directory.text();
@@ -100,7 +100,7 @@ TEST_CASE("point_file: the old file stays where the new one cannot be written", 
 TEST_CASE("point_file: a file is replaced as a whole", "[ticks]") {
   const Directory directory;
   REQUIRE(write_points(directory.file(), kPoints).ok());
-  std::ifstream old(directory.file());  // of before
+  std::ifstream old(directory.file());  // opened before the replacement
   REQUIRE(write_points(directory.file(), {}).ok());
   const std::string seen{std::istreambuf_iterator<char>(old), {}};
   CHECK(seen.size() > 31);
