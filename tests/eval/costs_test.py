@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wake-ups and system calls, of what /proc, perf and strace print (eval/costs.py)."""
+"""Wake-ups and system calls, of what /proc, perf and strace print (eval/measure/counters.py)."""
 import unittest
 
 import _cases
-import costs
+import counters as costs
 import quiet
 
 STATUS = "Name:\tx\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n"
@@ -67,7 +67,7 @@ class Table(unittest.TestCase):
 
     def test_what_counted_is_said_and_which_rows_were_disturbed(self):
         busy = row(report=quiet.Report(False, ("load average 5",), {}))
-        self.assertEqual(costs.how_text(costs.Strace, "perf is not installed", [row(), busy]),
+        self.assertEqual(costs.how_text("strace", "perf is not installed", [row(), busy]),
                          "system calls counted by strace (perf is not installed)\n"
                          "busy machine: redis, n=1: load average 5")
         self.assertIn("not counted: neither", costs.how_text(None, "neither", []))

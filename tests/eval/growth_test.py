@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Counts per request, samples of perf, points and tables of growing servers, of figures that were
-made up here (eval/growth.py)."""
+made up here (eval/experiments/growth.py)."""
 import argparse
 import unittest
 from unittest import mock
 
 import _cases
-import growth
 import quiet
+
+growth = _cases.experiment("growth")
 
 QUIET = quiet.Report(True, (), {}).as_json()
 PERF = """# To display the perf.data header info, please use --header/--header-only options.
@@ -111,7 +112,8 @@ class Table(unittest.TestCase):
 
     def test_the_text_says_what_is_computed_and_what_is_missing(self):
         rows = [row("native"), row(turns=40, node_us=10.0, server_wakeups=2.0, inside_share=0.25)]
-        text = growth.text_of(rows, growth.models_of(rows, BENCH), {"memcached, 32": "gone"})
+        text = growth.text(rows, mock.Mock(about={"bench_turn": BENCH},
+                                           left_out={"memcached, 32": "gone"}))
         self.assertIn("**Computed, not measured**", text)
         self.assertIn("not measured: memcached, 32: gone", text)
 

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's packaged test suite of MariaDB against an installed mariadbd (`make eval-suites`).
+"""Debian's packaged test suite of MariaDB against an installed mariadbd.
 
 The suite's own driver runs its tests against a running server (mysql-test-run --extern), natively
 and against three perturbed replicas: each test has the same verdict, and the replicas have written
@@ -13,20 +12,19 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
-import _harness as h  # noqa: E402
-import _matrix as m  # noqa: E402
-from server_mariadb import Mariadb  # noqa: E402
+import _harness as h
+import _matrix as m
+from server_mariadb import Mariadb
+from start import Native
 
+OPTIONS = {}
 SUITE = pathlib.Path("/usr/share/mysql/mysql-test")
 # What mysql-test-run would start a server of its own with, as far as answers depend on it.
-OPTIONS = ("--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
-           "--default-storage-engine=myisam", "--local-infile",
-           "--log-bin-trust-function-creators=1", "--use-stat-tables=preferably",
-           "--key-buffer-size=1M", "--sort-buffer-size=256K", "--max-heap-table-size=1M")
+SERVER_OPTIONS = ("--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
+                  "--default-storage-engine=myisam", "--local-infile",
+                  "--log-bin-trust-function-creators=1", "--use-stat-tables=preferably",
+                  "--key-buffer-size=1M", "--sort-buffer-size=256K", "--max-heap-table-size=1M")
 QUICK = ("bigint", "bool", "case", "compare", "count_distinct", "distinct", "func_if", "func_in",
          "func_like", "func_op", "func_set", "having", "limit", "null", "replace")
 # Of these many fail natively, too: they want more of the driver's own options, or its directory.
@@ -48,7 +46,7 @@ class Tested(Mariadb):
                  "create procedure mtr.add_suppression(pattern varchar(255)) do 0")
 
     def program(self):
-        return [*super().program(), *OPTIONS]
+        return [*super().program(), *SERVER_OPTIONS]
 
 
 def verdicts(server, tests, where):
@@ -79,50 +77,38 @@ def verdicts(server, tests, where):
     return found
 
 
-def natively(server, tests, where):
-    with open(where.with_suffix(".log"), "wb") as log, \
-            subprocess.Popen(server.native_program(), stdout=log, stderr=log) as native:
-        try:
-            h.wait_until(server.ready, 60, "mariadbd answers")
-            return verdicts(server, tests, where)
-        finally:
-            native.terminate()
-
-
-def body(scenario):
+def scenario(x):
     """Debian's packaged suite of MariaDB, natively and under Crane."""
     h.need(*Tested.programs)
     if not (SUITE / "mysql-test-run.pl").exists():
         raise h.CannotRun("the suite is not installed: apt-get install mariadb-test")
-    tests = FULL if scenario.full else QUICK
+    tests = FULL if x.full else QUICK
     # The same fresh data for both: tests leave things behind.
-    plain = Tested(m.place_of(scenario, Tested), h.free_port())
-    native = natively(plain, tests, scenario.work / "native")
+    plain = Tested(m.place_of(x, Tested), h.free_port())
+    with Native(plain.native, plain.port, plain.environment):
+        h.wait_until(plain.ready, 60, "mariadbd answers")
+        native = verdicts(plain, tests, x.work / "native")
     shutil.rmtree(plain.work)
-    scenario.say(f"natively: {tally(native)}")
-    server = Tested(m.place_of(scenario, Tested), h.free_port())
-    with h.Group(scenario, server.command, port=server.port, record=True,
+    x.say(f"natively: {tally(native)}")
+    server = Tested(m.place_of(x, Tested), h.free_port())
+    with h.Group(x, server.command, port=server.port, record=True,
                  options=[*server.options, "--perturb", "1"]) as group:
         h.wait_until(server.ready, 60, "the group answers")
-        crane = verdicts(server, tests, scenario.work / "crane")
-        scenario.say(f"under Crane: {tally(crane)}")
+        crane = verdicts(server, tests, x.work / "crane")
+        x.say(f"under Crane: {tally(crane)}")
         group.settle(120)
         group.check_calm()
         group.stop()
-        text = scenario.check_equal(group, what="every byte of three perturbed replicas is equal")
-        scenario.say(f"crane-diff: {text}")
+        text = x.check_equal(group, what="every byte of three perturbed replicas is equal")
+        x.say(f"crane-diff: {text}")
     for test in tests:
         mine, theirs = crane.get(test, "not run"), native.get(test, "not run")
-        scenario.check(mine == theirs, f"main.{test}: {mine}", f"natively: {theirs}")
-    scenario.check(list(native.values()).count("pass") > len(tests) // 2, "most pass natively",
-                   tally(native))
+        x.check(mine == theirs, f"main.{test}: {mine}", f"natively: {theirs}")
+    x.check(list(native.values()).count("pass") > len(tests) // 2, "most pass natively",
+            tally(native))
     failing = [t for t, verdict in native.items() if verdict != "pass"]
-    scenario.say(f"not passing natively, too: {', '.join(failing) or 'none'}")
+    x.say(f"not passing natively, too: {', '.join(failing) or 'none'}")
 
 
 def tally(found):
     return ", ".join(f"{list(found.values()).count(v)} {v}" for v in sorted(set(found.values())))
-
-
-if __name__ == "__main__":
-    h.tell("suites", body)

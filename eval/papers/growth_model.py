@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What more processors would give, computed from measured terms (eval/growth.py).
+"""What more processors would give, computed from measured terms (eval/experiments/growth.py).
 
-A request takes processor time inside of the turn, processor time of the server outside of it, and
-processor time of the node. One thread at a time has the turn; the node is one thread. In parallel
-mode the time outside runs on any processor; in serial mode it needs the turn, too. A thread that
-hands the turn to another one makes the turn stand for the time of a hand-over, which differs for
-a next thread that spins and for one that sleeps. So
-
-    turn  = inside (+ outside in serial mode) + hand-overs * time of one
-    rate  = min(processors / (inside + outside + node), 1 / turn, 1 / node)
-
-It has neither the clients nor what processors lose to each other's caches, and it counts entries
-that the node admits, with the turn, as the node's time alone. All hand-overs cost the same in it; a
-real server has some of each kind.
+TEXT states the model. One thread at a time has the turn; the node is one thread. In parallel mode
+the time outside of the turn runs on any processor; in serial mode it needs the turn, too. Entries
+that the node admits, with the turn, count as the node's time alone.
 """
 import dataclasses
 import math
+
+import tables
 
 SERIAL, PARALLEL = "serial", "parallel"
 # How the turn goes to another thread, by the name of bench-turn's case. In serial mode the threads
@@ -101,29 +94,62 @@ def table(models, measured_cores):
     head = ["computed, requests/s", "the next thread", *(f"{c} core{'s' * (c > 1)}" for c in CORES),
             f"measured here, {measured_cores} cores with the clients",
             "the turn limits from, cores", "the node limits from, cores", "the first limit"]
-    lines = [f"| {' | '.join(head)} |",
-             "| --- | --- " + "| ---: " * (len(CORES) + 3) + "| --- |"]
-    told = set()
+    lines, known = [], set()
     for server, terms, costs, measured in models:
-        if server not in told:
-            cells = [f"{native_rate(terms, c):.0f}" for c in CORES]
-            lines.append(f"| {server}, native, at most | - | {' | '.join(cells)} "
-                         "| - | - | - | - |")
-            told.add(server)
-        for how, us in costs.items():
-            cells = [f"{rate(terms, us, c)[0]:.0f}" for c in CORES]
-            lines.append(f"| {server}, {terms.mode} | {how}, {us:.2f} us | {' | '.join(cells)} | "
-                         f"{measured:.0f} | {cores_until(terms, us, 'the turn')} | "
-                         f"{cores_until(terms, us, 'the node')} | {first_limit(terms, us)} |")
-    return "\n".join(lines)
+        if server not in known:
+            lines.append([f"{server}, native, at most", "-",
+                          *(f"{native_rate(terms, c):.0f}" for c in CORES), *"----"])
+            known.add(server)
+        lines += [[f"{server}, {terms.mode}", f"{how}, {us:.2f} us",
+                   *(f"{rate(terms, us, c)[0]:.0f}" for c in CORES), f"{measured:.0f}",
+                   cores_until(terms, us, "the turn"), cores_until(terms, us, "the node"),
+                   first_limit(terms, us)] for how, us in costs.items()]
+    return tables.table(head, lines, 2, text_last=True)
 
 
 def terms_table(models):
-    lines = ["| measured, per request | inside of the turn, us | outside, us | node, us | "
-             "hand-overs | native, us | inside is by |", "| --- " + "| ---: " * 5 + "| --- |"]
-    for server, t, *_ in models:
-        cells = [f"{value:.2f}" for value in (t.inside_us, t.outside_us, t.node_us, t.hand_overs,
-                                              t.native_us)]
-        lines.append(f"| {server}, {t.mode} | {' | '.join(cells)} | "
-                     f"{'samples' if t.sampled else 'turns'} |")
-    return "\n".join(lines)
+    return tables.table(
+        ["measured, per request", "inside of the turn, us", "outside, us", "node, us",
+         "hand-overs", "native, us", "inside is by"],
+        [[f"{server}, {t.mode}",
+          *(f"{value:.2f}" for value in (t.inside_us, t.outside_us, t.node_us, t.hand_overs,
+                                         t.native_us)),
+          "samples" if t.sampled else "turns"] for server, t, *_ in models], text_last=True)
+
+
+TEXT = """**Computed, not measured**, from the terms above, of {} threads and {} clients:
+
+    turn = inside (+ outside in serial mode) + hand-overs * time of one
+    rate = min(cores / (inside + outside + node), 1 / turn, 1 / node)
+
+The terms are processor time per request. Inside is the part of the server's samples (perf) in
+libcrane.so, or turns times bench-turn's "1 thread" where perf has too few. Hand-overs are the
+wake-ups of the server's threads. The time of a hand-over is bench-turn's, for a next thread that
+spins and for one that sleeps, on the same core or on an idle other one. All hand-overs of a row
+cost the same; a real server has some of each kind. The clients' processors and what cores lose to
+each other's caches are not in it. The time outside has what the kernel needs for threads that
+sleep, also in rows whose next thread spins. A native server loses nothing to more cores here."""
+STYLES = {("serial", "sleeps, same core"): "C0-", ("parallel", "spins"): "C1-",
+          ("parallel", "sleeps, same core"): "C1--", ("parallel", "sleeps, other core"): "C1:"}
+
+
+def draw(models, title, path):
+    servers = list(dict.fromkeys(server for server, *_ in models))
+    if not servers:
+        return
+
+    def panes(axes):
+        for server, axis in zip(servers, axes[0]):
+            mine = [(terms, costs) for name, terms, costs, _ in models if name == server]
+            axis.plot(CORES, [native_rate(mine[0][0], c) for c in CORES], "k:",
+                      label="native, at most")
+            for terms, costs in mine:
+                for how, us in costs.items():
+                    axis.plot(CORES, [rate(terms, us, c)[0] for c in CORES],
+                              STYLES[terms.mode, how], label=f"{terms.mode}, next thread {how}")
+            tables.scale(axis, "processors of the server and its node", "requests/s, computed",
+                         CORES, log="xy", base=2)
+            axis.grid(color="0.9")
+            axis.set_title(f"{server}, {title}", fontsize=9)
+            axis.legend(fontsize=8)
+    tables.plot(path, panes, (1, len(servers)), (5.4 * len(servers), 4.4), 110)

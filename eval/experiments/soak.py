@@ -1,38 +1,38 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Long runs under load with checkpoints and faults all the time (`make eval-soak`).
+"""Long runs under load with checkpoints and faults all the time.
 
 Redis (INCR) and apache2 (PUT and GET of pages), one after the other or --together, three replicas
 each; a checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a
 server, a supervisor or a packer killed, a replica stopped for a while, the lead handed over.  At
 the end no acknowledged write may be lost, schedules of all replicas must be equal, and none may
 ever have differed.  Every second the rate, the errors, and what is held in memory and on disk are
-noted.  Raw data: <out>/soak/soak.json, the plot beside it.
+noted.
 """
-import argparse
 import contextlib
 import json
+import multiprocessing
 import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
-import _harness as h  # noqa: E402
-from _clients import problems_of  # noqa: E402
-from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages  # noqa: E402
-from dav_race import dav_configuration  # noqa: E402
-from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
+import _harness as h
+import session
+import tables
+from _clients import problems_of
+from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages
+from dav_race import dav_configuration
 
-SERVERS = ("redis", "apache2")
+OPTIONS = {"minutes": (60.0, "of each server"), "checkpoint_every": (20, "seconds"),
+           "fault_every": (30.0, "seconds"), "only": ("", "redis or apache2"),
+           "seed": (0, "of the faults (default: at random)"),
+           "rest": (REST_SECONDS, "seconds between an answer and the next request"),
+           "together": (False, "both at the same time")}
+PROGRAMS = ("redis-server", "apache2")
 WHOLE_SECONDS = 60     # until all replicas follow again after a fault
 
 
@@ -230,12 +230,12 @@ def servers(place):
     yield "apache2", port, ["apache2", "-f", str(conf)], Pages
 
 
-def one_soak(place, name, port, program, load, options):
+def one_soak(place, name, port, program, load, options, seed):
     with h.Group(place, program, port=port,
                  options=["--checkpoint-every", str(options.checkpoint_every)]) as group:
-        with load(port, options.seed, options.rest) as clients:
+        with load(port, seed, options.rest) as clients:
             h.wait_until(lambda: all(c.answers > 5 for c in clients.clients), 30, "all are served")
-            notes, faults, done = Notes(group, clients), Faults(group, options.seed), []
+            notes, faults, done = Notes(group, clients), Faults(group, seed), []
             notes.start()
             h.wait_until(lambda: any(said["checkpoint"]["taken"] for said in
                                      group.statuses().values() if said),
@@ -254,115 +254,75 @@ def one_soak(place, name, port, program, load, options):
             clients.stop()
             problems = clients.problems() + equal(group)
         answers = sum(c.answers for c in clients.clients)
-    return {"server": name, "seconds": end, "seed": options.seed, "rest": options.rest,
+    return {"server": name, "seconds": end, "seed": seed, "rest": options.rest,
             "load_average": os.getloadavg()[0], "answers": answers,
             "faults": done, "rows": notes.rows, "problems": problems,
             "reconnects": sum(c.reconnects for c in clients.clients)}
 
 
-def plot(path, runs):
-    pyplot = pyplot_or_none()
-    if not pyplot:
-        return
-    figure, panes = pyplot.subplots(3, len(runs), figsize=(6.5 * len(runs), 7), sharex="col",
-                                    squeeze=False)
-    for column, run in enumerate(runs):
-        at = [r["at"] / 60 for r in run["rows"]]
-        rate, memory, disk = (row[column] for row in panes)
-        rate.plot(at, [r["answers"] for r in run["rows"]], linewidth=0.7, color="#3465a4")
-        rate.set_title(f"{run['server']}: {run['answers']} answers, {len(run['faults'])} faults, "
-                       f"{len(run['problems'])} problems", fontsize=9)
-        rate.set_ylabel("answers in a second")
-        memory.plot(at, [r["resident_mb"] for r in run["rows"]], label="processes")
-        memory.plot(at, [r["shm_mb"] for r in run["rows"]], label="shared memory")
-        memory.set_ylabel("memory, MB")
-        memory.legend(fontsize=7)
-        disk.plot(at, [r["disk_mb"] for r in run["rows"]], color="#4e9a06")
-        disk.set_ylabel("disk, MB")
-        disk.set_xlabel("minutes (red: a fault)")
-        for pane in (rate, memory, disk):
-            pane.set_ylim(bottom=0)
-            for fault in run["faults"]:
-                pane.axvline(fault["at"] / 60, color="#cc0000", linewidth=0.4)
-    save_plot(figure, path, 130)
-
-
-def one_after_the_other(options, out, results):
-    runs, about = [], machine()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-soak-", dir="/var/tmp"))
-    work.chmod(0o755)
+def measure(x):
+    """Each server in a process of its own: together they do not wait for one interpreter."""
+    o, begun = x.options, []
+    seed = o.seed or random.SystemRandom().randrange(1, 1 << 31)
     try:
-        place = Place(out, work, "soak")
-        for name, port, program, load in servers(place):
-            if options.only not in ("", name):
+        for number, (name, *rest) in enumerate(servers(x.place)):
+            if o.only not in ("", name):
                 continue
-            runs.append(one_soak(place, name, port, program, load, options))
-            tell(runs[-1])
-            (results / "soak.json").write_text(json.dumps({"machine": about, "runs": runs}))
+            file, place = x.work / f"{name}.json", session.Place(x.out, x.work, name)
+            place.numbers = 100 * number   # the groups' ports and names are their own
+            begun.append((name, file, multiprocessing.get_context("fork").Process(
+                target=lambda f=file, p=place, words=(name, *rest): f.write_text(json.dumps(
+                    one_soak(p, *words, o, seed))))))
+            begun[-1][-1].start()
+            if not o.together:
+                begun[-1][-1].join()
+        for name, file, process in begun:
+            process.join()
+            if process.exitcode != 0:
+                raise h.Failure(f"{name}: the process of its soak ended with {process.exitcode}")
+            x.add({"key": [name, 0], **json.loads(file.read_text())})
     finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return runs
-
-
-def together(options, results):
-    """Each server by a program of its own."""
-    apart = {name: results / name for name in SERVERS}
-    same = [word for word in sys.argv[1:] if word != "--together"]
-    begun = [subprocess.Popen([sys.executable, __file__, *same, "--only", name, "--results",
-                               str(directory)]) for name, directory in apart.items()]
-    try:
-        for process in begun:
-            process.wait()
-    finally:
-        for process in begun:
+        for _, _, process in begun:
             process.terminate()
-            process.wait()
-    found = [json.loads((directory / "soak.json").read_text()) for directory in apart.values()]
-    (results / "soak.json").write_text(json.dumps(
-        {"machine": found[0]["machine"], "runs": [run for one in found for run in one["runs"]]}))
-    return [run for one in found for run in one["runs"]]
+            process.join()
 
 
-def tell(run):
-    rows = run["rows"]
-    half = len(rows) // 2
-    taken = sum(max(b["checkpoints"]["taken"] - a["checkpoints"]["taken"], 0)
-                for a, b in zip(rows, rows[1:]))
-    print(f"{run['server']}: {run['seconds'] / 60:.0f} minutes, seed {run['seed']}: "
-          f"{run['answers']} answers, {run['reconnects']} reconnections, {taken} checkpoints, "
-          f"{len(run['faults'])} faults, all whole within "
-          f"{max(f['whole_after_s'] for f in run['faults']):.1f} s")
-    for what in ("resident_mb", "shm_mb", "disk_mb"):
-        print(f"  {what}: most of the first half {max(r[what] for r in rows[:half]):.0f}, "
-              f"of the second {max(r[what] for r in rows[half:]):.0f}")
-    for problem in run["problems"]:
-        print(f"  PROBLEM {problem[:600]}")
+def text(rows, _):
+    lines = []
+    for run in rows:
+        of, half = run["rows"], len(run["rows"]) // 2
+        taken = sum(max(b["checkpoints"]["taken"] - a["checkpoints"]["taken"], 0)
+                    for a, b in zip(of, of[1:]))
+        lines.append([f"{run['server']}, seed {run['seed']}", f"{run['seconds'] / 60:.1f}",
+                      run["answers"], run["reconnects"], taken, len(run["faults"]),
+                      f"{max(f['whole_after_s'] for f in run['faults']):.1f}",
+                      *(f"{max(r[what] for r in of[:half]):.0f} / "
+                        f"{max(r[what] for r in of[half:]):.0f}"
+                        for what in ("resident_mb", "shm_mb", "disk_mb")), len(run["problems"])])
+    return tables.table(["server", "minutes", "answers", "reconnections", "checkpoints", "faults",
+                         "all whole within, s", "resident, MB: most of both halves",
+                         "shared memory", "disk", "problems"], lines)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="out/release")
-    parser.add_argument("--minutes", type=float, default=60, help="of each server")
-    parser.add_argument("--checkpoint-every", type=int, default=20, help="seconds")
-    parser.add_argument("--fault-every", type=float, default=30, help="seconds")
-    parser.add_argument("--only", default="", help="redis or apache2")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 31))
-    parser.add_argument("--rest", type=float, default=REST_SECONDS,
-                        help=f"seconds between an answer and the next request ({REST_SECONDS})")
-    parser.add_argument("--together", action="store_true", help="both at the same time")
-    parser.add_argument("--results", help="directory for raw data and plot (<out>/soak)")
-    options = parser.parse_args()
-    h.need("redis-server", "apache2")
-    h.end_at_sigterm()
-    out = pathlib.Path(options.out).resolve()
-    results = pathlib.Path(options.results or out / "soak").resolve()
-    results.mkdir(parents=True, exist_ok=True)
-    runs = (together(options, results) if options.together
-            else one_after_the_other(options, out, results))
-    print(f"raw: {results}/soak.json")
-    plot(results / "soak.png", runs)
-    return 1 if any(run["problems"] for run in runs) else 0
+def problems(rows, _):
+    return [f"{run['server']}: {problem[:600]}" for run in rows for problem in run["problems"]]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def draw(runs, x):
+    def panes(axes):
+        for run, (rate, memory, disk) in zip(runs, axes.T):
+            at = [r["at"] / 60 for r in run["rows"]]
+            for pane, key, label in ((rate, "answers", None), (memory, "resident_mb", "processes"),
+                                     (memory, "shm_mb", "shared memory"), (disk, "disk_mb", None)):
+                pane.plot(at, [r[key] for r in run["rows"]], linewidth=0.7, label=label)
+            memory.legend(fontsize=7)
+            rate.set_title(f"{run['server']}: {run['answers']} answers, {len(run['faults'])} "
+                           f"faults, {len(run['problems'])} problems", fontsize=9)
+            tables.scale(rate, None, "answers in a second")
+            tables.scale(memory, None, "memory, MB")
+            tables.scale(disk, "minutes (red: a fault)", "disk, MB")
+            for pane in (rate, memory, disk):
+                pane.set_ylim(bottom=0)
+                for fault in run["faults"]:
+                    pane.axvline(fault["at"] / 60, color="#cc0000", linewidth=0.4)
+    tables.plot(x.path(".png"), panes, (3, len(runs)), (6.5 * len(runs), 7), 130, sharex="col")

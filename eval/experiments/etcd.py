@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Three Crane replicas of redis beside three nodes of etcd on this machine (`make eval-etcd`).
+"""Three Crane replicas of redis beside three nodes of etcd on this machine.
 
 Like with like: N clients, each with one request under way, put 64 bytes under one key, over TCP on
 the loopback, to the leader of three; the answer comes when a majority has the put. Crane: SET by
@@ -13,29 +12,29 @@ which bounds what any way of replicating it could reach here.
                                              log there, synced before each answer
 
 Repeats are interleaved. Counted besides, in a run of its own: fdatasync and fsync calls of all
-replicas per put, by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot
-run is left out, by name, with the reason.
+replicas per put, by perf, and by etcd's own counters. What cannot run is left out, with the reason.
 """
-import argparse
 import base64
 import json
 import os
 import pathlib
 import re
 import shutil
-import statistics
 import struct
 import subprocess
-import sys
 import tempfile
 import urllib.request
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
-import _harness as h  # noqa: E402
-from _hosts import Hosts  # noqa: E402
-from place import Native, Place, redis_benchmark  # noqa: E402
+import _harness as h
+import session
+import tables
+from _hosts import Hosts
+from start import Native, redis_benchmark
 
+OPTIONS = {"repeats": session.repeats(5), "requests": (5000, "puts of a row and repeat"),
+           "fabric": ("tcp", "of Crane's replicas: tcp, shm or verbs"),
+           "media": ("memory,disk", "where puts are kept"), "clients": ([1, 24], "at once")}
+PROGRAMS = ("etcd", "etcdctl", "h2load", "redis-server", "redis-benchmark")
 BYTES = 64
 KEY = b"key:__rand_int__"  # redis-benchmark's own
 SYNCS = ("fdatasync", "fsync")
@@ -57,6 +56,8 @@ def set_by_benchmark(address, port, clients, requests):
 class Alone(Native):
     """redis-server, not replicated."""
 
+    own_syncs = None   # it does not count them itself
+
     def __init__(self, place, medium):
         data = tempfile.mkdtemp(prefix="alone-", dir=place.work)
         stored = ["--dir", data, "--appendonly", "yes", "--appendfsync", "always"]
@@ -66,12 +67,11 @@ class Alone(Native):
     def put(self, clients, requests):
         return set_by_benchmark("127.0.0.1", self.port, clients, requests)
 
-    def own_syncs(self):
-        return None
-
 
 class Crane:
     """redis-server under three crane-nodes."""
+
+    own_syncs = None
 
     def __init__(self, place, fabric, medium):
         self.port = h.free_port()
@@ -97,9 +97,6 @@ class Crane:
 
     def put(self, clients, requests):
         return set_by_benchmark(self.address, self.port, clients, requests)
-
-    def own_syncs(self):
-        return None
 
 
 def varint(n):
@@ -229,94 +226,46 @@ def syncs_counted(processes, what):
     return result, sum(counts) if len(counts) == len(SYNCS) else None
 
 
-def measure(system, clients, requests):
+def one_row(system, clients, requests):
     system.put(clients, max(100, requests // 10))
     result = system.put(clients, requests)
     # A second time: counting makes every system call of the machine slower.
-    before = system.own_syncs()
+    before = system.own_syncs and system.own_syncs()
     _, syncs = syncs_counted(system.processes(), lambda: system.put(clients, requests))
     result["syncs_per_put"] = None if syncs is None else syncs / requests
-    if before is not None:
+    if system.own_syncs:
         result["own_syncs_per_put"] = (system.own_syncs() - before) / requests
     return result
 
 
-def spread(values, form):
-    known = [v for v in values if v is not None]
-    if not known:
-        return "not counted"
-    low, middle, high = (form.format(f(known)) for f in (min, statistics.median, max))
-    return f"{middle} ({low} .. {high})"
+def measure(x):
+    systems = {"Crane": lambda m: Crane(x.place, x.options.fabric, m),
+               "etcd": lambda m: Etcd(x.place, m), "redis alone": lambda m: Alone(x.place, m)}
+    for repeat, medium, name in x.rounds(x.options.media.split(","), systems):
+        label = f"{name}, {medium}"
+        if label in x.left_out:
+            continue
+        try:
+            with systems[name](medium) as system:
+                for clients in x.options.clients:
+                    x.add({"key": [label, clients, repeat], "system": label, "repeat": repeat,
+                           "load": f"{medium}, {clients} clients",
+                           **one_row(system, clients, x.options.requests)})
+        except (*session.CAUSES, KeyError) as why:
+            print(f"left out: {label}: {str(why)[:500]}")
+            x.left_out[label] = str(why)[:200]
 
 
-def print_table(rows, clients_list):
-    print(f"\n{'':<14}{'clients':>8}{'puts/s':>28}{'p50 ms':>26}{'p99 ms':>26}"
-          f"{'syncs/put, all replicas':>26}")
-    for medium in ("memory", "disk"):
-        for clients in clients_list:
-            middle = {}
-            for name in ("crane", "etcd", "alone"):
-                mine = [r for r in rows if (r["system"], r["medium"], r["clients"])
-                        == (name, medium, clients)]
-                if not mine:
-                    continue
-                middle[name] = statistics.median(r["rate"] for r in mine)
-                print(f"{name + ' ' + medium:<14}{clients:>8}"
-                      f"{spread([r['rate'] for r in mine], '{:.0f}'):>28}"
-                      f"{spread([r['p50_ms'] for r in mine], '{:.3f}'):>26}"
-                      f"{spread([r['p99_ms'] for r in mine], '{:.3f}'):>26}"
-                      f"{spread([r['syncs_per_put'] for r in mine], '{:.2f}'):>26}")
-            for name in ("crane", "alone"):
-                if name in middle and "etcd" in middle:
-                    print(f"{'':<22}{name} / etcd: {middle[name] / middle['etcd']:.2f}")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
-    parser.add_argument("--fabric", default="tcp", choices=["tcp", "shm", "verbs"])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=5000)
-    parser.add_argument("--media", default="memory,disk")
-    parser.add_argument("--clients", default="1,24")
-    options = parser.parse_args()
-    out = pathlib.Path(options.out).resolve()
-    clients_list = [int(c) for c in options.clients.split(",")]
-    absent = [p for p in ("etcd", "etcdctl", "h2load", "redis-server", "redis-benchmark")
-              if not shutil.which(p)]
-    if absent:
-        print(f"cannot compare: not installed: {', '.join(absent)} (etcd-server, etcd-client, "
-              "nghttp2-client, redis)")
-        return 77
-    print(f"{os.cpu_count()} processors; clients and all replicas share them; load "
-          f"{os.getloadavg()[0]:.1f}; fabric {options.fabric}; {options.requests} puts of {BYTES} B"
-          " per row and repeat")
-    rows, gone = [], set()
-    with tempfile.TemporaryDirectory(prefix="crane-etcd-", dir="/var/tmp") as work:
-        os.chmod(work, 0o755)
-        place = Place(out, pathlib.Path(work), "etcd")
-        for repeat in range(options.repeats):
-            for medium in options.media.split(","):
-                for name, make in (("crane", lambda m: Crane(place, options.fabric, m)),
-                                   ("etcd", lambda m: Etcd(place, m)),
-                                   ("alone", lambda m: Alone(place, m))):
-                    if (name, medium) in gone:
-                        continue
-                    try:
-                        with make(medium) as system:
-                            for clients in clients_list:
-                                rows.append({"system": name, "medium": medium, "repeat": repeat,
-                                             "clients": clients,
-                                             **measure(system, clients, options.requests)})
-                    except (h.Failure, OSError, subprocess.SubprocessError, KeyError) as why:
-                        print(f"left out: {name}, {medium}: {str(why)[:500]}")
-                        gone.add((name, medium))
-    print_table(rows, clients_list)
-    (out / "bench").mkdir(parents=True, exist_ok=True)
-    (out / "bench/etcd.json").write_text(json.dumps({"fabric": options.fabric,
-                                                     "requests": options.requests, "rows": rows},
-                                                    indent=1))
-    return 0 if rows else 1
-
-
-sys.exit(main())
+def text(rows, x):
+    lines = []
+    for load, of_load in tables.grouped(rows, "load").items():
+        systems = tables.grouped(of_load, "system")
+        etcd = next((some for name, some in systems.items() if name.startswith("etcd")), [])
+        lines += [[load, name, *(tables.spread([r[key] for r in some], form) for key, form in
+                                 (("rate", "{:.0f}"), ("p50_ms", "{:.3f}"), ("p99_ms", "{:.3f}"),
+                                  ("syncs_per_put", "{:.2f}"))),
+                   tables.spread(tables.ratios(some, etcd), "{:.2f}")]
+                  for name, some in systems.items()]
+    return tables.table(["puts of 64 B", "system", "puts/s", "p50, ms", "p99, ms",
+                         "syncs per put, all replicas", "of etcd"],
+                        lines, 2) + tables.missing_text(x.left_out)

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one request costs besides time: wake-ups, system calls, copies (`eval-servers --costs`).
-
-One start natively, one as a group of one replica. A first load counts context switches of every
-thread, from /proc, and what the node's status says. A second one counts system calls, with perf
-or, where that is not permitted, with strace; strace slows servers down, so its load is shorter.
-"""
+"""Counts wake-ups, system calls and copies of a server and its node (eval/experiments/costs.py)."""
 import contextlib
 import os
 import pathlib
@@ -13,13 +8,13 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
-import _harness as h  # noqa: E402
-import usage  # noqa: E402
-from runs import LEAST, started  # noqa: E402
+import _harness as h
+import tables
+import usage
+from start import LEAST, started
+from tables import number
 
 # System calls that copy bytes between a process and the kernel.
 COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg", "write",
@@ -257,12 +252,6 @@ def costs_of(place, server, requests, kind):
 
 # --- the table ------------------------------------------------------------------------------------
 
-def number(value):
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:.2f}"
-
-
 def cells_of(row):
     costs = row["costs"]
     server, node, told = (costs.get(part, {}) for part in ("server", "node", "told"))
@@ -280,16 +269,15 @@ HEAD = ["per request", "server: wake-ups", "preempted", "system calls", "copying
 
 
 def table(rows):
-    lines = [f"| {' | '.join(HEAD)} |", "| --- " + "| ---: " * (len(HEAD) - 1) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(cells_of(row))} |" for row in rows])
+    return tables.table(HEAD, map(cells_of, rows))
 
 
-def how_text(kind, reason, rows):
+def how_text(tool, reason, rows):
     """Which tool counted, and why not a better one; which rows had not the machine alone."""
-    if kind is None:
+    if tool is None:
         text = f"system calls were not counted: {reason}"
     else:
-        text = f"system calls counted by {kind.name}" + (f" ({reason})" if reason else "")
+        text = f"system calls counted by {tool}" + (f" ({reason})" if reason else "")
     busy = [f"\nbusy machine: {row['server']}, {row['configuration']}: "
             + "; ".join(row["quiet"]["reasons"]) for row in rows if not row["quiet"]["quiet"]]
     return text + "".join(busy)

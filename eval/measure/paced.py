@@ -108,7 +108,3 @@ def within(samples, windows):
     """Milliseconds of the requests that were due in one of the windows, sorted."""
     return sorted(1000 * took for due, took in samples
                   if any(begin <= due < end for begin, end in windows))
-
-
-def percentile(values, percent):
-    return values[min(len(values) - 1, len(values) * percent // 100)] if values else None

@@ -6,7 +6,9 @@ table shows their median and (lowest .. highest).
 """
 import statistics
 
-from runs import bubble_share, median_of, spread
+import tables
+from start import bubbles, median_of
+from tables import missing_text, spread
 
 SPREAD_LIMIT = 0.25   # (highest - lowest) / median of a row's rates
 JUDGED = ("native", "n=1", "n=3")   # classic admission is there for its bubbles alone
@@ -96,8 +98,9 @@ def cpu_text(runs):
                               if run["configuration"] == label]) for label in JUDGED)
 
 
-def share(runs, label):
-    found = bubble_share(runs, label)
+def bubble_text(runs, label):
+    found = [bubbles(run["entries"]) for run in runs if run["configuration"] == label]
+    found = [share for share in found if share is not None]
     return f"{statistics.median(found):.1f}" if found else "-"
 
 
@@ -106,28 +109,28 @@ def shortened(reasons, most=3):
     return "; ".join(reasons[:most]) + (f"; and {more} more" if more > 0 else "")
 
 
-def row_text(row):
-    runs, told = row["runs"], row["proof"]
-    if not told["of"]:
+HEAD = ("server", "3 perturbed runs of 3", "natively, median ± half the spread",
+        "1 replica, rate / native", "overhead, 1 replica", "3",
+        "processor time per request, us: native / 1 / 3", "bubbles, % grant / classic", "limits")
+
+
+def cells(row):
+    runs, found = row["runs"], row["proof"]
+    if not found["of"]:
         equal = "-"
-    elif told["equal"] == told["of"]:
-        equal = f"equal, {told['bytes']} bytes"
+    elif found["equal"] == found["of"]:
+        equal = f"equal, {found['bytes']} bytes"
     else:
-        equal = f"**{told['equal']} of {told['of']} equal**"
+        equal = f"**{found['equal']} of {found['of']} equal**"
     mark = " **(!)**" if row.get("problems") else ""
-    return (f"| {row['name']} {row['version']}{mark} | {equal} | {native_text(runs)} | "
-            f"{ratio_text(runs, 'n=1')} | {percents(overheads(runs, 'n=1'))} | "
-            f"{percents(overheads(runs, 'n=3'))} | {cpu_text(runs)} | "
-            f"{share(runs, 'n=3')} / {share(runs, 'n=3 classic')} | {row['limits']} |")
+    return [f"{row['name']} {row['version']}{mark}", equal, native_text(runs),
+            ratio_text(runs, "n=1"), percents(overheads(runs, "n=1")),
+            percents(overheads(runs, "n=3")), cpu_text(runs),
+            f"{bubble_text(runs, 'n=3')} / {bubble_text(runs, 'n=3 classic')}", row["limits"]]
 
 
 def table(rows):
-    lines = ["| server | 3 perturbed runs of 3 | natively, median ± half the spread | "
-             "1 replica, rate / native | overhead, 1 replica | 3 | "
-             "processor time per request, us: native / 1 / 3 | "
-             "bubbles, % grant / classic | limits |",
-             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
-    lines += [row_text(row) for row in rows]
+    lines = [tables.table(HEAD, map(cells, rows), 2, text_last=True)]
     means = [overhead(row["runs"], "n=1") for row in rows]
     if means and None not in means:
         lines.append(f"\nMean overhead of one replica over the {len(means)} rows: "
@@ -138,8 +141,3 @@ def table(rows):
         lines += ["\nNot to be trusted, (!):", "", *marked]
     lost = {name: reason for row in rows for name, reason in row.get("not_measured", {}).items()}
     return "\n".join(lines) + ("\n" + missing_text(lost) if lost else "")
-
-
-def missing_text(left_out):
-    """Rows that are not in the table: {name: reason}."""
-    return "".join(f"\nnot measured: {name}: {reason}" for name, reason in left_out.items())

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fail-over times beside what they must not cost: false elections and idle processor time.
 
-One build, three redis replicas on this host (`make eval-failover`):
+Three redis replicas on this host:
   1. --rounds fresh groups per fault, under an INCR load: the leader's node SIGKILLed, or its node
      and server SIGSTOPped; the time from the fault to the first answer on a new connection
      (tests/e2e/probe.c retries every 100 us), and to the new leader's first answer on a connection
@@ -14,33 +13,30 @@ One build, three redis replicas on this host (`make eval-failover`):
      idle-to-light group: elections counted, 0 expected; then --bursts minutes with 4 loops that
      come and go, beside a group that uses all the processor time it gets (24 clients of
      redis-benchmark): the same.
-The program leaves a part out if its number of rounds, cuts or minutes is 0.
-Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
+A part is left out if its number of rounds, cuts or minutes is 0.
 """
-import argparse
 import contextlib
-import json
 import os
-import pathlib
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
-import _harness as h  # noqa: E402
-import usage  # noqa: E402
-from _hosts import Hosts, RoamingCounter, first_answers, served, under_way  # noqa: E402
-from _network import Network  # noqa: E402
-from place import Place, machine, pyplot_or_none, save_plot  # noqa: E402
+import _harness as h
+import tables
+import usage
+from _hosts import Hosts, RoamingCounter, first_answers, served, under_way
+from _network import Network
 
+OPTIONS = {"rounds": (200, "of each fault"), "cuts": (200, "of the leader's link, over tcp"),
+           "busy": (10.0, "minutes of full processor load"),
+           "fabrics": ("shm,tcp", "of the busy and idle runs"),
+           "idle": (30.0, "seconds without clients"),
+           "bursts": (2.0, "minutes of loops that come and go")}
+PROGRAMS = ("redis-server", "redis-benchmark")
 FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
-KEPT = ", kept connection"
-BUSY_LOOPS = 4
+BUSY_LOOPS, BUSY = 4, "while True: pass"
 BURSTS = """
 import random, time
 while True:
@@ -64,7 +60,7 @@ def probe(place, port, signo, pids):
     return (answered - fault) / 1e6, (kept - fault) / 1e6
 
 
-def one_round(place, fault):
+def one_fault(place, fault):
     port = h.free_port()
     with h.Group(place, h.redis_program(port), port=port) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
@@ -77,31 +73,20 @@ def one_round(place, fault):
             try:
                 load.progress()
                 load.stop()
-                problems = load.problems()
+                wrong = load.problems()
             finally:
                 if fault == "SIGSTOP":
                     for pid in pids:
                         with contextlib.suppress(ProcessLookupError):  # the new leader ends them
                             os.kill(pid, signal.SIGCONT)
-        if problems:
-            raise h.Failure(f"{fault}: {problems[:3]}")
-    return gaps
-
-
-def fail_over(place, rounds):
-    """{fault: [milliseconds]}, the faults interleaved."""
-    gaps = {fault + kept: [] for fault in FAULTS for kept in ("", KEPT)} if rounds else {}
-    for _ in range(rounds):
-        for fault in FAULTS:
-            for kept, gap in zip(("", KEPT), one_round(place, fault)):
-                gaps[fault + kept].append(gap)
+        if wrong:
+            raise h.Failure(f"{fault}: {wrong[:3]}")
     return gaps
 
 
 def cut_off(place, rounds):
     """Milliseconds without service at another host after the leader's link was cut."""
     port = h.free_port()
-    gaps = []
     with Network(3) as network, \
             Hosts(place, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
                   addresses=network.addresses, prefix=network.enter) as group, \
@@ -109,8 +94,8 @@ def cut_off(place, rounds):
         for _ in range(rounds):
             leader = group.leader()
             network.link(leader, "down")
-            gaps += first_answers(group, time.monotonic_ns(),
-                                  [group.addresses[(leader + 1) % 3]])
+            yield from first_answers(group, time.monotonic_ns(),
+                                     [group.addresses[(leader + 1) % 3]])
             following = group.leader(others_than=[leader])
             network.link(leader, "up")
 
@@ -121,7 +106,6 @@ def cut_off(place, rounds):
             served(clients)
             # One fault at a time: the kernel asks again on the mended links up to a second later.
             time.sleep(REST_SECONDS)
-    return gaps
 
 
 @contextlib.contextmanager
@@ -129,16 +113,16 @@ def counting(group, count):
     clients = [RoamingCounter(group, i) for i in range(count)]
     with under_way(clients):
         yield clients
-    problems = group.problems_of(clients)
-    if problems:
-        raise h.Failure(f"{problems[:3]}")
+    wrong = group.problems_of(clients)
+    if wrong:
+        raise h.Failure(f"{wrong[:3]}")
 
 
 def at_rest(group, seconds):
     """What the group does for itself: processor time, and how often its nodes are woken."""
     pids, before, begin = group.processes(), group.statuses(), time.monotonic()
     used = -usage.seconds_of(pids)
-    h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
+    time.sleep(seconds)
     used += usage.seconds_of(pids)
     after, took = group.statuses(), time.monotonic() - begin
     woken = {said["role"]: [] for said in after.values()}
@@ -149,7 +133,7 @@ def at_rest(group, seconds):
 
 
 def views(group):
-    return [said["view"] for said in group.statuses().values() if said]
+    return max(said["view"] for said in group.statuses().values() if said)
 
 
 @contextlib.contextmanager
@@ -166,9 +150,8 @@ def loops_of(code):
 def steady_group(place, fabric):
     port = h.free_port()
     program = h.redis_program(port)
-    if fabric != "shm":
-        return Hosts(place, program, port=port, fabric=fabric)
-    return h.Group(place, program, port=port)
+    return (h.Group(place, program, port=port) if fabric == "shm"
+            else Hosts(place, program, port=port, fabric=fabric))
 
 
 def busy_and_idle(place, fabric, minutes, idle_seconds):
@@ -177,16 +160,14 @@ def busy_and_idle(place, fabric, minutes, idle_seconds):
         found = at_rest(group, idle_seconds)
         before, answers = views(group), 0
         if minutes:
-            with loops_of("while True: pass"), counting(group, 1) as clients:
-                end = time.monotonic() + 60 * minutes
-                h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
+            with loops_of(BUSY), counting(group, 1) as clients:
+                time.sleep(60 * minutes)
             answers = clients[0].answers
-        return {**found, "busy_minutes": minutes, "elections": max(views(group)) - max(before),
-                "views_before": before, "views_after": views(group), "answers": answers}
+        return {"part": "busy loops", **found, "minutes": minutes,
+                "elections": views(group) - before, "answers": answers, "broken_runs": 0}
 
 
 def among_bursts(place, fabric, minutes):
-    """Answers, and the elections meanwhile."""
     answers, broken = 0, 0
     with steady_group(place, fabric) as group:
         group.settle()
@@ -203,81 +184,68 @@ def among_bursts(place, fabric, minutes):
                 except subprocess.TimeoutExpired:  # it may spin for ever when it was reset
                     good = False
                 answers, broken = answers + BENCHMARK_SETS * good, broken + (not good)
-        return {"minutes": minutes, "answers": answers, "broken_runs": broken,
-                "elections": max(views(group)) - max(before)}
+        return {"part": "loops that come and go", "minutes": minutes, "answers": answers,
+                "broken_runs": broken, "elections": views(group) - before}
 
 
-def percentile(values, share):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+def measure(x):
+    o = x.options
+    for repeat in range(o.rounds):
+        for fault in FAULTS:
+            new, kept = one_fault(x.place, fault)
+            x.add({"key": [fault, repeat], "fault": fault, "ms": new})
+            x.add({"key": [fault, "kept", repeat], "fault": f"{fault}, kept connection",
+                   "ms": kept})
+    for repeat, gap in enumerate(cut_off(x.place, o.cuts) if o.cuts else ()):
+        x.add({"key": ["cut", repeat], "fault": "cut off (tcp)", "ms": gap})
+    for fabric in filter(None, o.fabrics.split(",")):
+        x.add({"key": ["busy", fabric, 0], "fabric": fabric,
+               **busy_and_idle(x.place, fabric, o.busy, o.idle)})
+        if o.bursts:
+            x.add({"key": ["bursts", fabric, 0], "fabric": fabric,
+                   **among_bursts(x.place, fabric, o.bursts)})
 
 
-def plot(path, gaps):
-    pyplot = pyplot_or_none()
-    if not pyplot or not gaps:
+def gaps_of(rows):
+    """{fault: sorted milliseconds}"""
+    return {fault: sorted(r["ms"] for r in some) for fault, some in
+            tables.grouped([r for r in rows if "fault" in r], "fault").items()}
+
+
+def text(rows, _):
+    gaps = [[fault, len(ms), f"{statistics.median(ms):.2f}",
+             *(f"{tables.percentile(ms, p):.2f}" for p in (90, 99)), f"{ms[-1]:.2f}"]
+            for fault, ms in gaps_of(rows).items()]
+    steady = [r for r in rows if "part" in r]
+    idle = [[r["fabric"], f"{r['idle_cpu_percent']:.2f} %", f"{r['idle_seconds']:.0f}",
+             ", ".join(f"{role} {rate:.0f}" for role, rates
+                       in sorted(r["wakeups_per_second"].items()) for rate in rates)]
+            for r in steady if "idle_seconds" in r]
+    busy = [[f"{r['fabric']}: {BUSY_LOOPS} {r['part']} on {os.cpu_count()} cores",
+             f"{r['minutes']:g}", r["elections"], r["answers"], r["broken_runs"]]
+            for r in steady if r["minutes"]]
+    return "\n\n".join([
+        tables.table(["fault to first answer, ms", "rounds", "median", "p90", "p99", "worst"],
+                     gaps),
+        tables.table(["idle", "of one core", "seconds", "woken a second"], idle),
+        tables.table(["busy", "minutes", "elections", "answers", "broken runs"], busy)])
+
+
+def draw(rows, x):
+    gaps = gaps_of(rows)
+    if not gaps:
         return
-    figure, panes = pyplot.subplots(1, len(gaps), figsize=(4.5 * len(gaps), 3), squeeze=False)
-    for pane, (fault, values) in zip(panes[0], gaps.items()):
-        pane.hist(values, bins=40, color="#3465a4")
-        pane.axvline(statistics.median(values), color="#cc0000", linewidth=1)
-        pane.set_title(f"{fault}: median {statistics.median(values):.2f} ms, "
-                       f"n = {len(values)}", fontsize=9)
-        pane.set_xlabel("fault to first answer, ms")
-        pane.set_ylabel("rounds")
-    save_plot(figure, path, 130)
+
+    def panes(axes):
+        for pane, (fault, values) in zip(axes[0], gaps.items()):
+            pane.hist(values, bins=40, color="#3465a4")
+            pane.axvline(statistics.median(values), color="#cc0000", linewidth=1)
+            pane.set_title(f"{fault}: median {statistics.median(values):.2f} ms, "
+                           f"n = {len(values)}", fontsize=9)
+            tables.scale(pane, "fault to first answer, ms", "rounds")
+    tables.plot(x.path(".png"), panes, (1, len(gaps)), (4.5 * len(gaps), 3), 130)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="out/release")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--cuts", type=int, default=200, help="of the leader's link, over tcp")
-    parser.add_argument("--busy", type=float, default=10, help="minutes of full processor load")
-    parser.add_argument("--fabrics", default="shm,tcp", help="of the busy and idle runs")
-    parser.add_argument("--idle", type=float, default=30, help="seconds without clients")
-    parser.add_argument("--bursts", type=float, default=2, help="minutes of loops that come and go")
-    options = parser.parse_args()
-    h.need("redis-server", "redis-benchmark")
-    about = machine()
-    out = pathlib.Path(options.out).resolve()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-failover-", dir="/var/tmp"))
-    work.chmod(0o755)
-    place = Place(out, work, "failover")
-    try:
-        gaps = fail_over(place, options.rounds)
-        if options.cuts:
-            gaps["cut off (tcp)"] = cut_off(place, options.cuts)
-        steady = {fabric: busy_and_idle(place, fabric, options.busy, options.idle)
-                  for fabric in options.fabrics.split(",") if fabric}
-        bursts = {fabric: among_bursts(place, fabric, options.bursts)
-                  for fabric in options.fabrics.split(",") if fabric and options.bursts}
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    for fault, values in gaps.items():
-        print(f"{fault}: {len(values)} rounds: median {statistics.median(values):.2f} ms, "
-              f"p90 {percentile(values, 0.9):.2f}, p99 {percentile(values, 0.99):.2f}, "
-              f"worst {max(values):.2f}")
-    for fabric, found in steady.items():
-        if found["busy_minutes"]:
-            print(f"{fabric}: {found['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on "
-                  f"{os.cpu_count()} cores: {found['elections']} elections, "
-                  f"{found['answers']} answers")
-        print(f"{fabric}: idle: {found['idle_cpu_percent']:.2f} % of one core in "
-              f"{found['idle_seconds']:.0f} s, woken a second: "
-              + ", ".join(f"{role} {rate:.0f}" for role, rates
-                          in sorted(found["wakeups_per_second"].items()) for rate in rates))
-    for fabric, found in bursts.items():
-        print(f"{fabric}: {found['minutes']:g} minutes of {BUSY_LOOPS} loops that come and go: "
-              f"{found['elections']} elections, {found['answers']} answers to "
-              f"{BENCHMARK_CLIENTS} clients, {found['broken_runs']} broken runs")
-    results = out / "failover"
-    results.mkdir(parents=True, exist_ok=True)
-    raw = {"machine": about, "rounds_ms": gaps, "steady": steady, "bursts": bursts}
-    (results / "failover.json").write_text(json.dumps(raw, indent=1))
-    print(f"raw: {results}/failover.json")
-    plot(results / "failover.png", gaps)
-    return 1 if any(found["elections"] for found in [*steady.values(), *bursts.values()]) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def problems(rows, _):
+    return [f"{row['fabric']}, {row['part']}: {row['elections']} elections"
+            for row in rows if row.get("elections")]

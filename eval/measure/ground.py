@@ -11,10 +11,8 @@ import pathlib
 import pwd
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
-from _checks import CannotRun  # noqa: E402
+from _checks import CannotRun
 
 
 def has_user(name):

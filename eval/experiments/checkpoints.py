@@ -1,37 +1,36 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of every server as a table (`make eval-checkpoints`), as CRANE's table 2.
+"""Checkpoints of every server as a table, as CRANE's table 2.
 
 For each KIND of tests/e2e/server_*.py, three replicas under its load, with clients that stay
-connected: --count checkpoints on a follower, each told in its phases by the follower's node; then
+connected: --count checkpoints on a follower, each timed in its phases by the follower's node; then
 kill -9 of a follower's node, --returns times, until it is back and has caught up. redis and apache2
 besides under a client that asks at a fixed rate: its latency in quiet windows, in those of
-checkpoints and in those of returns. Printed, and written to <out>/bench/checkpoints.{json,md} and a
-plot, after each server; --keep leaves the rows of servers that are not measured now.
+checkpoints and in those of returns.
 """
-import argparse
 import contextlib
+import functools
 import json
 import os
-import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from paced import Http, Paced, Redis, percentile, within
-from place import Place, machine, pyplot_or_none
-from runs import spread
-from servers import HERE, STORIES, all_kinds
+import _harness as h
+import checkpoints as taking
+import session
+import tables
+from paced import Http, Paced, Redis, within
+from start import all_kinds, prepared_server
+from tables import percentile, spread
 
-sys.path.insert(0, str(STORIES))
-import _harness as h  # noqa: E402
-import _matrix as m  # noqa: E402
-import checkpoints as scenario  # noqa: E402
-
+OPTIONS = {"only": session.ONLY, "count": (20, "checkpoints of each (20)"),
+           "returns": (4, "returns of each (4: a replica may recover thrice within 30 s)"),
+           "no_clients": (False, "no latencies of clients"),
+           "dir": ("", "a directory, maybe on another file system, for what the groups keep "
+                   "(beside the servers' files, in /var/tmp)")}
 # Rates well below the peak of a group of three on two processors.
 PACED = {"redis-server": (Redis, 500), "apache2 event": (Http, 200)}
 QUIET_SECONDS = 0.5
@@ -40,7 +39,7 @@ AIM_MS, SLOW_AIM_MS = 150, 500
 SLOW = ("mariadb", "clamav")
 
 
-class Continuous(scenario.Worker):
+class Continuous(taking.Worker):
     """The server's load again and again; `problems` are its failures."""
 
     def __init__(self, server):
@@ -59,7 +58,7 @@ class Continuous(scenario.Worker):
 
 def checkpoint(group, number):
     """What the node of replica `number` says of one more, ms and bytes."""
-    scenario.checkpoint(group, number)
+    taking.checkpoint(group, number)
     said = group.status(number)["checkpoint"]
     found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
     found.update({name: us / 1000 for name, us in said["phases_us"].items()
@@ -114,7 +113,7 @@ def followers(group):
 
 
 def under_load(place, kind, options):
-    server = kind(m.place_of(place, kind), h.free_port())
+    _, server = prepared_server(place, kind)
     try:
         with h.Group(place, server.command, port=server.port, options=server.options) as group:
             h.wait_until(server.ready, 60, f"{kind.name}: it answers")
@@ -142,7 +141,7 @@ def under_load(place, kind, options):
 def latency(place, kind, options):
     """What a client at a fixed rate sees."""
     client, rate = PACED[kind.name]
-    server = kind(m.place_of(place, kind), h.free_port())
+    _, server = prepared_server(place, kind)
     windows = {"quiet": [], "checkpoint": [], "return": []}
 
     def timed(what, action):
@@ -158,7 +157,7 @@ def latency(place, kind, options):
                 time.sleep(1)
                 for i in range(options.count):
                     timed("quiet", lambda: time.sleep(QUIET_SECONDS))
-                    timed("checkpoint", lambda: scenario.checkpoint(group, one))
+                    timed("checkpoint", lambda: taking.checkpoint(group, one))
                 for i in range(options.returns):
                     timed("quiet", lambda: time.sleep(QUIET_SECONDS))
                     timed("return", lambda: recover(group, (one, other)[i % 2]))
@@ -186,38 +185,35 @@ def mib(rows, key):
 
 
 def table(rows):
-    lines = ["| server | n | log held | of it paused | dump | files | packed in | size, MiB | "
-             "restore | back | caught up |",
-             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for row in rows:
+    head = ["server", "n", "log held", "of it paused", "dump", "files", "packed in", "size, MiB",
+            "restore", "back", "caught up"]
+    lines = []
+    for row in (row for row in rows if row["checkpoints"]):
         taken, returns = row["checkpoints"], row["returns"]
-        if not taken:
-            continue
-        lines.append(
-            f"| {row['name']} | {len(taken)} + {len(returns)} | "
-            f"{column(taken, 'held')} | {column(taken, 'frozen')} | "
-            f"{total(taken, ('stopping', 'dumping'))} | {column(taken, 'copying')} | "
-            f"{column(taken, 'pack')} | {mib(taken, 'bytes')} | "
-            f"{total(returns, ('copying', 'criu')) if returns else '-'} | "
-            f"{column(returns, 'back')} | {column(returns, 'caught_up')} |")
-    return "\n".join(lines)
+        lines.append([
+            row["name"], f"{len(taken)} + {len(returns)}", column(taken, "held"),
+            column(taken, "frozen"), total(taken, ("stopping", "dumping")),
+            column(taken, "copying"), column(taken, "pack"), mib(taken, "bytes"),
+            total(returns, ("copying", "criu")), column(returns, "back"),
+            column(returns, "caught_up")])
+    return tables.table(head, lines)
 
 
 def clients_table(rows):
-    lines = ["| client at a fixed rate | window | requests | p50, ms | p99, ms | worst | "
-             "p99 / quiet p99 | errors |",
-             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for row in rows:
-        said = row.get("latency")
-        for what in ("quiet", "checkpoint", "return") if said else ():
+    head = ["client at a fixed rate", "window", "requests", "p50, ms", "p99, ms", "worst",
+            "p99 / quiet p99", "errors"]
+    lines = []
+    for row in (row for row in rows if "latency" in row):
+        said = row["latency"]
+        for what in ("quiet", "checkpoint", "return"):
             one = said[what]
-            if not one["requests"]:
-                continue
-            ratio = one["p99_ms"] / said["quiet"]["p99_ms"]
-            lines.append(f"| {row['name']}, {said['rate']}/s | {what} | {one['requests']} | "
-                         f"{one['p50_ms']:.2f} | {one['p99_ms']:.2f} | {one['worst_ms']:.1f} | "
-                         f"{ratio:.2f} | {len(said['errors'])} |")
-    return "\n".join(lines) if len(lines) > 2 else ""
+            if one["requests"]:
+                lines.append([f"{row['name']}, {said['rate']}/s", what, one["requests"],
+                              f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}",
+                              f"{one['worst_ms']:.1f}",
+                              f"{one['p99_ms'] / said['quiet']['p99_ms']:.2f}",
+                              len(said["errors"])])
+    return tables.table(head, lines, 2) if lines else ""
 
 
 def beyond(rows):
@@ -234,96 +230,64 @@ def beyond(rows):
             if len(known) < len(values):
                 missed.append(f"{row['name']}: did not catch up within 60 s under load, "
                               f"{len(values) - len(known)} of {len(values)} times")
-        missed += [f"{row['name']}: clients: {problem}" for problem in row["problems"]]
-    return missed
+    return missed + [f"{name}: clients: {what}" for name, what in troubles(rows)]
 
 
-def text_of(rows, about):
-    busy = f"load average {about['load_at_start']:.1f} at the start"
+def troubles(rows):
+    return [(row["name"], what) for row in rows for what in row["problems"]]
+
+
+def problems(rows, _):
+    return [f"{name}: {what}" for name, what in troubles(rows)]
+
+
+def text(rows, x):
     missed = beyond(rows)
-    return (f"{table(rows)}\n\nms, median (least .. most). Measured at commit {about['commit']}, "
-            f"{busy}.\n\n{clients_table(rows)}\n\n"
+    return (f"{table(rows)}\n\nms, median (least .. most). Load average "
+            f"{x.about['load_at_start']:.1f} at the start.{tables.commits_text(rows)}\n\n"
+            f"{clients_table(rows)}\n\n"
             + ("Aims missed by the median: " + "; ".join(missed) if missed else "All aims are met.")
-            + "\n")
+            + tables.missing_text(x.left_out))
 
 
-def plot(rows, path):
-    pyplot = pyplot_or_none()
+def draw(rows, x):
     rows = [row for row in rows if row["checkpoints"]]
-    if not pyplot or not rows:
+    if not rows:
         return
-    figure, axis = pyplot.subplots(figsize=(1.6 + 0.6 * len(rows), 4.4))
-    below = [0.0] * len(rows)
-    for phase in PHASES:
-        values = [statistics.median(c[phase] for c in row["checkpoints"]) for row in rows]
-        axis.bar(range(len(rows)), values, 0.7, bottom=below, label=phase)
-        below = [b + v for b, v in zip(below, values)]
-    axis.plot(range(len(rows)), [statistics.median(c["held"] for c in row["checkpoints"])
-                                 for row in rows], "k_", markersize=14, label="log held")
-    axis.axhline(AIM_MS, color="grey", linewidth=0.8)
-    axis.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=40, ha="right")
-    axis.set_ylabel("ms, medians (measured)")
-    axis.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+
+    def medians(key):
+        return [statistics.median(c[key] for c in row["checkpoints"]) for row in rows]
+
+    def pane(axes):
+        axis, below = axes[0][0], [0.0] * len(rows)
+        for phase in PHASES:
+            axis.bar(range(len(rows)), medians(phase), 0.7, bottom=below, label=phase)
+            below = [b + v for b, v in zip(below, medians(phase))]
+        axis.plot(range(len(rows)), medians("held"), "k_", markersize=14, label="log held")
+        axis.axhline(AIM_MS, color="grey", linewidth=0.8)
+        axis.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=40, ha="right")
+        axis.set_ylabel("ms, medians (measured)")
+        axis.legend()
+    tables.plot(x.path(".png"), pane, size=(1.6 + 0.6 * len(rows), 4.4))
 
 
-def one_server(place, kind, options):
+def one_server(x, kind):
+    h.need(*kind.programs)
     row = {"name": kind.name, "time": time.strftime("%H:%M:%SZ", time.gmtime()),
-           "load_average": os.getloadavg()[0], **under_load(place, kind, options)}
-    if kind.name in PACED and not options.no_clients:
-        row["latency"] = latency(place, kind, options)
+           "load_average": os.getloadavg()[0], **under_load(x.place, kind, x.options)}
+    if kind.name in PACED and not x.options.no_clients:
+        row["latency"] = latency(x.place, kind, x.options)
     return row
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
-    parser.add_argument("--only", default="",
-                        help="a regular expression: the kinds whose name it finds")
-    parser.add_argument("--count", type=int, default=20, help="checkpoints of each (20)")
-    parser.add_argument("--returns", type=int, default=4,
-                        help="returns of each (4: a replica may recover thrice within 30 s)")
-    parser.add_argument("--no-clients", action="store_true", help="no latencies of clients")
-    parser.add_argument("--dir", help="a directory, maybe on another file system, for what the "
-                        "groups keep (beside the servers' files, in /var/tmp)")
-    parser.add_argument("--keep", action="store_true",
-                        help="the rows of earlier runs stay where nothing is measured now")
-    options = parser.parse_args()
-    h.end_at_sigterm()
-    out = pathlib.Path(options.out).resolve()
-    results = out / "bench"
-    results.mkdir(parents=True, exist_ok=True)
-    file, about = results / "checkpoints.json", machine()
-    rows = json.loads(file.read_text())["rows"] if options.keep and file.exists() else []
-    left_out = []
+def measure(x):
     with contextlib.ExitStack() as cleanup:
-        work = cleanup.enter_context(
-            tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir="/var/tmp"))
-        path = pathlib.Path(work)
-        path.chmod(0o755)
-        if options.dir:
+        if x.options.dir:
             kept = cleanup.enter_context(
-                tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir=options.dir))
-            (path / "groups").symlink_to(kept)
-        for kind in all_kinds(options.only):
-            try:
-                h.need(*kind.programs)
-                row = one_server(Place(out, path, "checkpoints"), kind, options)
-            except (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError) as cause:
-                print(f"left out: {kind.name}: {str(cause)[:400]}")
-                left_out.append(kind.name)
-                continue
-            rows = [r for r in rows if r["name"] != row["name"]] + [row]
-            file.write_text(json.dumps({"machine": about, "rows": rows}, indent=1))
-            print(f"  . {table([row]).splitlines()[-1]}", file=sys.stderr)
-    text = text_of(rows, about)
-    print(f"{about['processor']}, {about['processors']} processors, Linux {about['kernel']}; "
-          f"clients, replicas and load share them\n\n{text}")
-    (results / "checkpoints.md").write_text(text)
-    plot(rows, results / "checkpoints.png")
-    return 0 if rows and not left_out and not any(row["problems"] for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir=x.options.dir))
+            (x.work / "groups").symlink_to(kept)
+        for kind in all_kinds(x.options.only):
+            row = x.attempt(kind.name, functools.partial(one_server, x, kind))
+            if row:
+                x.add({"key": [kind.name, 0], **row})
+                print(f"  . {table([row]).splitlines()[-1]}", file=sys.stderr)
