@@ -4,8 +4,10 @@
 again and again under load, and no client notices.
 
 Ends by itself after about a minute, with a summary; exit status 0 when all went as it should.
+--record FILE draws the terminal's output as an SVG picture.
 """
 import argparse
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -19,23 +21,26 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
+for folder in (HERE.parent / "tests" / "e2e", HERE / "measure"):
+    sys.path.insert(0, str(folder))
 import _harness as h  # noqa: E402
+from recording import Recording  # noqa: E402
 from server_tls import make_certificate  # noqa: E402
+from session import Place  # noqa: E402
 
 PORT = 8080
 KILLS = 3   # of each group's leader
 DOWNLOAD_MB = 128
 
 
-class Place:
-    name = "demo"
-
-    def __init__(self, out, work):
-        self.out, self.work = out, work
-
-    def next_number(self):
-        return 1
+FIRST = """This starts three replicas of an unmodified server: first Debian's apache2, then redis.
+Clients keep asking while the leading replica is killed with kill -9, three times each.
+At the end you see that no answer is missing and that all replicas wrote the same bytes."""
+NEXT = """   What to try next:
+     crane-run -- redis-server redis.conf                        # your own server, three replicas
+     crane-run --data /var/lib/redis -- redis-server redis.conf  # its data last
+     crane-ctl status                                            # does it serve, how many may be lost
+     crane-run doctor                                            # what this machine lacks"""
 
 
 class Summary:
@@ -264,7 +269,7 @@ def show_apache(out, work, summary, survival):
         f"Listen 443\nMaxKeepAliveRequests 0\n<VirtualHost *:443>\nSSLEngine on\n"
         f"SSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n</VirtualHost>")
     (work / "www" / "index.html").write_text("It works!\n")
-    group = h.Group(Place(out, work), ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
+    group = h.Group(Place(out, work, "demo"), ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
                     port=port, record=True, name="demo",
                     options=["--publish", f"{port}:80", "--publish", f"{tls}:443"])
     summary.step(f"crane-run -n 3 --publish {port}:80 --publish {tls}:443 --record ... -- apache2")
@@ -284,7 +289,7 @@ def show_apache(out, work, summary, survival):
 
 def show_redis(out, work, summary, survival):
     port = h.free_port()
-    group = h.Group(Place(out, work), h.redis_program(port), port=port, name="demo-redis")
+    group = h.Group(Place(out, work, "demo"), h.redis_program(port), port=port, name="demo-redis")
     summary.step("crane-run -n 3 -- redis-server")
     with group:
         summary.step(f"the leader dies {KILLS} times: a pipeline, and one transaction over all")
@@ -299,20 +304,15 @@ def run(out, work, summary):
     return survival
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
-    options = parser.parse_args()
-    if not h.can_contain():
-        print("demo: containers need root and the package lxc; run `make demo` as root "
-              "(or see `crane-run --no-container`)", file=sys.stderr)
-        return 2
+def demonstrate(out):
+    """Exit status 0: everything went as it should."""
+    print(FIRST)
     began, summary = time.monotonic(), Summary()
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-demo-", dir="/var/tmp"))
     work.chmod(0o755)
     try:
         h.need("apache2", "ab", "curl", "openssl", "redis-server")
-        survival = run(pathlib.Path(options.out).resolve(), work, summary)
+        survival = run(out, work, summary)
         summary.note(True, "stopped; no process, mount or shared memory is left")
     except (h.Failure, h.CannotRun, OSError, subprocess.SubprocessError) as failure:
         summary.note(False, f"the demo broke off: {failure}")
@@ -321,12 +321,32 @@ def main():
     print(f"\n== summary, after {time.monotonic() - began:.0f} s")
     for line in summary.lines:
         print("   " + line)
-    print("   Three copies of one server acted as one.  Next: README.md, make test, make bench.\n"
-          f"   {survival.connections} connections lived through {survival.kills} kills of the "
-          f"leader, {survival.answers} answers: {survival.failed} failed requests." if summary.good
-          else "   Something is wrong here: run `make test`; what messages mean is in "
-               "runtime/launcher/README.md.")
-    return 0 if summary.good else 1
+    if not summary.good:
+        print("   Something is wrong here: run `make test`; what messages mean is in "
+              "runtime/launcher/README.md.")
+        return 1
+    print(f"   Three copies of one server acted as one: {survival.connections} connections lived "
+          f"through {survival.kills} kills of the\n   leader; {survival.answers} answers, "
+          f"{survival.failed} failed requests.\n\n{NEXT}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    parser.add_argument("--record", type=pathlib.Path, metavar="FILE.svg",
+                        help="draw the output as a picture of a terminal")
+    options = parser.parse_args()
+    if not h.can_contain():
+        print("demo: containers need root and the package lxc; run `make demo` as root "
+              "(or see `crane-run --no-container`)", file=sys.stderr)
+        return 2
+    recording = Recording("make demo") if options.record else contextlib.nullcontext()
+    with recording:
+        status = demonstrate(pathlib.Path(options.out).resolve())
+    if options.record:
+        options.record.write_text(recording.svg("make demo: three replicas of apache2 and redis"))
+    return status
 
 
 sys.exit(main())

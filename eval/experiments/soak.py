@@ -16,7 +16,6 @@ import pathlib
 import random
 import re
 import signal
-import subprocess
 import threading
 import time
 
@@ -25,6 +24,7 @@ import session
 import tables
 from _clients import problems_of
 from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages
+from _storm_faults import Faults, kinds
 from dav_race import dav_configuration
 
 OPTIONS = {"minutes": (60.0, "of each server"), "checkpoint_every": (20, "seconds"),
@@ -117,81 +117,33 @@ class Notes(threading.Thread):
 
 # --- faults -------------------------------------------------------------------------------------
 
-class Faults:
-    """What happens to a group; each returns what it did, empty: there was nothing to do it to."""
+STORMS = ("kill node", "kill server", "kill supervisor", "stop node 0.2 s", "stop node 2 s",
+          "transfer")
 
-    def __init__(self, group, seed):
-        self.group, self.random = group, random.Random(seed)
-        self.all = [self.node, self.leader, self.server, self.supervisor, self.stop, self.packer,
-                    self.transfer]
 
-    def one(self):
-        while not (done := self.random.choice(self.all)()):
-            pass
-        return done
-
-    def any_replica(self):
-        return self.random.randrange(3)
-
-    def node(self):
-        number = self.any_replica()
-        self.group.signal_node(number, signal.SIGKILL)
-        return f"node of replica {number} killed"
-
-    def leader(self):
-        number = self.group.leader()
-        self.group.signal_node(number, signal.SIGKILL)
-        return f"node of the leader, replica {number}, killed"
-
-    def server(self):
-        number = self.any_replica()
-        self.group.signal_server(number, signal.SIGKILL)
-        return f"server of replica {number} killed"
-
-    def supervisor(self):
-        number = self.any_replica()
-        supervisors = [p for p in h.children(self.group.replica(number)["node_pid"])
-                       if h.name_of(p) == "crane-container"]
-        for pid in supervisors:
+def kill_packer(group):
+    """The next one that there is, within a while; empty: there is none."""
+    def a_packer():
+        return next((pid for number in range(3)
+                     for pid in h.children(group.replica(number)["node_pid"])
+                     if h.name_of(pid) == "crane-ckpt"), None)
+    with contextlib.suppress(h.Failure):
+        pid = h.wait_until(a_packer, 10, "")
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        return f"supervisor of replica {number} killed" if supervisors else ""
+        return "killed"
+    return ""
 
-    def packer(self):
-        """The next one that there is, within a while."""
-        with contextlib.suppress(h.Failure):
-            pid = h.wait_until(self.a_packer, 10, "")
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            return "packer killed"
-        return ""
 
-    def a_packer(self):
-        for number in range(3):
-            for pid in h.children(self.group.replica(number)["node_pid"]):
-                if h.name_of(pid) == "crane-ckpt":
-                    return pid
-        return None
-
-    def stop(self):
-        number = self.any_replica()
-        server = self.group.replica(number)["server_pid"]
-        pids = [self.group.running_pid(number), *h.descendants([server])]
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        time.sleep(self.random.uniform(0.2, 3))
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        return f"replica {number} stopped for a while"
-
-    def transfer(self):
-        to = (self.group.leader() + self.random.choice((1, 2))) % 3
-        subprocess.run([str(self.group.scenario.out / "crane-ctl"), "--dir", str(self.group.home),
-                        "leader", "transfer", self.group.name, "--to", str(to)],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
-                       check=False)
-        return f"lead offered to replica {to}"
+def one_fault(faults):
+    """What it did."""
+    all_kinds = {name: kind.strike for name, kind in kinds(faults).items() if name in STORMS}
+    all_kinds["packer"] = lambda: kill_packer(faults.group)
+    done = ""
+    while not done:
+        name = faults.random.choice(list(all_kinds))
+        done = all_kinds[name]()
+    return f"{name}: {done}"
 
 
 def whole(group):
@@ -235,7 +187,7 @@ def one_soak(place, name, port, program, load, options, seed):
                  options=["--checkpoint-every", str(options.checkpoint_every)]) as group:
         with load(port, seed, options.rest) as clients:
             h.wait_until(lambda: all(c.answers > 5 for c in clients.clients), 30, "all are served")
-            notes, faults, done = Notes(group, clients), Faults(group, seed), []
+            notes, faults, done = Notes(group, clients), Faults(group, random.Random(seed), []), []
             notes.start()
             h.wait_until(lambda: any(said["checkpoint"]["taken"] for said in
                                      group.statuses().values() if said),
@@ -243,12 +195,13 @@ def one_soak(place, name, port, program, load, options, seed):
             end = options.minutes * 60
             while notes.now() < end:
                 due = notes.now() + options.fault_every
-                at, what = notes.now(), faults.one()
+                at, what = notes.now(), one_fault(faults)
                 took = whole(group)
                 done.append({"at": at, "what": what, "whole_after_s": took})
                 print(f"  {name} {at:7.1f} s: {what}; whole after {took:.1f} s", flush=True)
                 while notes.now() < min(due, end) and notes.is_alive():
                     time.sleep(0.2)
+            faults.end()
             notes.stopping.set()
             notes.join(30)
             clients.stop()

@@ -13,7 +13,8 @@ def spread(values, form="{:.0f}"):
 
 
 def value_or_spread(values, form="{:.0f}"):
-    return form.format(values[0]) if len(values) == 1 else spread(values, form)
+    alone = len(values) == 1 and values[0] is not None
+    return form.format(values[0]) if alone else spread(values, form)
 
 
 def number(value):
@@ -57,9 +58,9 @@ def comparison(rows, load, setting, base):
     for name, of_load in grouped(rows, load).items():
         settings = grouped(of_load, setting)
         for label, some in settings.items():
-            lines.append([name, label, spread([row["rate"] for row in some]),
-                          spread(ratios(some, settings.get(base, [])), "{:.2f}"),
-                          *(spread([row.get(key) for row in some], "{:.2f}")
+            lines.append([name, label, value_or_spread([row["rate"] for row in some]),
+                          value_or_spread(ratios(some, settings.get(base, [])), "{:.2f}"),
+                          *(value_or_spread([row.get(key) for row in some], "{:.2f}")
                             for key in ("p50_ms", "p99_ms"))])
     return table([load, setting, "requests/s", f"of {base}", "p50, ms", "p99, ms"], lines, 2)
 

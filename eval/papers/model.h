@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "eval/scale/loggp.h"
+#include "eval/papers/loggp.h"
 #include "eval/strategies/strategy.h"
 
 namespace crane::eval {
@@ -27,8 +27,5 @@ Pico dare_read_latency(const LogGp& costs, std::uint8_t replicas);
 // DARE's bounds of the same (section 3.3.3), for `bytes` per WRITE; to compare the model with.
 Pico dare_write_bound(const LogGp& costs, std::uint8_t replicas, std::size_t bytes);
 Pico dare_read_bound(const LogGp& costs, std::uint8_t replicas);
-// A request and its reply over unreliable datagrams (section 3.3.3), for `bytes` in the long one.
-Pico dare_client_bound(const LogGp& costs, const LogGp::Operation& datagram_inline,
-                       std::size_t bytes);
 
 }  // namespace crane::eval

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/scale/core_node.h"
+#include "eval/papers/core_node.h"
 
 #include <algorithm>
 #include <array>

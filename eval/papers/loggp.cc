@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/scale/loggp.h"
+#include "eval/papers/loggp.h"
 
 #include <algorithm>
 #include <cstring>

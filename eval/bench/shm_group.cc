@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/scale/shm_group.h"
+#include "eval/bench/shm_group.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "consensus/core/replica.h"
-#include "eval/scale/loggp.h"
+#include "eval/papers/loggp.h"
 
 namespace crane::eval {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/scale/model.h"
+#include "eval/papers/model.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dmt/base/assert.h"
-#include "eval/scale/core_node.h"
+#include "eval/papers/core_node.h"
 #include "eval/strategies/follower.h"
 
 namespace crane::eval {
@@ -127,12 +127,6 @@ Pico dare_read_bound(const LogGp& c, std::uint8_t replicas) {
   const Pico f = (replicas - 1U) / 2;
   const Pico q1 = replicas / 2U;
   return q1 * c.read.o + std::max(f * c.read.o, c.read.L) + q1 * c.o_p;
-}
-
-Pico dare_client_bound(const LogGp& c, const LogGp::Operation& in, std::size_t bytes) {
-  const bool is_inline = bytes <= c.inline_max;
-  const auto& op = is_inline ? in : c.message;
-  return 2 * in.o + in.L + 2 * op.o + op.L + op.gap(bytes);
 }
 
 }  // namespace crane::eval
