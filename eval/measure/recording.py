@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps what a program prints, and draws it as a terminal in an SVG picture.
 
-Each line appears when it was printed, with long pauses cut short. A viewer that does not animate
-shows all lines.
+The picture shows all lines first, also in a viewer that does not animate. After POSTER seconds each
+line appears again when it was printed, with long pauses cut short.
 """
 import html
 import re
@@ -11,9 +11,9 @@ import time
 
 COLUMNS, FONT, LINE, MARGIN = 110, 13, 18, 16
 GLYPH = 0.602 * FONT    # the width of a character of most monospaced fonts
-PAUSE_MOST = 0.8        # seconds between two lines
+PAUSE_MOST, POSTER = 0.8, 3   # seconds: between two lines; of the whole picture
 # (what a line holds, its class): the first one that is found.
-STYLES = ((r"^==", "head"), (r"^\$", "command"), (r"kill -9", "dies"), (r"^\s*NOT ", "dies"),
+STYLES = ((r"^==", "head"), (r"^\$", "command"), (r"leads: kill -9", "dies"), (r"^\s*NOT ", "dies"),
           (r"^\s*ok ", "good"), (r"leads now", "good"), (r"", "plain"))
 COLOURS = {"head": "#7dcfff", "command": "#e0af68", "dies": "#ff6b6b", "good": "#9ece6a",
            "plain": "#c0caf5"}
@@ -64,5 +64,6 @@ class Recording:
             if line:
                 rows.append(f'<text class="{style}" x="{MARGIN}" xml:space="preserve" '
                             f'y="{2 * MARGIN + 20 + row * LINE}">{html.escape(line)}'
-                            f'<set attributeName="visibility" to="hidden" dur="{at:.2f}s"/></text>')
+                            f'<set attributeName="visibility" to="hidden" begin="{POSTER}s" '
+                            f'dur="{at:.2f}s"/></text>')
         return "\n".join([*rows, "</svg>"]) + "\n"
