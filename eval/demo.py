@@ -37,9 +37,9 @@ FIRST = """This starts three replicas of an unmodified server: first Debian's ap
 Clients keep asking while the leading replica is killed with kill -9, three times each.
 At the end you see that no answer is missing and that all replicas wrote the same bytes."""
 NEXT = """   What to try next:
-     crane-run -- redis-server redis.conf                        # your own server, three replicas
+     crane-run -- redis-server redis.conf                        # your own server
      crane-run --data /var/lib/redis -- redis-server redis.conf  # its data last
-     crane-ctl status                                            # does it serve, how many may be lost
+     crane-ctl status                                            # how many may be lost
      crane-run doctor                                            # what this machine lacks"""
 
 
@@ -270,8 +270,8 @@ def show_apache(out, work, summary, survival):
         f"Listen 443\nMaxKeepAliveRequests 0\n<VirtualHost *:443>\nSSLEngine on\n"
         f"SSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n</VirtualHost>")
     (work / "www" / "index.html").write_text("It works!\n")
-    group = h.Group(Place(out, work, "demo"), ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
-                    port=port, record=True, name="demo",
+    command = ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"]
+    group = h.Group(Place(out, work, "demo"), command, port=port, record=True, name="demo",
                     options=["--publish", f"{port}:80", "--publish", f"{tls}:443"])
     summary.step(f"crane-run -n 3 --publish {port}:80 --publish {tls}:443 --record ... -- apache2")
     with group:

@@ -63,10 +63,14 @@ def parse(module, name, words):
     return options
 
 
+def quiet_wanted(module, options):
+    return (module.quiet_wanted(options) if hasattr(module, "quiet_wanted")
+            else getattr(module, "QUIET", ""))
+
+
 def conduct(module, x):
     """Measures, prints and keeps; the exit status."""
-    wanted = (module.quiet_wanted(x.options) if hasattr(module, "quiet_wanted")
-              else getattr(module, "QUIET", ""))
+    wanted = quiet_wanted(module, x.options)
     if wanted and not x.look_at_machine(wanted):
         return quiet.EXIT_NOT_QUIET
     print(session.machine_text(x.about), flush=True)
@@ -83,7 +87,8 @@ def conduct(module, x):
 
 
 def report(module, x, broken=""):
-    status = session.status_of(x.rows, x.left_out, x.options.anyway)
+    may_be_busy = x.options.anyway or quiet_wanted(module, x.options) != "required"
+    status = session.status_of(x.rows, x.left_out, may_be_busy)
     wrong = getattr(module, "problems", lambda *_: [])(x.rows, x) + ([broken] if broken else [])
     if x.rows:
         if hasattr(module, "text"):

@@ -2,9 +2,9 @@
 """3..105 replicas: computed from the papers' tables, then really run on this machine.
 
 bench-scale computes the rules of Mu, DARE and APUS and the protocol core on machines that only
-their papers describe. Nothing is fitted: each machine's numbers are below with their source; a point
-that cannot be met from them is shown with its deviation. bench-shm-group runs the core with as many
-real processes over shared memory. Options that are not known here go to bench-shm-group.
+their papers describe. Nothing is fitted: each machine's numbers are below with their source; a
+point that cannot be met from them is shown with its deviation. bench-shm-group runs the core with
+as many real processes over shared memory. Options that are not known here go to it.
 """
 import copy
 import dataclasses

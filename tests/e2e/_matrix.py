@@ -2,7 +2,7 @@
 """The server matrix: what each server brings along, and the proof that its replicas are one.
 
 A file server_<name>.py holds one server program: a class per variant (worker model, TLS, threads),
-listed in KINDS. Each is a scenario by itself, and a row of the table that `make eval-servers` makes;
+listed in KINDS. Each is a scenario by itself, and a row of the table of `make eval-servers`;
 both use the same configuration and the same load.
 """
 import contextlib
