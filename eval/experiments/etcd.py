@@ -26,6 +26,7 @@ import tempfile
 import urllib.request
 
 import _harness as h
+import counters
 import session
 import tables
 from _hosts import Hosts
@@ -37,7 +38,6 @@ OPTIONS = {"repeats": session.repeats(5), "requests": (5000, "puts of a row and 
 PROGRAMS = ("etcd", "etcdctl", "h2load", "redis-server", "redis-benchmark")
 BYTES = 64
 KEY = b"key:__rand_int__"  # redis-benchmark's own
-SYNCS = ("fdatasync", "fsync")
 
 
 def run(words, limit=300, **more):
@@ -205,34 +205,34 @@ class Etcd:
         return total
 
 
-def syncs_counted(processes, what):
-    """(result of what(), sync calls of `processes` meanwhile or None)."""
+class Syncs(counters.Perf):
+    """Counts sync calls of all replicas."""
+
+    events = ",".join(f"syscalls:sys_enter_{name}" for name in ("fdatasync", "fsync"))
+
+    @staticmethod
+    def counts(text_):
+        found = counters.events_in(text_)
+        return sum(found.values()) if len(found) == 2 else None
+
+
+def syncs_counted(x, system, clients, requests):
+    """Per put; None: perf cannot count them here."""
     if not shutil.which("perf"):
-        return what(), None
-    with tempfile.NamedTemporaryFile("r", suffix=".perf") as report:
-        # The counter runs while `cat` waits for its input to end.
-        counter = subprocess.Popen(
-            ["perf", "stat", "-x", ",", "-o", report.name, "-e",
-             ",".join(f"syscalls:sys_enter_{s}" for s in SYNCS), "-p",
-             ",".join(map(str, processes)), "--", "cat"],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            result = what()
-        finally:
-            counter.stdin.close()
-            counter.wait(30)
-        rows = [line.split(",") for line in report.read().splitlines() if "sys_enter_" in line]
-    counts = [int(r[0]) for r in rows if r[0].isdigit()]
-    return result, sum(counts) if len(counts) == len(SYNCS) else None
+        system.put(clients, requests)
+        return None
+    with Syncs(system.processes, x.work) as counter:
+        system.put(clients, requests)
+    return None if counter.found is None else counter.found / requests
 
 
-def one_row(system, clients, requests):
+def one_row(x, system, clients):
+    requests = x.options.requests
     system.put(clients, max(100, requests // 10))
     result = system.put(clients, requests)
     # A second time: counting makes every system call of the machine slower.
     before = system.own_syncs and system.own_syncs()
-    _, syncs = syncs_counted(system.processes(), lambda: system.put(clients, requests))
-    result["syncs_per_put"] = None if syncs is None else syncs / requests
+    result["syncs_per_put"] = syncs_counted(x, system, clients, requests)
     if system.own_syncs:
         result["own_syncs_per_put"] = (system.own_syncs() - before) / requests
     return result
@@ -250,7 +250,7 @@ def measure(x):
                 for clients in x.options.clients:
                     x.add({"key": [label, clients, repeat], "system": label, "repeat": repeat,
                            "load": f"{medium}, {clients} clients",
-                           **one_row(system, clients, x.options.requests)})
+                           **one_row(x, system, clients)})
         except (*session.CAUSES, KeyError) as why:
             print(f"left out: {label}: {str(why)[:500]}")
             x.left_out[label] = str(why)[:200]

@@ -53,13 +53,15 @@ def switches_between(before, after):
 
 # --- system calls ---------------------------------------------------------------------------------
 
+def events_in(text):
+    """{event: count} of `perf stat -x,`; without events that it could not count."""
+    rows = [line.split(",") for line in text.splitlines()]
+    return {row[2]: int(row[0]) for row in rows if len(row) > 2 and row[0].isdigit()}
+
+
 def perf_counts(text):
-    """(system calls, those that copy) of `perf stat -x,`, or None: nothing was counted."""
-    counts = {}
-    for line in text.splitlines():
-        fields = line.split(",")
-        if len(fields) > 2 and fields[0].isdigit():
-            counts[fields[2]] = int(fields[0])
+    """(system calls, those that copy), or None: nothing was counted."""
+    counts = events_in(text)
     if ALL_CALLS not in counts:
         return None
     return counts[ALL_CALLS], sum(counts.values()) - counts[ALL_CALLS]
@@ -119,7 +121,7 @@ class Counter:
 
 
 class Perf(Counter):
-    name, counts = "perf", staticmethod(perf_counts)
+    name, events, counts = "perf", EVENTS, staticmethod(perf_counts)
 
     def command(self):
         """It is told to begin through a pipe, and answers through another one."""
@@ -130,7 +132,7 @@ class Perf(Counter):
         self.ends = [open(os.open(name, os.O_RDWR | os.O_NONBLOCK), "r+b", buffering=0)
                      for name in names]
         self.ends[0].write(b"enable\n")
-        return ["perf", "stat", "-x,", "-e", EVENTS, "-D", "-1", "--control",
+        return ["perf", "stat", "-x,", "-e", self.events, "-D", "-1", "--control",
                 f"fifo:{names[0]},{names[1]}", "-o", str(self.told), "-p",
                 ",".join(map(str, self.pids))]
 

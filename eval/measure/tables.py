@@ -58,7 +58,8 @@ def comparison(rows, load, setting, base):
     for name, of_load in grouped(rows, load).items():
         settings = grouped(of_load, setting)
         for label, some in settings.items():
-            lines.append([name, f"{label}{mark(some)}", value_or_spread([row["rate"] for row in some]),
+            lines.append([name, f"{label}{mark(some)}",
+                          value_or_spread([row["rate"] for row in some]),
                           value_or_spread(ratios(some, settings.get(base, [])), "{:.2f}"),
                           *(value_or_spread([row.get(key) for row in some], "{:.2f}")
                             for key in ("p50_ms", "p99_ms"))])
