@@ -57,7 +57,7 @@ class Continuous(taking.Worker):
 
 
 def checkpoint(group, number):
-    """What the node of replica `number` says of one more, ms and bytes."""
+    """One more checkpoint of replica `number`, as its node reports it, ms and bytes."""
     taking.checkpoint(group, number)
     said = group.status(number)["checkpoint"]
     found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}

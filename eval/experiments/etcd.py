@@ -182,7 +182,7 @@ class Etcd:
                     str(self.body), "-H", "content-type: application/grpc", "-H", "te: trailers",
                     "--log-file", str(log), f"{self.leader}/etcdserverpb.KV/Put"])
         self.puts += requests
-        # gRPC says errors in trailers, which h2load does not show: ask etcd what it did.
+        # gRPC reports errors in trailers, which h2load does not show: ask etcd what it did.
         found = json.loads(self.ctl("get", KEY.decode(), "-w", "json"))["kvs"][0]
         if found["version"] != self.puts or len(base64.b64decode(found["value"])) != BYTES:
             raise h.Failure(f"etcd did {found['version']} puts of {self.puts}")

@@ -108,7 +108,7 @@ def per_request(before, after, served):
 
 def share_in(text, name=LIBRARY):
     """Of `perf report -F sample,dso -t,`: the part of the samples in that library; None: there are
-    too few to tell."""
+    too few samples."""
     rows = [(int(count), pathlib.Path(dso).name)
             for count, dso in re.findall(r"^\s*(\d+)\s*,\s*(\S+)", text, re.M)]
     total = sum(count for count, _ in rows)

@@ -20,6 +20,7 @@ from start import running
 
 OPTIONS = {"repeats": (5, "of the computation with clients beside it (default 5)"),
            "pairs": (9, "of the computation that is alone (default 9); 0 leaves it out"),
+           "quick": (False, "a long computation of a second"),
            "names": ([""], "only the computations that have one of these in their name")}
 CLIENTS = 8
 LIGHT = "calls 45000"               # about 1 ms natively
@@ -63,7 +64,7 @@ def timed(ask, *words):
     return (time.monotonic() - began) * 1000
 
 
-def beside(port):
+def beside(port, computation):
     """(ms that the computation took, ms of each light request that began meanwhile)"""
     heavy, took, over = [], [], threading.Event()
 
@@ -72,7 +73,7 @@ def beside(port):
             took.append(timed(c.line, port, LIGHT))
 
     def compute():
-        heavy.append(timed(c.line, port, HEAVY))
+        heavy.append(timed(c.line, port, computation))
         over.set()
     threads = [threading.Thread(target=compute)]
     threads += [threading.Thread(target=ask) for _ in range(CLIENTS)]
@@ -89,7 +90,7 @@ def with_clients(x, replicas, options):
         for text in (*ALONE, ALONE[0]):   # to learn by
             c.line(server.port, text)
         alone = {text: [timed(c.line, server.port, text) for _ in range(3)] for text in ALONE}
-        heavy, light = beside(server.port)
+        heavy, light = beside(server.port, ALONE[0] if x.options.quick else HEAVY)
         here.stop()
     return {"alone_ms": alone, "heavy_ms": heavy, "light_ms": light}
 

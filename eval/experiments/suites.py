@@ -35,7 +35,7 @@ TEST_SECONDS = 300
 
 
 class Tested(Mariadb):
-    """mariadbd with what the suite wants to find: databases, and whom it tells what to overlook."""
+    """mariadbd with what the suite wants to find: its databases and its procedure."""
 
     name = "mariadb suite"
     programs = ("mariadbd", "mariadb-install-db", "mariadb", "perl")
@@ -50,8 +50,8 @@ class Tested(Mariadb):
 
 
 def verdicts(server, tests, where):
-    """{test: pass, fail or skipped}, as the suite's driver says it; each begins with nothing that
-    an earlier one left."""
+    """{test: pass, fail or skipped}, by the suite's driver; each begins with nothing that an
+    earlier one left."""
     where.mkdir()
     found = {}
     for test in tests:

@@ -84,7 +84,7 @@ class Counter:
     started again with a new list."""
 
     def __init__(self, find, work):
-        self.find, self.told, self.work = find, work / "counted", work
+        self.find, self.output, self.work = find, work / "counted", work
 
     def __enter__(self):
         for _ in range(ATTEMPTS):
@@ -116,7 +116,7 @@ class Counter:
 
     def __exit__(self, *_):
         self.end()
-        text = self.told.read_text() if self.told.exists() else ""
+        text = self.output.read_text() if self.output.exists() else ""
         self.found = self.counts(text)
 
 
@@ -124,7 +124,7 @@ class Perf(Counter):
     name, events, counts = "perf", EVENTS, staticmethod(perf_counts)
 
     def command(self):
-        """It is told to begin through a pipe, and answers through another one."""
+        """perf begins when a pipe says so, and answers through another one."""
         names = self.work / "control", self.work / "answer"
         for name in names:
             name.unlink(missing_ok=True)
@@ -133,7 +133,7 @@ class Perf(Counter):
                      for name in names]
         self.ends[0].write(b"enable\n")
         return ["perf", "stat", "-x,", "-e", self.events, "-D", "-1", "--control",
-                f"fifo:{names[0]},{names[1]}", "-o", str(self.told), "-p",
+                f"fifo:{names[0]},{names[1]}", "-o", str(self.output), "-p",
                 ",".join(map(str, self.pids))]
 
     def counting(self):
@@ -149,7 +149,7 @@ class Strace(Counter):
     name, counts = "strace", staticmethod(strace_counts)
 
     def command(self):
-        return ["strace", "-c", "-f", "-o", str(self.told),
+        return ["strace", "-c", "-f", "-o", str(self.output),
                 *(word for pid in self.pids for word in ("-p", str(pid)))]
 
     def counting(self):
@@ -201,7 +201,7 @@ def told_by(running):
 
 
 def switches_part(running, server, requests):
-    """{part: figures per request} of the first load, and what the status says; the Report."""
+    """{part: figures per request} of the first load, and what the status counts; the Report."""
     parts, told = parts_of(running), told_by(running)
     before = {part: switches_of(pids) for part, pids in parts.items()}
     watch = usage.Watch(running.processes())

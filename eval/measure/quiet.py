@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the machine quiet enough to measure on, and was it while something was measured?
 
-Two snapshots of /proc tell who used the processors between them: the measured processes, other
+Two snapshots of /proc show what used the processors between them: the measured processes, other
 ones, the host below a virtual machine (steal). judge() gives a verdict with its reasons. As a
 program it looks at the machine once: `quiet.py [--seconds 5]`, exit status 0 or 75.
 """
@@ -49,7 +49,7 @@ class Snapshot:
     load: float       # of the last minute
     processes: dict   # by pid
     throttled: int    # times that a processor was slowed down because of heat
-    mhz: tuple        # of each processor, where the machine says it
+    mhz: tuple        # of each processor, where the machine has it
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Terms:
 
 def split(server_us, share, turns, turn_ns):
     """(inside, outside) of the server's time: by the share of its samples in libcrane.so, or, when
-    there are none (None), by what bench-turn says of a turn alone: then inside is a lower bound."""
+    there are none (None), by bench-turn's time of a turn: then inside is a lower bound."""
     inside = server_us * share if share is not None else min(server_us, turns * turn_ns / 1000)
     return inside, server_us - inside
 
