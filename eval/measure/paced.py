@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client that asks at a fixed rate, in a process of its own, so that it measures latency and not
 throughput: each request has its time, and is late from then on (no coordinated omission)."""
+import http.client
 import json
 import multiprocessing
 import os
 import pathlib
 import signal
-import socket
 import time
+
+import _harness as h
 
 
 class Redis:
     """INCR on a connection that stays; an answer that is not the next number is an error."""
 
     def __init__(self, port):
-        self.socket = connected(port)
-        self.before = None
+        self.client, self.before = h.Redis(port, 10), None
 
     def ask(self):
-        self.socket.sendall(b"*2\r\n$4\r\nINCR\r\n$5\r\npaced\r\n")
-        answer = b""
-        while not answer.endswith(b"\r\n"):
-            answer += received(self.socket)
-        number = int(answer[1:])
+        number = self.client("INCR", "paced")
         if self.before is not None and number != self.before + 1:
             raise ValueError(f"{number} after {self.before}")
         self.before = number
@@ -32,38 +29,15 @@ class Http:
     """GET with keep-alive; the server may end a connection when it has announced that."""
 
     def __init__(self, port, path="/1k.html"):
-        self.port, self.path, self.socket = port, path, None
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        self.path = path
 
     def ask(self):
-        self.socket = self.socket or connected(self.port)
-        self.socket.sendall(f"GET {self.path} HTTP/1.1\r\nHost: crane.test\r\n\r\n".encode())
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += received(self.socket)
-        head, body = answer.split(b"\r\n\r\n", 1)
-        lines = head.lower().split(b"\r\n")
-        if b" 200 " not in lines[0]:
-            raise ValueError(lines[0].decode())
-        length = next(int(line.split(b":")[1]) for line in lines
-                      if line.startswith(b"content-length:"))
-        while len(body) < length:
-            body += received(self.socket)
-        if b"connection: close" in lines:
-            self.socket.close()
-            self.socket = None
-
-
-def connected(port):
-    s = socket.create_connection(("127.0.0.1", port), 10)
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return s
-
-
-def received(s):
-    part = s.recv(65536)
-    if not part:
-        raise ConnectionError("the server closed the connection")
-    return part
+        self.connection.request("GET", self.path)
+        answer = self.connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise ValueError(f"status {answer.status}")
 
 
 class Paced:
@@ -89,7 +63,7 @@ class Paced:
                 time.sleep(wait)
             try:
                 self.client.ask()
-            except (OSError, ValueError) as failure:
+            except (OSError, ValueError, http.client.HTTPException, h.Failure) as failure:
                 errors.append(f"{type(failure).__name__}: {failure}")
             samples.append((due, time.monotonic() - due))
             due += 1 / self.rate
