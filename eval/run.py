@@ -117,7 +117,7 @@ def main():
         return h.tell(name, module.scenario, **module.OPTIONS)
     options = parse(module, name, sys.argv[1:])
     h.end_at_sigterm()
-    with tempfile.TemporaryDirectory(prefix=f"crane-{name}-", dir="/var/tmp") as work:
+    with tempfile.TemporaryDirectory(prefix="crane-", dir="/var/tmp") as work:
         pathlib.Path(work).chmod(0o755)
         named = module.result_name(options) if hasattr(module, "result_name") else name
         return conduct(module, session.Session(named, options, pathlib.Path(work)))

@@ -46,7 +46,8 @@ class Place:
 
     full = False
 
-    def __init__(self, out, work, name="bench"):
+    # Names are short: paths of sockets below `work` may have 107 bytes.
+    def __init__(self, out, work, name="eval"):
         self.name, self.out, self.work, self.numbers = name, out, work, 0
 
     def next_number(self):
@@ -91,7 +92,7 @@ class Session(Rows):
         self.results = self.out / "bench"
         self.results.mkdir(parents=True, exist_ok=True)
         super().__init__(self.results / f"{name}.json", options.keep)
-        self.place, self.work = Place(self.out, work, name), work
+        self.place, self.work = Place(self.out, work), work
         self.left_out = {}   # {what could not be measured: reason}
         self.start = quiet.Report(True, (), {})
 
