@@ -11,7 +11,7 @@ An experiment is a module of eval/experiments or eval/papers. It declares
                    "noted": the report is printed
   measure(x)       measures; x.add(row) for each row, x is a Session
   text(rows, x)    the table (optional where a program prints its own)
-  draw(rows, x)    the figure (optional)
+  panes(rows, x)   the panes of the figure (optional)
   PASS_ON          True: options that are not known here are x.options.rest
   problems(rows, x)  lines that make the exit status 1 (optional)
   status(rows, x)  an exit status, beside that of missing rows (optional)
@@ -34,6 +34,7 @@ for folder in (HERE.parent / "tests" / "e2e", HERE / "papers", HERE / "measure")
 import _harness as h  # noqa: E402
 import quiet  # noqa: E402
 import session  # noqa: E402
+import tables  # noqa: E402
 
 
 def experiments():
@@ -96,8 +97,8 @@ def report(module, x, broken=""):
             print(f"\n{text}")
             x.path(".md").write_text(text + "\n")
         print(f"\nraw data: {x.file}")
-        if hasattr(module, "draw"):
-            module.draw(x.rows, x)
+        if hasattr(module, "panes") and (panes := module.panes(x.rows, x)):
+            tables.figure(x.path(".png"), panes)
         status = max(status, module.status(x.rows, x) if hasattr(module, "status") else 0)
     for line in wrong:
         print(f"PROBLEM {line}", file=sys.stderr)

@@ -88,13 +88,5 @@ def text(rows, x):
         tables.table(["cost of a turn", "ns"], turns)]) + tables.busy_text(rows)
 
 
-def draw(rows, x):
-    loads = tables.grouped(flat(rows), "load")
-
-    def pane(axes):
-        for axis, (load, some) in zip(axes[0], loads.items()):
-            of = {label: [row["rate"] for row in mine]
-                  for label, mine in tables.grouped(some, "configuration").items()}
-            tables.bars(axis, list(of), {load: [sorted(v)[len(v) // 2] for v in of.values()]},
-                        "requests/s (measured)", 20)
-    tables.plot(x.results / "throughput.png", pane, (1, len(loads)), (4 * len(loads), 3.6))
+def panes(rows, _):
+    return [tables.bars(flat(rows), "load", "rate", "configuration", "requests/s, measured")]

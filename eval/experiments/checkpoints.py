@@ -250,25 +250,10 @@ def text(rows, x):
             + tables.missing_text(x.left_out))
 
 
-def draw(rows, x):
-    rows = [row for row in rows if row["checkpoints"]]
-    if not rows:
-        return
-
-    def medians(key):
-        return [statistics.median(c[key] for c in row["checkpoints"]) for row in rows]
-
-    def pane(axes):
-        axis, below = axes[0][0], [0.0] * len(rows)
-        for phase in PHASES:
-            axis.bar(range(len(rows)), medians(phase), 0.7, bottom=below, label=phase)
-            below = [b + v for b, v in zip(below, medians(phase))]
-        axis.plot(range(len(rows)), medians("held"), "k_", markersize=14, label="log held")
-        axis.axhline(AIM_MS, color="grey", linewidth=0.8)
-        axis.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=40, ha="right")
-        axis.set_ylabel("ms, medians (measured)")
-        axis.legend()
-    tables.plot(x.path(".png"), pane, size=(1.6 + 0.6 * len(rows), 4.4))
+def panes(rows, _):
+    bars = [{"server": row["name"], "phase": phase, "ms": taken[phase]} for row in rows
+            for taken in row["checkpoints"] for phase in (*PHASES, "held")]
+    return [tables.bars(bars, "server", "ms", "phase", "a checkpoint, measured")]
 
 
 def one_server(x, kind):

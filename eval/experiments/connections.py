@@ -110,13 +110,11 @@ def measure(x):
 
 
 def text(rows, _):
-    columns = {"first_ms": "first answer, ms", "last_ms": "last answer, ms",
-               "leader_kb": "leader, kB each", "follower_kb": "follower, kB each",
-               "adopted": "adopted"}
-    return tables.table(["connections", *columns.values(), "reset", "wrong"], [
-        [count, *(tables.spread([r[key] for r in some], "{:.1f}") for key in columns),
-         *(sum(r[key] for r in some) for key in ("reset", "wrong"))]
-        for count, some in tables.grouped(rows, "connections").items()], 0)
+    form = "{:.1f}"
+    return tables.summary(rows, {"connections": "connections"}, {
+        "first_ms": ("first answer, ms", form), "last_ms": ("last answer, ms", form),
+        "leader_kb": ("leader, kB each", form), "follower_kb": ("follower, kB each", form),
+        "adopted": ("adopted", form), "reset": ("reset", form), "wrong": ("wrong", form)}, 0)
 
 
 def problems(rows, _):

@@ -247,43 +247,16 @@ def text(rows, x):
             + tables.missing_text(x.left_out))
 
 
-PLOTTED = {"turns": "turns / request", "server_wakeups": "server's wake-ups / request",
-           "server_us": "server's processor time, us / request",
-           "node_us": "node's processor time, us / request",
-           "log_bytes": "bytes of the log / request", "rate": "requests/s"}
-STYLES = {"native": "k-", "serial, n=1": "C0-", "parallel, n=1": "C1-", "serial, n=3": "C0--",
-          "parallel, n=3": "C1--"}
-
-
-def lines(axis, found, server, figure, varied):
-    """Lines of one figure over threads (varied 0) or clients (1), the other one as in BASE."""
-    for label, style in STYLES.items():
-        line = sorted((at[varied], figures[figure])
-                      for name, of, *at, _, figures in found
-                      if (name, of) == (server, label) and at[1 - varied] == BASE[1 - varied]
-                      and figures.get(figure) is not None)
-        if line:
-            axis.plot(*zip(*line), style, marker="o", markersize=3, label=label)
-    tables.scale(axis, ("server threads", "clients")[varied], PLOTTED[figure],
-                 (THREADS, CLIENTS)[varied], log="x", base=2)
-    axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
-    axis.grid(color="0.9")
-    other = f"{BASE[1]} clients" if varied == 0 else f"{BASE[0]} threads"
-    axis.set_title(f"{server}, {other}, measured", fontsize=8)
-
-
-def draw(rows, x):
-    found = medians(rows)
-    panes = [(server, varied) for server in dict.fromkeys(point[0] for point in found)
-             for varied in (0, 1)]
-
-    def costs_of(axes):
-        for (server, varied), line in zip(panes, axes):
-            for axis, figure in zip(line, PLOTTED):
-                lines(axis, found, server, figure, varied)
-        axes[0][-1].legend(fontsize=7, handlelength=3)
-    tables.plot(x.path("-costs.png"), costs_of, (len(panes), len(PLOTTED)),
-                (3.2 * len(PLOTTED), 2.9 * len(panes)), 100)
-    model.draw(models_of(rows, x.about["bench_turn"]),
-               f"one replica, {BASE[0]} threads: computed{tables.mark(rows)}",
-               x.path("-model.png"))
+def panes(rows, x):
+    """Measured; then what growth_model computes."""
+    points = [{**row, **row["figures"]} for row in rows]
+    found = []
+    for server, some in tables.grouped(points, "server").items():
+        for varied, other, fixed in (("threads", "clients", BASE[1]),
+                                     ("clients", "threads", BASE[0])):
+            of = [row for row in some if row[other] == fixed]
+            found += [tables.line(of, varied, figure, "configuration",
+                                  f"{server}, {fixed} {other}, measured", "x")
+                      for figure in ("turns", "server_wakeups", "server_us", "node_us",
+                                     "log_bytes", "rate")]
+    return found + model.panes(models_of(rows, x.about["bench_turn"]))

@@ -61,16 +61,10 @@ def text(rows, x):
             + tables.missing_text(x.left_out))
 
 
-def draw(rows, x):
-    of = tables.grouped(flat(rows), "load", "configuration")
-    loads = list(dict.fromkeys(load for load, _ in of))
-
-    def overhead(load, label):
-        """Percent of the native time of a request."""
-        found = sorted(tables.ratios(of.get((load, label), []), of.get((load, "native"), [])))
-        return 100 * (1 / found[len(found) // 2] - 1) if found else 0
-    series = {label: [overhead(load, label) for load in loads]
-              for label in list(settings(1))[1:]}
-    tables.plot(x.path(".png"), lambda axes: tables.bars(
-        axes[0][0], loads, series, "overhead, % of native (measured)"),
-        size=(2 + 2.4 * len(loads), 4.2))
+def panes(rows, _):
+    runs = flat(rows)
+    native = tables.grouped([row for row in runs if row["configuration"] == "native"], "load")
+    over = [{**row, "overhead, %": 100 * (1 / share - 1)} for row in runs
+            if row["configuration"] != "native"
+            for share in tables.ratios([row], native.get(row["load"], []))]
+    return [tables.bars(over, "load", "overhead, %", "configuration", "of native, measured")]

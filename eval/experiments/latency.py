@@ -163,28 +163,13 @@ def curve(runs):
     return points
 
 
-def draw(rows, x):
-    servers = group_rows(rows)
-
-    def pane(axis, server, labels, what):
-        for colour, (label, some) in enumerate(labels.items()):
-            runs = [row[what] for row in some]
-            rate = statistics.median(run["rate"] for run in runs)
-            name = f"{label}, {rate:.0f}/s{tables.mark(some)}"
-            if all(run["held"] for run in runs):
-                axis.step(*zip(*curve(runs)), where="post", color=f"C{colour}", label=name)
-            else:
-                axis.plot([], [], ":", color=f"C{colour}", label=f"{name}: not held")
-        tables.scale(axis, "percentile of the requests, %", "latency, ms",
-                     [1, 2, 10, 100, 1000, 10000, 100000],
-                     ["0", "50", "90", "99", "99.9", "99.99", "99.999"], log="xy")
-        axis.grid(color="0.9")
-        axis.set_title(f"{server}\nat {what}", fontsize=9)
-        axis.legend(fontsize=8)
-
-    def panes(axes):
-        for column, (server, labels) in enumerate(servers.items()):
-            for axis, what in zip(axes[:, column], (AT_NATIVE, AT_OWN)):
-                pane(axis, server, labels, what)
-    tables.plot(x.path(".png"), panes, (2, len(servers)), (4.6 * len(servers), 7.6), 110,
-                sharey="col")
+def panes(rows, _):
+    found = []
+    for server, labels in group_rows(rows).items():
+        for what in (AT_NATIVE, AT_OWN):
+            points = [{"1 / requests above": above, "ms": ms, "how": label + tables.mark(some)}
+                      for label, some in labels.items() if all(r[what]["held"] for r in some)
+                      for above, ms in curve([row[what] for row in some])]
+            found.append(tables.line(points, "1 / requests above", "ms", "how",
+                                     f"{server}, {what}", "xy", ""))
+    return found

@@ -105,28 +105,10 @@ def measure(x):
 
 
 def text(rows, _):
-    return tables.table(["delay, ms", "loss, %", *COUNTED], [
-        [f"{delay:g}", f"{loss:g}",
-         *(tables.spread([r[what] for r in some], "{:.2f}" if what == COUNTED[-1] else "{:.0f}")
-           for what in COUNTED)]
-        for (delay, loss), some in tables.grouped(rows, "delay_ms", "loss_percent").items()], 0)
+    return tables.summary(rows, {"delay_ms": "delay, ms", "loss_percent": "loss, %"}, {
+        what: (what, "{:.2f}" if what == COUNTED[-1] else "{:.0f}") for what in COUNTED}, 0)
 
 
-def draw(rows, x):
-    def panes(axes):
-        (rate,), (count,) = axes
-        for delay, some in tables.grouped(rows, "delay_ms").items():
-            name = f"{delay:g} ms of delay" if delay else "no delay"
-            of = tables.grouped(some, "loss_percent")
-            for axis, what, marker in ((rate, "answers_per_s", "o"), (count, "elections", "s"),
-                                       (count, "reconnections", "^")):
-                values = [sorted(r[what] for r in mine) for mine in of.values()]
-                middle = [v[len(v) // 2] for v in values]
-                axis.errorbar(list(of), middle, marker=marker, capsize=3, label=f"{what}, {name}",
-                              yerr=[[m - v[0] for m, v in zip(middle, values)],
-                                    [v[-1] - m for m, v in zip(middle, values)]])
-        tables.scale(rate, None, "answers/s: median, least, most", log="y")
-        tables.scale(count, "packets lost between hosts (%)", "elections, reconnections")
-        rate.legend()
-        count.legend()
-    tables.plot(x.path(".png"), panes, (2, 1), (6.5, 6), sharex=True)
+def panes(rows, _):
+    return [tables.line(rows, "loss_percent", what, "delay_ms", log="y" if n == 0 else "")
+            for n, what in enumerate(COUNTED[:3])]

@@ -76,14 +76,9 @@ def text(rows, x):
             + tables.missing_text(x.left_out))
 
 
-def draw(rows, x):
-    def panes(axes):
-        for axis, sweep in zip(axes[0], SWEEPS):
-            for server, points in medians(rows, sweep).items():
-                axis.plot(list(points), [100 * p[0] for p in points.values()], marker="o",
-                          label=server)
-            tables.scale(axis, f"{sweep[0]} ({sweep[1]})", "requests/s, % of the default's",
-                         log="x")
-            axis.set_ylim(bottom=0)
-        axes[0][-1].legend(fontsize=7)
-    tables.plot(x.path(".png"), panes, (1, len(SWEEPS)), (5 * len(SWEEPS), 4))
+def panes(rows, _):
+    return [tables.line([{"server": server, sweep[0]: value, "% of the default's": 100 * share}
+                         for server, points in medians(rows, sweep).items()
+                         for value, (share, _) in points.items()],
+                        sweep[0], "% of the default's", "server", f"rate, {sweep[1]}", "x")
+            for sweep in SWEEPS]

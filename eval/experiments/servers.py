@@ -43,7 +43,6 @@ OPTIONS = {
     "compared": ("", "with --speed: the file servers-compared.json of an earlier --proof")}
 RESULTS = session.ROOT / "eval/RESULTS.md"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
-PLOTTED_MOST = 200   # percent; a bar that is cut off there has its value above it
 
 
 def quiet_wanted(options):
@@ -280,21 +279,10 @@ def problems(rows, _):
     return [f"{row['name']}: {failure}" for row in rows for failure in row["proof"]["failures"]]
 
 
-def draw(rows, x):
-    rows = in_order(rows)
+def panes(rows, x):
     if x.options.proof:
-        return
-
-    def pane(axes):
-        axis, names = axes[0][0], [row["name"] for row in rows]
-        values = {label: [100 / (1 + (overhead(row["runs"], label) or 0) / 100) for row in rows]
-                  for label in ("n=1", "n=3")}
-        tables.bars(axis, names, values, "requests/s, % of native (measured)", 30)
-        for offset, some in zip((-0.2, 0.2), values.values()):
-            for i, value in enumerate(some):
-                if value > PLOTTED_MOST:
-                    axis.text(i + offset, PLOTTED_MOST, f"{value:.0f}", ha="center", va="bottom")
-        axis.set_ylim(0, PLOTTED_MOST)
-        axis.set_xlim(-0.6, len(rows) - 0.4)
-        axis.axhline(100, color="grey", linewidth=0.8)
-    tables.plot(x.path(".png"), pane, size=(1.5 + 0.55 * len(rows), 4.2))
+        return []
+    bars = [{"server": row["name"], "replicas": label, "% of native": 100 / (1 + over / 100)}
+            for row in in_order(rows) for label in ("n=1", "n=3")
+            if (over := overhead(row["runs"], label)) is not None]
+    return [tables.bars(bars, "server", "% of native", "replicas", "requests/s, measured")]

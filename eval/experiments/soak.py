@@ -261,21 +261,8 @@ def problems(rows, _):
     return [f"{run['server']}: {problem[:600]}" for run in rows for problem in run["problems"]]
 
 
-def draw(runs, x):
-    def panes(axes):
-        for run, (rate, memory, disk) in zip(runs, axes.T):
-            at = [r["at"] / 60 for r in run["rows"]]
-            for pane, key, label in ((rate, "answers", None), (memory, "resident_mb", "processes"),
-                                     (memory, "shm_mb", "shared memory"), (disk, "disk_mb", None)):
-                pane.plot(at, [r[key] for r in run["rows"]], linewidth=0.7, label=label)
-            memory.legend(fontsize=7)
-            rate.set_title(f"{run['server']}: {run['answers']} answers, {len(run['faults'])} "
-                           f"faults, {len(run['problems'])} problems", fontsize=9)
-            tables.scale(rate, None, "answers in a second")
-            tables.scale(memory, None, "memory, MB")
-            tables.scale(disk, "minutes (red: a fault)", "disk, MB")
-            for pane in (rate, memory, disk):
-                pane.set_ylim(bottom=0)
-                for fault in run["faults"]:
-                    pane.axvline(fault["at"] / 60, color="#cc0000", linewidth=0.4)
-    tables.plot(x.path(".png"), panes, (3, len(runs)), (6.5 * len(runs), 7), 130, sharex="col")
+def panes(runs, _):
+    rows = [{**row, "server": run["server"], "minutes": row["at"] / 60}
+            for run in runs for row in run["rows"]]
+    return [tables.line(rows, "minutes", what, "server", mark="")
+            for what in ("answers", "resident_mb", "shm_mb", "disk_mb")]

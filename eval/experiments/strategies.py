@@ -54,33 +54,10 @@ def text(rows, _):
             for n in tables.grouped(data["throughput"], "outstanding"))], batches)])
 
 
-def latencies(axis, data):
-    names = data["rows"]
-    for at, name in enumerate(names):
-        runs = data["samples_ns"][name]
-        for run, samples in enumerate(map(sorted, runs)):
-            place = at + 0.12 * (run - len(runs) / 2)
-            low, middle, high = (tables.percentile(samples, p) for p in (1, 50, 99))
-            axis.plot([place, place], [low, high], color="C0", linewidth=1)
-            axis.plot(place, middle, "o", color="C0", markersize=3)
-    tables.scale(axis, None, "ns: median, 1st to 99th percentile, each run", log="y")
-    axis.set_xticks(range(len(names)), names, rotation=30)
-    axis.set_title(f"{data['fabric']}, {data['replicas']} replicas, 64 B, measured")
-
-
-def throughput(axis, data):
-    for outstanding, rows in tables.grouped(data["throughput"], "outstanding").items():
-        axis.plot([r["per_second"] / 1e3 for r in rows], [r["median_ns"] / 1e3 for r in rows],
-                  "o-", markersize=3, label=f"{outstanding} outstanding")
-    tables.scale(axis, "thousand operations/s", "median us of an entry", log="xy")
-    axis.set_title(f"core over {data['fabric']}, batches 1..128 (cf. Mu figure 7), measured")
-    axis.legend(fontsize=7)
-
-
-def draw(rows, x):
+def panes(rows, _):
     data = benches.data_of(rows, "bench-strategies")
-
-    def panes(axes):
-        latencies(axes[0][0], data)
-        throughput(axes[0][1], data)
-    tables.plot(x.path(".png"), panes, (1, 2), (11, 4.2))
+    medians = [{"row": name, "run": run, "ns": ns} for name in data["rows"]
+               for run, ns in enumerate(percentiles(data, name, 50))]
+    return [tables.bars(medians, "row", "ns", "run", f"{data['fabric']}, medians, measured", "y"),
+            tables.line(data["throughput"], "per_second", "median_ns", "outstanding",
+                        "core, batches 1..128 (cf. Mu figure 7), measured", "xy")]

@@ -52,6 +52,15 @@ def ratios(rows, base, figure="rate"):
     return [row[figure] / of_base[row["repeat"]] for row in rows if of_base.get(row["repeat"])]
 
 
+def summary(rows, by, columns, texts=1):
+    """Medians with their spread: `by` is {column: title}, `columns` {figure: (title, form)}."""
+    lines = [[*(key if len(by) > 1 else (key,)),
+              *(value_or_spread([row.get(name) for row in some], form)
+                for name, (_, form) in columns.items())]
+             for key, some in grouped(rows, *by).items()]
+    return table([*by.values(), *(title for title, _ in columns.values())], lines, texts)
+
+
 def comparison(rows, load, setting, base):
     """Rate and latency of each load under each setting, beside the setting `base`."""
     lines = []
@@ -99,8 +108,8 @@ def missing_text(left_out):
 
 # --- figures --------------------------------------------------------------------------------------
 
-def plot(path, draw, shape=(1, 1), size=(6, 4), dpi=120, **more):
-    """draw(axes), an array of that shape; the figure is saved at `path`."""
+def figure(path, panes, columns=4):
+    """`panes` are made by line(), bars() and histogram(); four stand in a row."""
     try:
         import matplotlib
         matplotlib.use("Agg")
@@ -108,33 +117,62 @@ def plot(path, draw, shape=(1, 1), size=(6, 4), dpi=120, **more):
     except ImportError:
         print("no plot: matplotlib is absent (python3-matplotlib)")
         return
-    figure, axes = pyplot.subplots(*shape, figsize=size, squeeze=False, **more)
-    draw(axes)
-    figure.tight_layout()
-    figure.savefig(path, dpi=dpi)
+    columns = min(columns, len(panes))
+    lines = -(-len(panes) // columns)
+    made, axes = pyplot.subplots(lines, columns, figsize=(4.6 * columns, 3.8 * lines),
+                                 squeeze=False)
+    for axis, pane in zip(axes.flat, panes):
+        pane(axis)
+    made.tight_layout()
+    made.savefig(path, dpi=110)
     print(f"plot: {path}")
 
 
-def bars(axis, names, series, label, rotation=0):
-    """Groups of bars: {name of the series: values}."""
-    width = 0.8 / len(series)
-    for n, (name, values) in enumerate(series.items()):
-        places = [i + (n - (len(series) - 1) / 2) * width for i in range(len(names))]
-        axis.bar(places, [value or 0 for value in values], width, label=name)
-    axis.set_xticks(range(len(names)), names, rotation=rotation,
-                    ha="right" if rotation else "center")
-    axis.set_ylabel(label)
-    axis.legend(fontsize=8)
-
-
-def scale(axis, x=None, y=None, ticks=None, labels=None, log="", base=10):
-    """Labels of both axes; those named in `log` are logarithmic."""
+def label(axis, x, y, title, log=""):
     if "x" in log:
-        axis.set_xscale("log", base=base)
+        axis.set_xscale("log")
     if "y" in log:
         axis.set_yscale("log")
-    if ticks is not None:
-        axis.set_xticks(ticks, labels or [str(tick) for tick in ticks])
-        axis.minorticks_off()
     axis.set_xlabel(x)
     axis.set_ylabel(y)
+    axis.set_title(title, fontsize=9)
+    axis.grid(color="0.9")
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=7)
+
+
+def line(rows, x, y, by, title="", log="", mark="o"):
+    """A line for each value of `by`: medians of y over x, with the least and the most."""
+    def draw(axis):
+        for name, some in grouped([r for r in rows if r.get(y) is not None], by).items():
+            points = sorted((at, sorted(r[y] for r in mine))
+                            for at, mine in grouped(some, x).items())
+            middle = [statistics.median(values) for _, values in points]
+            axis.errorbar([at for at, _ in points], middle, marker=mark, markersize=3, capsize=2,
+                          linewidth=1, label=str(name),
+                          yerr=[[m - v[0] for m, (_, v) in zip(middle, points)],
+                                [v[-1] - m for m, (_, v) in zip(middle, points)]])
+        label(axis, x, y, title, log)
+    return draw
+
+
+def bars(rows, x, y, by, title="", log=""):
+    """A group of bars for each value of x: medians of y."""
+    def draw(axis):
+        names, series = list(grouped(rows, x)), grouped(rows, by)
+        for n, (name, some) in enumerate(series.items()):
+            of = grouped([r for r in some if r.get(y) is not None], x)
+            heights = [statistics.median(r[y] for r in of[at]) if at in of else 0 for at in names]
+            axis.bar([i + 0.8 * (n + 0.5) / len(series) - 0.4 for i in range(len(names))], heights,
+                     0.8 / len(series), label=str(name))
+        axis.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=7)
+        label(axis, None, y, title, log)
+    return draw
+
+
+def histogram(values, x, title):
+    def draw(axis):
+        axis.hist(values, bins=40)
+        axis.axvline(statistics.median(values), color="red", linewidth=1)
+        label(axis, x, "count", title)
+    return draw

@@ -129,27 +129,13 @@ spins and for one that sleeps, on the same core or on an idle other one. All han
 cost the same; a real server has some of each kind. The clients' processors and what cores lose to
 each other's caches are not in it. The time outside has what the kernel needs for threads that
 sleep, also in rows whose next thread spins. A native server loses nothing to more cores here."""
-STYLES = {("serial", "sleeps, same core"): "C0-", ("parallel", "spins"): "C1-",
-          ("parallel", "sleeps, same core"): "C1--", ("parallel", "sleeps, other core"): "C1:"}
 
 
-def draw(models, title, path):
-    servers = list(dict.fromkeys(server for server, *_ in models))
-    if not servers:
-        return
-
-    def panes(axes):
-        for server, axis in zip(servers, axes[0]):
-            mine = [(terms, costs) for name, terms, costs, _ in models if name == server]
-            axis.plot(CORES, [native_rate(mine[0][0], c) for c in CORES], "k:",
-                      label="native, at most")
-            for terms, costs in mine:
-                for how, us in costs.items():
-                    axis.plot(CORES, [rate(terms, us, c)[0] for c in CORES],
-                              STYLES[terms.mode, how], label=f"{terms.mode}, next thread {how}")
-            tables.scale(axis, "processors of the server and its node", "requests/s, computed",
-                         CORES, log="xy", base=2)
-            axis.grid(color="0.9")
-            axis.set_title(f"{server}, {title}", fontsize=9)
-            axis.legend(fontsize=8)
-    tables.plot(path, panes, (1, len(servers)), (5.4 * len(servers), 4.4), 110)
+def panes(models):
+    rows = [{"server": server, "cores": c, "requests/s": rate(terms, us, c)[0],
+             "how": f"{terms.mode}, next thread {how}"}
+            for server, terms, costs, _ in models for how, us in costs.items() for c in CORES]
+    rows += [{"server": server, "cores": c, "requests/s": native_rate(terms, c),
+              "how": "native, at most"} for server, terms, *_ in models for c in CORES]
+    return [tables.line(some, "cores", "requests/s", "how", f"{server}: computed", "xy")
+            for server, some in tables.grouped(rows, "server").items()]

@@ -208,35 +208,17 @@ def text(rows, _):
         tables.table(["machine", "replicas", "mu", "core", "dare", "apus"], curves)])
 
 
-def draw(rows, x):
+def panes(rows, _):
     scale, group = (benches.data_of(rows, name) for name in ("bench-scale", "bench-shm-group"))
-
-    def in_memory(axis):
-        lines = [c for c in scale["curves"] if c["machine"].startswith("DARE")]
-        for rule, style in (("mu", "-"), ("core", ":"), ("dare", "-"), ("apus", "-")):
-            axis.plot(SIZES, [c[rule] for c in lines], style,
-                      linewidth=2.5 if rule == "core" else 1.2, label=f"{rule}, computed")
-        ran = [r for r in group or () if r]
-        axis.plot([r["replicas"] for r in ran], [r["p50_us"] for r in ran], "ko",
-                  label="core, real processes over shm, measured")
-        axis.set_title("in memory, 64 B; computed: DARE table 1")
-
-    def beside_falcon(axis):
-        for what, colour in (("apus with stores", "C3"), ("dare, 50 % writes, one client", "C2"),
-                             ("dare, writes only", "C0"), ("dare, 10 % writes, one client", "C1")):
-            mine = sorted({(p["replicas"], p["us"]) for p in scale["points"] if p["what"] == what})
-            axis.plot(*zip(*mine), color=colour, linewidth=1.2, label=f"{what}, computed")
-        for column, name, colour in ((1, "FALCON", "C3"), (2, "DARE, 50 % writes", "C2"),
-                                     (3, "DARE, 10 % writes", "C1")):
-            axis.plot([row[0] for row in FALCON_TABLE_3], [row[column] for row in FALCON_TABLE_3],
-                      "o", color=colour, label=f"FALCON table 3: {name}")
-        axis.set_title("beside FALCON table 3")
-
-    def panes(axes):
-        in_memory(axes[0][0])
-        beside_falcon(axes[0][1])
-        for axis in axes[0]:
-            tables.scale(axis, "replicas", "propose to commit, us",
-                         [row[0] for row in FALCON_TABLE_3], log="xy")
-            axis.legend(fontsize=7)
-    tables.plot(x.path(".png"), panes, (1, 2), (11, 4.2))
+    memory = [{"replicas": c["replicas"], "us": c[rule], "what": f"{rule}, computed"}
+              for c in scale["curves"] if c["machine"].startswith("DARE")
+              for rule in ("mu", "core", "dare", "apus")]
+    memory += [{"replicas": r["replicas"], "us": r["p50_us"], "what": "core over shm, measured"}
+               for r in group or () if r]
+    beside = [{**p, "what": f"{p['what']}, computed"} for p in scale["points"]
+              if p["what"].startswith(("apus with", "dare, ")) and "client's" not in p["what"]]
+    beside += [{"replicas": row[0], "us": row[column], "what": name} for row in FALCON_TABLE_3
+               for column, name in ((1, "FALCON"), (2, "DARE, 50 % writes"),
+                                    (3, "DARE, 10 % writes"))]
+    return [tables.line(memory, "replicas", "us", "what", "in memory, 64 B", "xy"),
+            tables.line(beside, "replicas", "us", "what", "beside FALCON table 3", "xy")]

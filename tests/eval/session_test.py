@@ -79,7 +79,7 @@ class Experiments(unittest.TestCase):
             self.assertTrue(module.__doc__, name)
             self.assertTrue(hasattr(module, "measure") or hasattr(module, "scenario"), name)
             if hasattr(module, "measure"):
-                self.assertTrue(hasattr(module, "text") or hasattr(module, "draw"), name)
+                self.assertTrue(hasattr(module, "text") or hasattr(module, "panes"), name)
                 _cases.run.parse(module, name, [])
 
     def test_a_busy_machine_ends_an_experiment_that_needs_a_quiet_one(self):
