@@ -40,7 +40,6 @@ BASE = (4, 16)   # threads and clients of the other sweep, and of the model
 CONFIGURATIONS = {"native": (0, None), "serial, n=1": (1, "serial"),
                   "parallel, n=1": (1, "parallel"), "serial, n=3": (3, "serial"),
                   "parallel, n=3": (3, "parallel")}
-HEADER_BYTES = 72   # of an entry in the log (consensus/core/log.h)
 FILLED = 1000       # keys that latency-load writes before its requests
 LIBRARY, LEAST_SAMPLES = "libcrane.so", 100
 
@@ -76,35 +75,6 @@ def kind_of(name, threads, clients):
 
 
 # --- measuring ------------------------------------------------------------------------------------
-
-class Counts:
-    """What is counted of a server and its node, at one moment."""
-
-    def __init__(self, running):
-        number = running.leader() if isinstance(running, h.Group) else 0
-        self.parts = counters.parts_of(running, number)
-        self.switches = {part: counters.switches_of(pids) for part, pids in self.parts.items()}
-        # A server that a control group counts is counted to the nanosecond; the node is not.
-        self.seconds = {part: usage.seconds_of(pids) if part == "node" else usage.cpu_seconds(pids)
-                        for part, pids in self.parts.items()}
-        self.status = (running.status(number) or {}) if isinstance(running, h.Group) else {}
-
-
-def per_request(before, after, served):
-    """{what: figure of one request} between two Counts; of the leader's replica alone."""
-    found = {}
-    for part in after.parts:
-        woken, _, _ = counters.switches_between(before.switches[part], after.switches[part])
-        found[f"{part}_wakeups"] = woken / served
-        found[f"{part}_us"] = (after.seconds[part] - before.seconds[part]) * 1e6 / served
-    if after.status:
-        moved = {key: after.status[key] - before.status[key]
-                 for key in ("clock", "entries_total", "bytes_in")}
-        found["turns"] = moved["clock"] / served
-        found["entries"] = moved["entries_total"] / served
-        found["log_bytes"] = (moved["bytes_in"] + HEADER_BYTES * moved["entries_total"]) / served
-    return found
-
 
 def share_in(text, name=LIBRARY):
     """Of `perf report -F sample,dso -t,`: the part of the samples in that library; None: there are
@@ -146,11 +116,11 @@ def one_point(place, name, label, threads, clients, options):
         work, server = prepared_server(place, kind)
         flags = ["--mode", mode] if mode else []
         with started(place, server, requests, replicas, flags) as here:
-            before, watch = Counts(here), usage.Watch(here.processes())
+            before, watch = counters.Counts(here), usage.Watch(here.processes())
             rows = server.load(requests)
             served = server.requests_made(requests, rows)
             _, report = watch.report(here.processes())
-            figures = per_request(before, Counts(here), served)
+            figures = counters.per_request(before, counters.Counts(here), served)
             if (threads, clients) == BASE and replicas == 1:
                 figures["inside_share"] = share_with_turn(here, server, requests, work)
     shutil.rmtree(work)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts wake-ups, system calls and copies of a server and its node (eval/experiments/costs.py)."""
+"""Counts wake-ups, system calls, copies and processor time of a server and its node."""
 import contextlib
 import os
 import pathlib
@@ -8,13 +8,10 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 
 import _harness as h
-import tables
 import usage
-from start import LEAST, started
-from tables import number
+from start import LEAST
 
 # System calls that copy bytes between a process and the kernel.
 COPIES = ("read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg", "write",
@@ -179,107 +176,61 @@ def counter():
     return None, "; ".join(reasons)
 
 
-# --- one start ------------------------------------------------------------------------------------
+# --- a server and its node ------------------------------------------------------------------------
 
-def parts_of(running, number=0):
+# What the node's status counts: its name there and here.
+STATUS = {"clock": "turns", "entries_total": "entries", "wakeups": "own_wakeups",
+          "bytes_in": "bytes_in", "bytes_out": "bytes_out"}
+HEADER_BYTES = 72   # of an entry in the log (consensus/core/log.h)
+
+
+def parts_of(here, number=0):
     """{part: its processes}: server and node are counted apart, of that replica."""
-    if not isinstance(running, h.Group):
-        return {"server": running.processes()}
-    replica = running.replica(number)
+    if not isinstance(here, h.Group):
+        return {"server": here.processes()}
+    replica = here.replica(number)
     server = h.descendants([replica["server_pid"]])
     return {"server": server,
             "node": [pid for pid in h.descendants([replica["node_pid"]]) if pid not in server]}
 
 
-def told_by(running):
-    """What the node's status counts."""
-    if not isinstance(running, h.Group):
-        return {}
-    status = running.status(0) or {}
-    return {key: status[key] for key in ("wakeups", "bytes_in", "bytes_out", "entries_total")
-            if key in status}
+class Counts:
+    """What is counted of a server and its node, of the leader's replica, at one moment."""
+
+    def __init__(self, here):
+        number = here.leader() if isinstance(here, h.Group) else 0
+        self.parts = parts_of(here, number)
+        self.switches = {part: switches_of(pids) for part, pids in self.parts.items()}
+        # A server that a control group counts is counted to the nanosecond; the node is not.
+        self.seconds = {part: usage.seconds_of(pids) if part == "node" else usage.cpu_seconds(pids)
+                        for part, pids in self.parts.items()}
+        self.status = (here.status(number) or {}) if isinstance(here, h.Group) else {}
 
 
-def switches_part(running, server, requests):
-    """{part: figures per request} of the first load, and what the status counts; the Report."""
-    parts, told = parts_of(running), told_by(running)
-    before = {part: switches_of(pids) for part, pids in parts.items()}
-    watch = usage.Watch(running.processes())
-    served = server.requests_made(requests, server.load(requests))
-    _, report = watch.report(running.processes())
-    parts, told_after = parts_of(running), told_by(running)
-    costs = {}
-    for part, pids in parts.items():
-        voluntary, forced, ended = switches_between(before[part], switches_of(pids))
-        costs[part] = {"wakeups": voluntary / served, "preempted": forced / served,
-                       "threads_ended": ended}
-    costs["told"] = {key: (told_after[key] - told[key]) / served for key in told
-                     if key in told_after}
-    return costs, report
+def per_request(before, after, served):
+    """{what: figure of one request} between two Counts."""
+    found = {}
+    for part in after.parts:
+        woken, forced, ended = switches_between(before.switches[part], after.switches[part])
+        found[f"{part}_wakeups"], found[f"{part}_preempted"] = woken / served, forced / served
+        found[f"{part}_ended"] = ended   # threads, in all
+        found[f"{part}_us"] = (after.seconds[part] - before.seconds[part]) * 1e6 / served
+    found.update({here: (after.status[there] - before.status[there]) / served
+                  for there, here in STATUS.items() if there in after.status})
+    if "entries" in found:
+        found["log_bytes"] = found["bytes_in"] + HEADER_BYTES * found["entries"]
+    return found
 
 
-def calls_part(running, server, requests, kind, work):
-    """{part: {calls, copies}} per request of the second load."""
+def calls_per_request(here, server, requests, kind, work):
+    """{part_calls, part_copies} of one more load, by Perf or Strace."""
     requests = max(requests // SHORTER[kind.name], min(requests, LEAST))
     with contextlib.ExitStack() as stack:
-        counters = {}
-        for part in parts_of(running):
-            (work / part).mkdir()
-            counters[part] = stack.enter_context(
-                kind(lambda part=part: parts_of(running)[part], work / part))
+        tools = {}
+        for part in parts_of(here):
+            (work / part).mkdir(parents=True)
+            tools[part] = stack.enter_context(
+                kind(lambda part=part: parts_of(here)[part], work / part))
         served = server.requests_made(requests, server.load(requests))
-    return {part: {"calls": one.found[0] / served, "copies": one.found[1] / served}
-            for part, one in counters.items() if one.found}
-
-
-def one_start(place, server, requests, replicas, kind):
-    """The row of one configuration: natively (0 replicas), or a group."""
-    began = time.monotonic()
-    # perf takes a comma in the path of a pipe for the end of it.
-    work = place.work / f"counters-{server.work.name.replace(',', '')}-{replicas}"
-    work.mkdir()
-    with started(place, server, requests, replicas) as running:
-        costs, report = switches_part(running, server, requests)
-        if kind:
-            for part, found in calls_part(running, server, requests, kind, work).items():
-                costs[part].update(found)
-    return {"server": server.name, "configuration": f"n={replicas}" if replicas else "native",
-            "costs": costs, "counted_by": kind.name if kind else None, "requests": requests,
-            "quiet": report.as_json(), "seconds": time.monotonic() - began}
-
-
-def costs_of(place, server, requests, kind):
-    return [one_start(place, server, requests, replicas, kind) for replicas in (0, 1)]
-
-
-# --- the table ------------------------------------------------------------------------------------
-
-def cells_of(row):
-    costs = row["costs"]
-    server, node, told = (costs.get(part, {}) for part in ("server", "node", "told"))
-    ended = sum(part.get("threads_ended", 0) for part in (server, node))
-    return [f"{row['server']}, {row['configuration']}",
-            *(number(server.get(key)) for key in ("wakeups", "preempted", "calls", "copies")),
-            *(number(node.get(key)) for key in ("wakeups", "preempted", "calls", "copies")),
-            number(told.get("wakeups")), number(told.get("entries_total")),
-            f"{number(told.get('bytes_in'))} / {number(told.get('bytes_out'))}", str(ended)]
-
-
-HEAD = ["per request", "server: wake-ups", "preempted", "system calls", "copying",
-        "node: wake-ups", "preempted", "system calls", "copying", "its own count", "entries",
-        "bytes in / out", "threads ended"]
-
-
-def table(rows):
-    return tables.table(HEAD, map(cells_of, rows))
-
-
-def how_text(tool, reason, rows):
-    """Which tool counted, and why not a better one; which rows had not the machine alone."""
-    if tool is None:
-        text = f"system calls were not counted: {reason}"
-    else:
-        text = f"system calls counted by {tool}" + (f" ({reason})" if reason else "")
-    busy = [f"\nbusy machine: {row['server']}, {row['configuration']}: "
-            + "; ".join(row["quiet"]["reasons"]) for row in rows if not row["quiet"]["quiet"]]
-    return text + "".join(busy)
+    return {f"{part}_{what}": count / served for part, tool in tools.items() if tool.found
+            for what, count in zip(("calls", "copies"), tool.found)}

@@ -20,6 +20,8 @@ def value_or_spread(values, form="{:.0f}"):
 def number(value):
     if value is None:
         return "-"
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.0f}" if value >= 100 else f"{value:.2f}"
 
 
@@ -148,10 +150,10 @@ def line(rows, x, y, by, title="", log="", mark="o"):
             points = sorted((at, sorted(r[y] for r in mine))
                             for at, mine in grouped(some, x).items())
             middle = [statistics.median(values) for _, values in points]
-            axis.errorbar([at for at, _ in points], middle, marker=mark, markersize=3, capsize=2,
-                          linewidth=1, label=str(name),
-                          yerr=[[m - v[0] for m, (_, v) in zip(middle, points)],
-                                [v[-1] - m for m, (_, v) in zip(middle, points)]])
+            reach = [[m - v[0] for m, (_, v) in zip(middle, points)],
+                     [v[-1] - m for m, (_, v) in zip(middle, points)]]
+            axis.errorbar([at for at, _ in points], middle, reach if any(map(any, reach)) else None,
+                          marker=mark, markersize=3, capsize=2, linewidth=1, label=str(name))
         label(axis, x, y, title, log)
     return draw
 

@@ -49,18 +49,18 @@ def row(label="parallel, n=1", threads=4, clients=16, repeat=0, server="memcache
 
 class PerRequest(unittest.TestCase):
     def test_everything_is_divided_by_the_requests(self):
-        found = growth.per_request(counts(1000, 10, 40, 1.0, 500),
+        found = growth.counters.per_request(counts(1000, 10, 40, 1.0, 500),
                                    counts(5000, 110, 140, 1.5, 2500), 100)
         self.assertEqual((found["turns"], found["entries"], found["server_wakeups"],
                           found["node_wakeups"]), (40, 1, 1, 2))
         self.assertAlmostEqual(found["server_us"], 5000)
         self.assertAlmostEqual(found["node_us"], 10000)
-        self.assertEqual(found["log_bytes"], 20 + growth.HEADER_BYTES)
+        self.assertEqual(found["log_bytes"], 20 + growth.counters.HEADER_BYTES)
 
     def test_a_native_server_has_no_turns(self):
         before, after = counts(0, 0, 0, 0), counts(0, 0, 7, 1)
         before.status = after.status = {}
-        self.assertNotIn("turns", growth.per_request(before, after, 1))
+        self.assertNotIn("turns", growth.counters.per_request(before, after, 1))
 
 
 class Samples(unittest.TestCase):
