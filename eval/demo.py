@@ -9,6 +9,7 @@ Ends by itself after about a minute, with a summary; exit status 0 when all went
 import argparse
 import contextlib
 import hashlib
+import http.client
 import os
 import pathlib
 import shutil
@@ -56,7 +57,7 @@ class Summary:
 
 
 class Client(threading.Thread):
-    """One connection that asks again and again; counts answers, and notes each that is missing."""
+    """Asks again and again on one connection; counts answers, and notes each that is missing."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -65,95 +66,82 @@ class Client(threading.Thread):
 
     def run(self):
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 20) as connection:
-                self.talk(connection, connection.makefile("rb"))
-        except (OSError, ValueError, IndexError) as error:
+            self.talk()
+        except (OSError, ValueError, IndexError, http.client.HTTPException, h.Failure) as error:
             self.wrong.append(f"{type(error).__name__}: {error}")
 
-    def answered(self, opened, good, what):
+    def ask(self, question, is_right):
+        opened = time.monotonic()
+        got = question()
         self.answers.append((opened, time.monotonic()))
-        if not good:
-            self.wrong.append(what)
+        if not is_right(got):
+            self.wrong.append(f"{type(self).__name__} got {str(got)[:200]}")
+        return got
 
     def first_after(self, moment):
         return next((done for opened, done in list(self.answers) if opened > moment), None)
 
     def end(self):
         self.stopping.set()
-        self.join(30)
+        self.join(120)
 
 
 class KeptAlive(Client):
     """HTTP/1.1, one request after the other on one connection."""
 
-    def talk(self, connection, lines):
-        while not self.stopping.is_set():
-            opened = time.monotonic()
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: demo\r\n\r\n")
-            status = lines.readline()
-            length = 0
-            while (line := lines.readline()) not in (b"\r\n", b""):
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            body = lines.read(length)
-            self.answered(opened, status.startswith(b"HTTP/1.1 200") and len(body) == length > 0,
-                          f"answer {status!r}")
-            self.stopping.wait(0.002)
+    def talk(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.connect()
+        connection.auto_open = 0   # it must never end
+
+        def page():
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        while not self.stopping.wait(0.002):
+            self.ask(page, lambda got: got[0] == 200 and got[1])
 
 
 class Pipeline(Client):
     """A hundred INCRs at once, which must give the next hundred numbers."""
 
-    def talk(self, connection, lines):
-        number = 0
+    def talk(self):
+        client, got = h.Redis(self.port, 20), [0]
+
+        def batch():
+            client.socket.sendall(b"INCR pipelined\r\n" * 100)
+            return [client.answer() for _ in range(100)]
         while not self.stopping.is_set():
-            opened = time.monotonic()
-            connection.sendall(b"INCR pipelined\r\n" * 100)
-            got = [int(lines.readline()[1:]) for _ in range(100)]
-            self.answered(opened, got == list(range(number + 1, number + 101)),
-                          f"numbers {got[0]} to {got[-1]} after {number}")
-            number = got[-1]
+            wanted = list(range(got[-1] + 1, got[-1] + 101))
+            got = self.ask(batch, wanted.__eq__)
 
 
 class Transaction(Client):
     """One MULTI that stays open through all kills; EXEC is its last word."""
 
-    def talk(self, connection, lines):
-        connection.sendall(b"MULTI\r\n")
-        lines.readline()
+    def talk(self):
+        client = h.Redis(self.port, 20)
+        client("MULTI")
         while not self.stopping.wait(0.05):
-            opened = time.monotonic()
-            connection.sendall(b"INCR once\r\n")
-            said = lines.readline()
-            self.answered(opened, said == b"+QUEUED\r\n", f"INCR was answered by {said!r}")
-        connection.sendall(b"EXEC\r\n")
-        count = int(lines.readline()[1:])
-        got = [int(lines.readline()[1:]) for _ in range(count)]
-        self.answered(time.monotonic(), got == list(range(1, len(self.answers) + 1)),
-                      f"EXEC gave {count} numbers")
+            self.ask(lambda: client("INCR", "once"), "QUEUED".__eq__)
+        wanted = list(range(1, len(self.answers) + 1))
+        self.ask(lambda: client("EXEC"), wanted.__eq__)
 
 
-class Download(threading.Thread):
+class Download(Client):
     """curl over TLS, again and again; its bytes are compared with the file's."""
 
-    def __init__(self, url, certificate, digest):
-        super().__init__(daemon=True)
-        self.answers, self.wrong = [], []
-        self.stopping, self.digest = threading.Event(), digest
-        self.command = f"curl -sS --limit-rate 40M --cacert {certificate} {url} | sha256sum"
+    def __init__(self, port, certificate, digest):
+        super().__init__(port)
+        self.digest = digest
+        self.command = (f"curl -sS --limit-rate 40M --cacert {certificate} "
+                        f"https://localhost:{port}/large.bin | sha256sum")
 
-    def run(self):
+    def talk(self):
         while not self.stopping.is_set():
-            opened = time.monotonic()
-            done = subprocess.run(self.command, shell=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
-            self.answers.append((opened, time.monotonic()))
-            if self.digest not in done.stdout:
-                self.wrong.append(done.stdout)
-
-    def end(self):
-        self.stopping.set()
-        self.join(120)
+            self.ask(lambda: subprocess.run(
+                self.command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, check=False).stdout, lambda text: self.digest in text)
 
 
 def free(port):
@@ -283,7 +271,7 @@ def show_apache(out, work, summary, survival):
         summary.step(f"the leader dies {KILLS} times: clients that keep their connections, "
                      f"a download of {DOWNLOAD_MB} MB over TLS")
         clients = [KeptAlive(port) for _ in range(8)]
-        clients.append(Download(f"https://localhost:{tls}/large.bin", certificate, digest))
+        clients.append(Download(tls, certificate, digest))
         survival.live_through(summary, group, clients, "apache2")
         compare(summary, group)
 
@@ -307,7 +295,7 @@ def run(out, work, summary):
 
 def demonstrate(out):
     """Exit status 0: everything went as it should."""
-    print(FIRST)
+    print(FIRST, flush=True)
     began, summary = time.monotonic(), Summary()
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-demo-", dir="/var/tmp"))
     work.chmod(0o755)
