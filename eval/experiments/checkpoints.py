@@ -100,70 +100,60 @@ def recover(group, number):
             "caught_up": None if "late" in marks else 1000 * (time.monotonic() - began)}
 
 
-def settled(group):
-    group.settle(60)
-    said = group.statuses()
-    if len(said) != group.replicas or any(s["verified"]["alarm"] for s in said.values()):
-        raise h.Failure(f"not three equal replicas: {group.brief()}")
-
-
-def followers(group):
-    leader = group.leader()
-    return [n for n in range(group.replicas) if n != leader]
-
-
-def under_load(place, kind, options):
+@contextlib.contextmanager
+def warm_group(place, kind):
+    """(group, server, its two followers); at the end all three must be equal."""
     _, server = prepared_server(place, kind)
     try:
         with h.Group(place, server.command, port=server.port, options=server.options) as group:
             h.wait_until(server.ready, 60, f"{kind.name}: it answers")
             server.load(server.requests[0])
-            one, other = followers(group)
-            taken, returns = [], []
-            with Continuous(server) as load:
-                for _ in range(options.count):
-                    try:
-                        taken.append(checkpoint(group, one))
-                    except h.Failure as failure:   # the lead changed on a crowded machine, say
-                        load.problems.append(f"after {len(taken)} checkpoints: {failure}")
-                        break
-            for i in range(options.returns if not load.problems else 0):
-                with Continuous(server) as again:
-                    returns.append(recover(group, (one, other)[i % 2]))
-                load.problems += again.problems
-            settled(group)
-        return {"checkpoints": taken, "returns": returns, "problems": load.problems,
-                "rounds": load.rounds}
+            leader = group.leader()
+            yield group, server, [n for n in range(group.replicas) if n != leader]
+            group.settle(60)
+            said = group.statuses()
+            if len(said) != group.replicas or any(s["verified"]["alarm"] for s in said.values()):
+                raise h.Failure(f"not three equal replicas: {group.brief()}")
     finally:
         shutil.rmtree(server.work)
+
+
+def under_load(place, kind, options):
+    taken, returns = [], []
+    with warm_group(place, kind) as (group, server, followers):
+        with Continuous(server) as load:
+            for _ in range(options.count):
+                try:
+                    taken.append(checkpoint(group, followers[0]))
+                except h.Failure as failure:   # the lead changed on a crowded machine, say
+                    load.problems.append(f"after {len(taken)} checkpoints: {failure}")
+                    break
+        for i in range(options.returns if not load.problems else 0):
+            with Continuous(server) as again:
+                returns.append(recover(group, followers[i % 2]))
+            load.problems += again.problems
+    return {"checkpoints": taken, "returns": returns, "problems": load.problems,
+            "rounds": load.rounds}
 
 
 def latency(place, kind, options):
     """What a client at a fixed rate sees."""
     client, rate = PACED[kind.name]
-    _, server = prepared_server(place, kind)
     windows = {"quiet": [], "checkpoint": [], "return": []}
 
-    def timed(what, action):
+    def timed(what, action, *words):
         began = time.monotonic()
-        action()
+        action(*words)
         windows[what].append((began, time.monotonic()))
-    try:
-        with h.Group(place, server.command, port=server.port, options=server.options) as group:
-            h.wait_until(server.ready, 60, f"{kind.name}: it answers")
-            server.load(server.requests[0])
-            one, other = followers(group)
-            with Paced(client(server.port), rate, place.work / "paced.json") as paced:
-                time.sleep(1)
-                for i in range(options.count):
-                    timed("quiet", lambda: time.sleep(QUIET_SECONDS))
-                    timed("checkpoint", lambda: taking.checkpoint(group, one))
-                for i in range(options.returns):
-                    timed("quiet", lambda: time.sleep(QUIET_SECONDS))
-                    timed("return", lambda: recover(group, (one, other)[i % 2]))
-            settled(group)
-    finally:
-        shutil.rmtree(server.work)
+    with warm_group(place, kind) as (group, server, followers), \
+            Paced(client(server.port), rate, place.work / "paced.json") as paced:
+        time.sleep(1)
+        for i in range(options.count):
+            timed("quiet", time.sleep, QUIET_SECONDS)
+            timed("checkpoint", taking.checkpoint, group, followers[0])
+        for i in range(options.returns):
+            timed("quiet", time.sleep, QUIET_SECONDS)
+            timed("return", recover, group, followers[i % 2])
     found = {"rate": rate, "errors": paced.errors}
     for what, of in windows.items():
         values = within(paced.samples, of)

@@ -154,37 +154,41 @@ def steady_group(place, fabric):
             else Hosts(place, program, port=port, fabric=fabric))
 
 
-def busy_and_idle(place, fabric, minutes, idle_seconds):
-    with steady_group(place, fabric) as group:
-        group.settle()
-        found = at_rest(group, idle_seconds)
-        before, answers = views(group), 0
-        if minutes:
-            with loops_of(BUSY), counting(group, 1) as clients:
-                time.sleep(60 * minutes)
-            answers = clients[0].answers
-        return {"part": "busy loops", **found, "minutes": minutes,
-                "elections": views(group) - before, "answers": answers, "broken_runs": 0}
+def light_load(group, end):
+    """(answers, broken runs)"""
+    with counting(group, 1) as clients:
+        time.sleep(max(end - time.monotonic(), 0))
+    return clients[0].answers, 0
 
 
-def among_bursts(place, fabric, minutes):
+def full_load(group, end):
     answers, broken = 0, 0
+    while time.monotonic() < end:
+        words = ["redis-benchmark", "-h", group.addresses[group.leader()], "-p", str(group.port),
+                 "-t", "set", "-c", str(BENCHMARK_CLIENTS), "-n", str(BENCHMARK_SETS), "--csv"]
+        try:
+            good = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=120).returncode == 0
+        except subprocess.TimeoutExpired:  # it may spin for ever when it was reset
+            good = False
+        answers, broken = answers + BENCHMARK_SETS * good, broken + (not good)
+    return answers, broken
+
+
+# Name: (what the loops do, the load beside them).
+LOOPS = {"busy loops": (BUSY, light_load), "loops that come and go": (BURSTS, full_load)}
+
+
+def among_loops(place, fabric, part, minutes, idle_seconds=0):
+    code, load = LOOPS[part]
     with steady_group(place, fabric) as group:
         group.settle()
-        before = views(group)
-        with loops_of(BURSTS):
-            end = time.monotonic() + 60 * minutes
-            while time.monotonic() < end:
-                words = ["redis-benchmark", "-h", group.addresses[group.leader()], "-p",
-                         str(group.port), "-t", "set", "-c", str(BENCHMARK_CLIENTS), "-n",
-                         str(BENCHMARK_SETS), "--csv"]
-                try:
-                    good = subprocess.run(words, stdout=subprocess.DEVNULL,
-                                          stderr=subprocess.DEVNULL, timeout=120).returncode == 0
-                except subprocess.TimeoutExpired:  # it may spin for ever when it was reset
-                    good = False
-                answers, broken = answers + BENCHMARK_SETS * good, broken + (not good)
-        return {"part": "loops that come and go", "minutes": minutes, "answers": answers,
+        found = at_rest(group, idle_seconds) if idle_seconds else {}
+        before, answers, broken = views(group), 0, 0
+        if minutes:
+            with loops_of(code):
+                answers, broken = load(group, time.monotonic() + 60 * minutes)
+        return {"part": part, "minutes": minutes, **found, "answers": answers,
                 "broken_runs": broken, "elections": views(group) - before}
 
 
@@ -199,11 +203,10 @@ def measure(x):
     for repeat, gap in enumerate(cut_off(x.place, o.cuts) if o.cuts else ()):
         x.add({"key": ["cut", repeat], "fault": "cut off (tcp)", "ms": gap})
     for fabric in filter(None, o.fabrics.split(",")):
-        x.add({"key": ["busy", fabric, 0], "fabric": fabric,
-               **busy_and_idle(x.place, fabric, o.busy, o.idle)})
-        if o.bursts:
-            x.add({"key": ["bursts", fabric, 0], "fabric": fabric,
-                   **among_bursts(x.place, fabric, o.bursts)})
+        for part, minutes, idle in zip(LOOPS, (o.busy, o.bursts), (o.idle, 0)):
+            if minutes or idle:
+                x.add({"key": [part, fabric, 0], "fabric": fabric,
+                       **among_loops(x.place, fabric, part, minutes, idle)})
 
 
 def gaps_of(rows):
