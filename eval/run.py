@@ -15,6 +15,7 @@ An experiment is a module of eval/experiments or eval/papers. It declares
   PASS_ON          True: options that are not known here are x.options.rest
   problems(rows, x)  lines that make the exit status 1 (optional)
   status(rows, x)  an exit status, beside that of missing rows (optional)
+  quiet_wanted(options), result_name(options)  QUIET and NAME where they depend on options
 
 or, if it judges instead of measuring, scenario(x) with OPTIONS of argparse, as in tests/e2e. Rows,
 table and figure are <out>/bench/NAME.{json,md,png}. An experiment may be made in parts: --keep
