@@ -188,7 +188,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/*/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept accept-perturbed demo bench eval-failover eval-virtual-address eval-slices eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept accept-perturbed demo bench eval-failover eval-virtual-address eval-slices eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-costs eval-checkpoints eval-suites eval-sensitivity eval-latency eval-growth eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) next-schedule ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS) parts           ## build libcrane.so and the crane-* programs
@@ -466,57 +466,47 @@ accept-perturbed:                                 ## every server again and agai
 PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \
                 $$p -c 'import matplotlib' 2>/dev/null && echo $$p && break; done),python3)
 bench: programs $(BENCHES)                        ## native vs one and three replicas; turn cost
-	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py bench --out $(OUT) $(ARGS)
 eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
-	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py failover --out $(OUT) $(ARGS)
 eval-slices: all                                  ## light clients beside a long computation
-	@python3 eval/slices.py --out $(OUT) $(ARGS)
-	@python3 eval/slices_cost.py --out $(OUT)
+	@python3 eval/run.py slices --out $(OUT) $(ARGS)
 eval-virtual-address: programs                    ## what an address that moves costs
-	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py virtual_address --out $(OUT) $(ARGS)
 eval-shared-connections: programs                 ## what connections that outlive a leader cost
-	@$(PYTHON_PLOT) eval/shared_connections.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py shared_connections --out $(OUT) $(ARGS)
 eval-outbound: programs                           ## a server that asks another one, against native
-	@$(PYTHON_PLOT) eval/outbound.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py outbound --out $(OUT) $(ARGS)
 eval-lossy: programs                              ## tcp between hosts that lose packets
-	@$(PYTHON_PLOT) eval/lossy.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py lossy --out $(OUT) $(ARGS)
 eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured
-	@mkdir -p $(OUT)/bench
-	$(OUT)/bench-strategies --json $(OUT)/bench/strategies.json $(ARGS)
-	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
-# Blocks are short, because a virtual machine on a shared host has slow moments.
-VERBS_BENCH = $(abspath $(OUT))/bench-strategies --fabric verbs --blocks 60 --ops 50 \
-              --json $(abspath $(OUT))/bench/strategies_verbs.json $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py strategies --out $(OUT) $(ARGS)
 eval-verbs: $(OUT)/bench-strategies                ## the same over RDMA, in a virtual machine
-	@mkdir -p $(OUT)/bench
-	python3 tests/vm/vm.py --out $(OUT) --timeout 1200 --write $(abspath $(OUT))/bench -- \
-	  bash -c 'mount -t tmpfs none /dev/shm && exec $(VERBS_BENCH)' || [ $$? = 77 ]
-	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
+	@$(PYTHON_PLOT) eval/run.py strategies --verbs --out $(OUT) $(ARGS) || [ $$? = 77 ]
 eval-scale: $(OUT)/bench-scale $(OUT)/bench-shm-group ## 3..105 replicas: computed, then really run
-	@mkdir -p $(OUT)/bench
-	$(OUT)/bench-scale --json $(OUT)/bench/scale.json
-	$(OUT)/bench-shm-group --json $(OUT)/bench/shm_group.json $(ARGS)
-	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
+	@$(PYTHON_PLOT) eval/run.py scale --out $(OUT) $(ARGS)
 eval-servers: programs                            ## the server matrix: equal bytes, overhead, bubbles
-	@$(PYTHON_PLOT) eval/servers.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py servers --out $(OUT) $(ARGS)
+eval-costs: programs                              ## wake-ups, system calls, copies of a request
+	@$(PYTHON_PLOT) eval/run.py costs --out $(OUT) $(ARGS)
 eval-checkpoints: programs                        ## checkpoints and returns of every server (CRANE table 2)
-	@$(PYTHON_PLOT) eval/checkpoints.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py checkpoints --out $(OUT) $(ARGS)
 eval-suites: programs                             ## Debian's packaged suite of MariaDB, natively and here
-	@python3 eval/suites.py --out $(OUT) $(ARGS)
+	@python3 eval/run.py suites --out $(OUT) $(ARGS)
 eval-sensitivity: programs                        ## other W_timeout and N_clock (CRANE fig. 16, 17)
-	@$(PYTHON_PLOT) eval/sensitivity.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py sensitivity --out $(OUT) $(ARGS)
 eval-latency: programs                            ## latency at a fixed rate: native, one and three replicas
-	@$(PYTHON_PLOT) eval/latency.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py latency --out $(OUT) $(ARGS)
 eval-growth: programs $(OUT)/bench-turn           ## cost of a request by threads and clients; more cores, computed
-	@$(PYTHON_PLOT) eval/growth.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py growth --out $(OUT) $(ARGS)
 eval-hints: programs                              ## PHP with and without soft barriers (CRANE fig. 15)
-	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py hints --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd
-	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py etcd --out $(OUT) $(ARGS)
 eval-soak: programs                               ## redis and apache2 under load, checkpoints and faults, hours
-	@$(PYTHON_PLOT) eval/soak.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/run.py soak --out $(OUT) $(ARGS)
 eval-data: programs                               ## data that last: stops, kills and losses, nothing acknowledged is lost
-	@python3 eval/data_rounds.py --out $(OUT) $(ARGS)
+	@python3 eval/run.py data --out $(OUT) $(ARGS)
 eval-storm: programs                              ## faults at random, two hours; ARGS='--seed n --minutes n --servers redis'
 	@python3 tests/e2e/storm.py --out $(OUT) --full $(ARGS)
 demo:                                             ## three replicas of a server, one killed

@@ -4,9 +4,12 @@
 again and again under load, and no client notices.
 
 Ends by itself after about a minute, with a summary; exit status 0 when all went as it should.
+--record FILE draws the terminal's output as an SVG picture.
 """
 import argparse
+import contextlib
 import hashlib
+import http.client
 import os
 import pathlib
 import shutil
@@ -19,23 +22,26 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
+for folder in (HERE.parent / "tests" / "e2e", HERE / "measure"):
+    sys.path.insert(0, str(folder))
 import _harness as h  # noqa: E402
+from recording import Recording  # noqa: E402
 from server_tls import make_certificate  # noqa: E402
+from session import Place  # noqa: E402
 
 PORT = 8080
 KILLS = 3   # of each group's leader
 DOWNLOAD_MB = 128
 
 
-class Place:
-    name = "demo"
-
-    def __init__(self, out, work):
-        self.out, self.work = out, work
-
-    def next_number(self):
-        return 1
+FIRST = """This starts three replicas of an unmodified server: first Debian's apache2, then redis.
+Clients keep asking while the leading replica is killed with kill -9, three times each.
+At the end you see that no answer is missing and that all replicas wrote the same bytes."""
+NEXT = """   What to try next:
+     crane-run -- redis-server redis.conf                        # your own server
+     crane-run --data /var/lib/redis -- redis-server redis.conf  # its data last
+     crane-ctl status                                            # how many may be lost
+     crane-run doctor                                            # what this machine lacks"""
 
 
 class Summary:
@@ -51,7 +57,7 @@ class Summary:
 
 
 class Client(threading.Thread):
-    """One connection that asks again and again; counts answers, and notes each that is missing."""
+    """Asks again and again on one connection; counts answers, and notes each that is missing."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -60,95 +66,82 @@ class Client(threading.Thread):
 
     def run(self):
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 20) as connection:
-                self.talk(connection, connection.makefile("rb"))
-        except (OSError, ValueError, IndexError) as error:
+            self.talk()
+        except (OSError, ValueError, IndexError, http.client.HTTPException, h.Failure) as error:
             self.wrong.append(f"{type(error).__name__}: {error}")
 
-    def answered(self, opened, good, what):
+    def ask(self, question, is_right):
+        opened = time.monotonic()
+        got = question()
         self.answers.append((opened, time.monotonic()))
-        if not good:
-            self.wrong.append(what)
+        if not is_right(got):
+            self.wrong.append(f"{type(self).__name__} got {str(got)[:200]}")
+        return got
 
     def first_after(self, moment):
         return next((done for opened, done in list(self.answers) if opened > moment), None)
 
     def end(self):
         self.stopping.set()
-        self.join(30)
+        self.join(120)
 
 
 class KeptAlive(Client):
     """HTTP/1.1, one request after the other on one connection."""
 
-    def talk(self, connection, lines):
-        while not self.stopping.is_set():
-            opened = time.monotonic()
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: demo\r\n\r\n")
-            status = lines.readline()
-            length = 0
-            while (line := lines.readline()) not in (b"\r\n", b""):
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            body = lines.read(length)
-            self.answered(opened, status.startswith(b"HTTP/1.1 200") and len(body) == length > 0,
-                          f"answer {status!r}")
-            self.stopping.wait(0.002)
+    def talk(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.connect()
+        connection.auto_open = 0   # it must never end
+
+        def page():
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        while not self.stopping.wait(0.002):
+            self.ask(page, lambda got: got[0] == 200 and got[1])
 
 
 class Pipeline(Client):
     """A hundred INCRs at once, which must give the next hundred numbers."""
 
-    def talk(self, connection, lines):
-        number = 0
+    def talk(self):
+        client, got = h.Redis(self.port, 20), [0]
+
+        def batch():
+            client.socket.sendall(b"INCR pipelined\r\n" * 100)
+            return [client.answer() for _ in range(100)]
         while not self.stopping.is_set():
-            opened = time.monotonic()
-            connection.sendall(b"INCR pipelined\r\n" * 100)
-            got = [int(lines.readline()[1:]) for _ in range(100)]
-            self.answered(opened, got == list(range(number + 1, number + 101)),
-                          f"numbers {got[0]} to {got[-1]} after {number}")
-            number = got[-1]
+            wanted = list(range(got[-1] + 1, got[-1] + 101))
+            got = self.ask(batch, wanted.__eq__)
 
 
 class Transaction(Client):
     """One MULTI that stays open through all kills; EXEC is its last word."""
 
-    def talk(self, connection, lines):
-        connection.sendall(b"MULTI\r\n")
-        lines.readline()
+    def talk(self):
+        client = h.Redis(self.port, 20)
+        client("MULTI")
         while not self.stopping.wait(0.05):
-            opened = time.monotonic()
-            connection.sendall(b"INCR once\r\n")
-            said = lines.readline()
-            self.answered(opened, said == b"+QUEUED\r\n", f"INCR was answered by {said!r}")
-        connection.sendall(b"EXEC\r\n")
-        count = int(lines.readline()[1:])
-        got = [int(lines.readline()[1:]) for _ in range(count)]
-        self.answered(time.monotonic(), got == list(range(1, len(self.answers) + 1)),
-                      f"EXEC gave {count} numbers")
+            self.ask(lambda: client("INCR", "once"), "QUEUED".__eq__)
+        wanted = list(range(1, len(self.answers) + 1))
+        self.ask(lambda: client("EXEC"), wanted.__eq__)
 
 
-class Download(threading.Thread):
+class Download(Client):
     """curl over TLS, again and again; its bytes are compared with the file's."""
 
-    def __init__(self, url, certificate, digest):
-        super().__init__(daemon=True)
-        self.answers, self.wrong = [], []
-        self.stopping, self.digest = threading.Event(), digest
-        self.command = f"curl -sS --limit-rate 40M --cacert {certificate} {url} | sha256sum"
+    def __init__(self, port, certificate, digest):
+        super().__init__(port)
+        self.digest = digest
+        self.command = (f"curl -sS --limit-rate 40M --cacert {certificate} "
+                        f"https://localhost:{port}/large.bin | sha256sum")
 
-    def run(self):
+    def talk(self):
         while not self.stopping.is_set():
-            opened = time.monotonic()
-            done = subprocess.run(self.command, shell=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
-            self.answers.append((opened, time.monotonic()))
-            if self.digest not in done.stdout:
-                self.wrong.append(done.stdout)
-
-    def end(self):
-        self.stopping.set()
-        self.join(120)
+            self.ask(lambda: subprocess.run(
+                self.command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, check=False).stdout, lambda text: self.digest in text)
 
 
 def free(port):
@@ -166,7 +159,7 @@ def show_page(summary, port):
     page = subprocess.run(["curl", "-sS", "-i", f"http://127.0.0.1:{port}/"], timeout=20,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace").stdout
-    print("\n".join("   " + line for line in page.splitlines()[:8]))
+    print("\n".join("   " + line for line in page.splitlines()[:3]))
     summary.note(page.startswith("HTTP/1.1 200"), "curl got the page of stock apache2")
 
 
@@ -198,10 +191,11 @@ class Survival:
                 pass   # its container fell with the node
         h.wait_until(lambda: probe.first_after(moment) or probe.wrong, 20, "clients are served")
         gap = ((probe.first_after(moment) or moment) - moment) * 1000
+        h.wait_until(lambda: group.leader() != leader, 20, "another replica leads")
         now = group.leader()
         adopted = (group.status(now) or {}).get("last_adopted", 0)
-        print(f"   replica {now} leads now and goes on with {adopted} connections; the next "
-              f"request was answered {gap:.1f} ms after the kill")
+        print(f"   replica {now} leads now, with {adopted} connections of the old leader; next "
+              f"answer {gap:.1f} ms after the kill")
         self.kills += 1
         self.connections += adopted
 
@@ -264,27 +258,27 @@ def show_apache(out, work, summary, survival):
         f"Listen 443\nMaxKeepAliveRequests 0\n<VirtualHost *:443>\nSSLEngine on\n"
         f"SSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n</VirtualHost>")
     (work / "www" / "index.html").write_text("It works!\n")
-    group = h.Group(Place(out, work), ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
-                    port=port, record=True, name="demo",
+    command = ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"]
+    group = h.Group(Place(out, work, "demo"), command, port=port, record=True, name="demo",
                     options=["--publish", f"{port}:80", "--publish", f"{tls}:443"])
     summary.step(f"crane-run -n 3 --publish {port}:80 --publish {tls}:443 --record ... -- apache2")
     with group:
-        print("\n".join("   " + line for line in h.tail(group.log).splitlines()
-                        if "crane-run:" in line))
+        print("\n".join("   " + line[line.index("crane-run:"):]   # without the time
+                        for line in h.tail(group.log).splitlines() if "crane-run:" in line))
         summary.note(True, f"three replicas of stock apache2, one address: port {port}")
         show_page(summary, port)
         show_load(summary, port)
         summary.step(f"the leader dies {KILLS} times: clients that keep their connections, "
                      f"a download of {DOWNLOAD_MB} MB over TLS")
         clients = [KeptAlive(port) for _ in range(8)]
-        clients.append(Download(f"https://localhost:{tls}/large.bin", certificate, digest))
+        clients.append(Download(tls, certificate, digest))
         survival.live_through(summary, group, clients, "apache2")
         compare(summary, group)
 
 
 def show_redis(out, work, summary, survival):
     port = h.free_port()
-    group = h.Group(Place(out, work), h.redis_program(port), port=port, name="demo-redis")
+    group = h.Group(Place(out, work, "demo"), h.redis_program(port), port=port, name="demo-redis")
     summary.step("crane-run -n 3 -- redis-server")
     with group:
         summary.step(f"the leader dies {KILLS} times: a pipeline, and one transaction over all")
@@ -299,20 +293,15 @@ def run(out, work, summary):
     return survival
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
-    options = parser.parse_args()
-    if not h.can_contain():
-        print("demo: containers need root and the package lxc; run `make demo` as root "
-              "(or see `crane-run --no-container`)", file=sys.stderr)
-        return 2
+def demonstrate(out):
+    """Exit status 0: everything went as it should."""
+    print(FIRST, flush=True)
     began, summary = time.monotonic(), Summary()
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-demo-", dir="/var/tmp"))
     work.chmod(0o755)
     try:
         h.need("apache2", "ab", "curl", "openssl", "redis-server")
-        survival = run(pathlib.Path(options.out).resolve(), work, summary)
+        survival = run(out, work, summary)
         summary.note(True, "stopped; no process, mount or shared memory is left")
     except (h.Failure, h.CannotRun, OSError, subprocess.SubprocessError) as failure:
         summary.note(False, f"the demo broke off: {failure}")
@@ -321,12 +310,35 @@ def main():
     print(f"\n== summary, after {time.monotonic() - began:.0f} s")
     for line in summary.lines:
         print("   " + line)
-    print("   Three copies of one server acted as one.  Next: README.md, make test, make bench.\n"
-          f"   {survival.connections} connections lived through {survival.kills} kills of the "
-          f"leader, {survival.answers} answers: {survival.failed} failed requests." if summary.good
-          else "   Something is wrong here: run `make test`; what messages mean is in "
-               "runtime/launcher/README.md.")
-    return 0 if summary.good else 1
+    if not summary.good:
+        print("   Something is wrong here: run `make test`; what messages mean is in "
+              "runtime/launcher/README.md.")
+        return 1
+    print(f"   Three copies of one server acted as one: {survival.connections} connections lived "
+          f"through {survival.kills} kills of the\n   leader; {survival.answers} answers, "
+          f"{survival.failed} failed requests.")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    parser.add_argument("--record", type=pathlib.Path, metavar="FILE.svg",
+                        help="draw the output as a picture of a terminal")
+    options = parser.parse_args()
+    if not h.can_contain():
+        print("demo: containers need root and the package lxc; run `make demo` as root "
+              "(or see `crane-run --no-container`)", file=sys.stderr)
+        return 2
+    recording = Recording("make demo") if options.record else contextlib.nullcontext()
+    with recording:
+        status = demonstrate(pathlib.Path(options.out).resolve())
+    if options.record:
+        # What follows is for the terminal alone.
+        options.record.write_text(recording.svg("make demo: three replicas of apache2 and redis"))
+    if status == 0:
+        print(f"\n{NEXT}")
+    return status
 
 
 sys.exit(main())

@@ -21,7 +21,8 @@
 //   validated     mu's WRITE, until a majority has checked the entry's CRC, followers polling
 //
 // Then the machine's cache-line ping-pong between two processes, and the core's throughput by
-// batch and entries outstanding (Mu figure 7).  Raw samples: --json.
+// batch and entries outstanding (Mu figure 7).  Output: JSON; eval/experiments/strategies.py makes
+// the tables.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,6 +38,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -310,15 +312,6 @@ std::vector<Row> rows_of(const Settings& s) {
   return all;
 }
 
-// What the commit rules are compared with.
-const char* base_of(const Settings& s) { return s.fabric == "verbs" ? "device-two" : "two-writes"; }
-
-double percentile(std::vector<std::uint64_t> v, double p) {
-  const auto nth = v.begin() + static_cast<std::ptrdiff_t>(p * static_cast<double>(v.size() - 1));
-  std::nth_element(v.begin(), nth, v.end());
-  return static_cast<double>(*nth);
-}
-
 using Samples = std::map<std::string, std::vector<std::vector<std::uint64_t>>>;  // row, run
 
 Samples measure(Bench& bench, const Settings& s, const std::vector<Row>& rows) {
@@ -341,67 +334,18 @@ Samples measure(Bench& bench, const Settings& s, const std::vector<Row>& rows) {
   return samples;
 }
 
-// Of each run: the percentile `p`, ns.
-std::vector<double> per_run(const std::vector<std::vector<std::uint64_t>>& runs, double p) {
-  std::vector<double> all;
-  for (const auto& run : runs) all.push_back(percentile(run, p));
-  return all;
-}
-
-// The middle one of the runs, then the lowest and the highest.
-void print_spread(std::vector<double> runs, double unit, const char* format) {
-  std::sort(runs.begin(), runs.end());
-  for (const double v : {runs[runs.size() / 2], runs.front(), runs.back()}) {
-    std::printf(format, v / unit);
-  }
-}
-
-std::vector<double> ratios(std::vector<double> runs, const std::vector<double>& base) {
-  for (std::size_t i = 0; i < runs.size(); ++i) runs[i] /= base[i];
-  return runs;
-}
-
-void print(const Samples& samples, const std::vector<Row>& rows, const std::string& base) {
-  std::printf("us: the middle run, the lowest and the highest; x: of %s in the same run\n",
-              base.c_str());
-  std::printf("%-11s %26s %26s %20s %20s\n", "", "median", "99th percentile", "x median", "x 99th");
-  for (const Row& row : rows) {
-    std::printf("%-11s", row.name);
-    for (const double p : {0.5, 0.99}) {
-      print_spread(per_run(samples.at(row.name), p), 1e3, "%9.2f");
-    }
-    for (const double p : {0.5, 0.99}) {
-      const auto mine = per_run(samples.at(row.name), p);
-      print_spread(ratios(mine, per_run(samples.at(base), p)), 1, "%7.2f");
-    }
-    std::printf("\n");
-  }
-  std::printf("every run: median/99th percentile, us\n");
-  for (const Row& row : rows) {
-    std::printf("%-11s", row.name);
-    for (const auto& run : samples.at(row.name)) {
-      std::printf("  %.2f/%.2f", percentile(run, 0.5) / 1e3, percentile(run, 0.99) / 1e3);
-    }
-    std::printf("\n");
-  }
-}
-
 nlohmann::json throughput(Bench& bench, int entries) {
   nlohmann::json all = nlohmann::json::array();
-  std::printf("\ncore, 64 B operations: thousands/s (median us of an entry)\n%12s", "batch");
-  const std::vector<int> outstanding = {1, 2, 4, 8};
-  for (const int o : outstanding) std::printf("  %5d outstanding", o);
   for (const int batch : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128}) {
-    std::printf("\n%12d", batch);
-    for (const int o : outstanding) {
-      const auto [rate, ns] = bench.throughput(batch, o, entries);
-      std::printf("  %7.1f (%7.2f)", rate / 1e3, ns / 1e3);
-      all.push_back(
-          {{"batch", batch}, {"outstanding", o}, {"per_second", rate}, {"median_ns", ns}});
+    for (const int outstanding : std::vector<int>{1, 2, 4, 8}) {
+      const auto [rate, ns] = bench.throughput(batch, outstanding, entries);
+      all.push_back({{"batch", batch},
+                     {"outstanding", outstanding},
+                     {"per_second", rate},
+                     {"median_ns", ns}});
       bench.settle();
     }
   }
-  std::printf("\n");
   return all;
 }
 
@@ -419,7 +363,7 @@ Settings parse(int argc, char** argv) {
   app.add_option("--addresses", s.addresses, "verbs: of three RDMA devices of this machine")
       ->delimiter(',')
       ->expected(3);
-  app.add_option("--json", s.json, "where to put every sample");
+  app.add_option("--json", s.json, "where to put every sample; else standard output");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -427,13 +371,6 @@ Settings parse(int argc, char** argv) {
   }
   if (s.fabric == "verbs" && s.replicas != s.addresses.size()) fail("verbs: three replicas");
   return s;
-}
-
-void write_json(const Settings& s, const nlohmann::json& all) {
-  std::FILE* const out = std::fopen(s.json.c_str(), "w");
-  if (out == nullptr) fail("cannot write the file of --json");
-  std::fprintf(out, "%s\n", all.dump().c_str());
-  std::fclose(out);
 }
 
 }  // namespace
@@ -453,26 +390,24 @@ int main(int argc, char** argv) {
   remove_at_end(directory);
   {
     Bench bench(s, directory);
-    std::printf(
-        "fabric %s, %d replicas, %ld processors, %zu B payload, %zu B on the wire, "
-        "%d runs of %d operations\n",
-        s.fabric.c_str(), s.replicas, ::sysconf(_SC_NPROCESSORS_ONLN), kPayload,
-        static_cast<std::size_t>(kWire), s.runs, s.blocks * s.ops);
     const std::vector<Row> rows = rows_of(s);
+    std::vector<std::string> names;
+    for (const Row& row : rows) names.push_back(row.name);
     const Samples samples = measure(bench, s, rows);
-    print(samples, rows, base_of(s));
     std::vector<std::uint64_t> ball(static_cast<std::size_t>(s.runs));
     for (std::uint64_t& ns : ball) ns = ping_pong(20'000);
-    std::printf("ping-pong: %.0f ns (%.0f .. %.0f) one way, a cache line between two processes\n",
-                percentile(ball, 0.5), percentile(ball, 0), percentile(ball, 1));
-    const auto rates = throughput(bench, 10 * s.ops);
-    if (!s.json.empty()) {
-      write_json(s, {{"fabric", s.fabric},
-                     {"replicas", s.replicas},
-                     {"base", base_of(s)},
-                     {"samples_ns", samples},
-                     {"ping_pong_ns", ball},
-                     {"throughput", rates}});
+    const nlohmann::json all = {{"fabric", s.fabric},
+                                {"replicas", s.replicas},
+                                {"payload_bytes", kPayload},
+                                {"wire_bytes", kWire},
+                                {"rows", names},
+                                {"samples_ns", samples},
+                                {"ping_pong_ns", ball},
+                                {"throughput", throughput(bench, 10 * s.ops)}};
+    if (s.json.empty()) {
+      std::puts(all.dump().c_str());
+    } else if (!(std::ofstream(s.json) << all.dump() << '\n')) {
+      fail("cannot write the file of --json");
     }
   }
   for (const pid_t pid : followers) {

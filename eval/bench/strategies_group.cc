@@ -53,40 +53,29 @@ std::unique_ptr<T> must(Result<std::unique_ptr<T>> opened) {
   return std::move(opened).value();
 }
 
-std::unique_ptr<Fabric> open_shm(const Settings& s, const std::string& directory, ReplicaId self) {
-  consensus::ShmOptions o;
+// What the options of all fabrics have in common.
+template <typename Options>
+Options options_of(const Settings& s, const std::string& directory, ReplicaId self) {
+  Options o;
   o.directory = directory;
   o.self = self;
   o.replicas = s.replicas;
   o.group = kGroup;
   o.log_bytes = area_of(kAreas).offset;
-  return must(consensus::ShmFabric::open(o));
+  return o;
 }
 
-std::unique_ptr<Fabric> open_tcp(const Settings& s, const std::string& directory, ReplicaId self) {
-  consensus::TcpOptions o;
-  o.directory = directory;
-  o.self = self;
-  o.replicas = s.replicas;
-  o.group = kGroup;
-  o.log_bytes = area_of(kAreas).offset;
+std::unique_ptr<Fabric> open_tcp(const Settings& s, consensus::TcpOptions o) {
   o.endpoints = endpoints(s, 0);
   o.secret = secret();
   o.silence_ns = kGiveUpNs;  // followers that poll may starve others
   return must(consensus::TcpFabric::open(o));
 }
 
-std::unique_ptr<Fabric> open_verbs(const Settings& s, const std::string& directory,
-                                   ReplicaId self) {
-  consensus::VerbsOptions o;
-  o.directory = directory;
-  o.self = self;
-  o.replicas = s.replicas;
-  o.group = kGroup;
-  o.log_bytes = area_of(kAreas).offset;
-  o.address = s.addresses[value(self)];
+std::unique_ptr<Fabric> open_verbs(const Settings& s, consensus::VerbsOptions o) {
+  o.address = s.addresses[value(o.self)];
   consensus::verbs::LinksOptions links;
-  links.self = self;
+  links.self = o.self;
   links.endpoints = endpoints(s, 0);
   links.secret = secret();
   return must(consensus::VerbsFabric::open(o, must(consensus::verbs::Links::open(links))));
@@ -114,10 +103,13 @@ Area area_of(unsigned n) {
 // The one place that knows kinds of fabrics.
 std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
                                     ReplicaId self) {
-  if (s.fabric == "shm") return open_shm(s, directory, self);
-  if (s.fabric == "tcp") return open_tcp(s, directory, self);
-  if (s.fabric == "verbs") return open_verbs(s, directory, self);
-  fail("--fabric: shm, tcp or verbs");
+  if (s.fabric == "tcp") {
+    return open_tcp(s, options_of<consensus::TcpOptions>(s, directory, self));
+  }
+  if (s.fabric == "verbs") {
+    return open_verbs(s, options_of<consensus::VerbsOptions>(s, directory, self));
+  }
+  return must(consensus::ShmFabric::open(options_of<consensus::ShmOptions>(s, directory, self)));
 }
 
 Board& board() {

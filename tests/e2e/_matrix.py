@@ -2,8 +2,8 @@
 """The server matrix: the description of each server, and the proof that its replicas are equal.
 
 A file server_<name>.py describes one server program: a class per variant (worker model, TLS,
-threads), listed in KINDS. Each variant is a scenario, and a row of the table that eval/servers.py
-makes; both use the same configuration and load.
+threads), listed in KINDS. Each variant is a scenario, and a row of the table of
+`make eval-servers`; both use the same configuration and load.
 """
 import contextlib
 import os

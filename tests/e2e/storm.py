@@ -32,8 +32,8 @@ from recovers import all_back
 from server_postgresql import directory
 from server_tls import make_certificate
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "eval"))
-from place import machine  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "eval/measure"))
+from session import machine  # noqa: E402
 
 # What `make test` has of all this. A rule that the product keeps from now on widens it.
 CORE_SERVERS = ("redis", "apache2")

@@ -6,6 +6,12 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "eval"))
+import run  # noqa: E402  # it makes the folders of eval and tests/e2e known
+
+
+def experiment(name):
+    """The module of one of eval/experiments."""
+    return run.load(name)
 
 
 def tell():

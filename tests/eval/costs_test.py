@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wake-ups and system calls, of what /proc, perf and strace print (eval/costs.py)."""
+"""Wake-ups and system calls, of what /proc, perf and strace print (eval/measure/counters.py,
+eval/experiments/costs.py)."""
 import unittest
+from unittest import mock
 
 import _cases
-import costs
+import counters
 import quiet
+
+costs = _cases.experiment("costs")
 
 STATUS = "Name:\tx\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n"
 PERF = """# started on Mon
@@ -25,52 +29,56 @@ STRACE = """% time     seconds  usecs/call     calls    errors syscall
 """
 
 
-def row(told=True, report=quiet.Report(True, (), {})):
-    part = {"wakeups": 1.5, "preempted": 0.25, "threads_ended": 2}
-    found = {"server": {**part, "calls": 12, "copies": 4}, "node": part,
-             "told": {"wakeups": 0.75, "bytes_in": 66.2, "bytes_out": 1024, "entries_total": 1}}
-    return {"server": "redis", "configuration": "n=1", "quiet": report.as_json(),
-            "costs": found if told else {"server": part}}
+def row(with_node=True, report=quiet.Report(True, (), {})):
+    found = {"server_wakeups": 1.5, "server_preempted": 0.25, "server_ended": 2}
+    if with_node:
+        found.update({"server_calls": 12.0, "server_copies": 4.0, "node_wakeups": 1.5,
+                      "node_preempted": 0.25, "node_ended": 2, "own_wakeups": 0.75,
+                      "entries": 1.0, "bytes_in": 66.2, "bytes_out": 1024.0})
+    return {"key": ["redis", "n=1", 0], "server": "redis", "configuration": "n=1",
+            "quiet": report.as_json(), "figures": found}
 
 
 class Switches(unittest.TestCase):
     def test_both_kinds_are_read(self):
-        self.assertEqual(costs.switches_in(STATUS.format(12, 3)), (12, 3))
+        self.assertEqual(counters.switches_in(STATUS.format(12, 3)), (12, 3))
 
     def test_a_new_thread_counts_whole_and_an_ended_one_is_told(self):
         before = {(1, "1"): (10, 1), (1, "2"): (50, 5)}
         after = {(1, "1"): (17, 2), (1, "3"): (4, 0), (2, "2"): (1, 1)}
-        self.assertEqual(costs.switches_between(before, after), (12, 2, 1))
+        self.assertEqual(counters.switches_between(before, after), (12, 2, 1))
 
 
 class Calls(unittest.TestCase):
     def test_perf_tells_all_calls_and_those_that_copy(self):
-        self.assertEqual(costs.perf_counts(PERF), (145, 12))
+        self.assertEqual(counters.perf_counts(PERF), (145, 12))
 
     def test_perf_that_counts_nothing_is_no_zero(self):
-        self.assertIsNone(costs.perf_counts("<not supported>,,raw_syscalls:sys_enter,0,,,\n"))
+        self.assertIsNone(counters.perf_counts("<not supported>,,raw_syscalls:sys_enter,0,,,\n"))
 
     def test_strace_tells_the_same(self):
-        self.assertEqual(costs.strace_counts(STRACE), (60, 50))
-        self.assertIsNone(costs.strace_counts("strace: ptrace: Operation not permitted\n"))
+        self.assertEqual(counters.strace_counts(STRACE), (60, 50))
+        self.assertIsNone(counters.strace_counts("strace: ptrace: Operation not permitted\n"))
 
 
 class Table(unittest.TestCase):
     def test_each_line_has_as_many_cells_as_the_head(self):
-        lines = costs.table([row(), row(told=False)]).splitlines()
-        self.assertEqual({line.count("|") for line in lines}, {len(costs.HEAD) + 1}, lines)
+        lines = costs.table([row(), row(with_node=False)]).splitlines()
+        self.assertEqual({line.count("|") for line in lines}, {len(costs.COLUMNS) + 2}, lines)
 
-    def test_a_row_shows_server_node_and_what_the_status_says(self):
-        self.assertEqual(costs.cells_of(row()), [
-            "redis, n=1", "1.50", "0.25", "12.00", "4.00", "1.50", "0.25", "-", "-", "0.75",
-            "1.00", "66.20 / 1024", "4"])
+    def test_a_row_shows_server_node_and_what_the_status_counts(self):
+        self.assertEqual(costs.table([row()]).splitlines()[-1],
+                         "| redis, n=1 | 1.50 | 0.25 | 12.00 | 4.00 | 1.50 | 0.25 | - | - | 0.75 "
+                         "| 1.00 | 66.20 | 1024 | 2 | 2 |")
 
-    def test_what_counted_is_said_and_which_rows_were_disturbed(self):
+    def test_the_tool_is_named_and_which_rows_were_disturbed(self):
         busy = row(report=quiet.Report(False, ("load average 5",), {}))
-        self.assertEqual(costs.how_text(costs.Strace, "perf is not installed", [row(), busy]),
-                         "system calls counted by strace (perf is not installed)\n"
-                         "busy machine: redis, n=1: load average 5")
-        self.assertIn("not counted: neither", costs.how_text(None, "neither", []))
+        x = mock.Mock(about={"counted_by": ["strace", "perf is not installed"]}, left_out={})
+        text = costs.text([row(), busy], x)
+        self.assertIn("system calls counted by strace (perf is not installed)", text)
+        self.assertIn("* redis, n=1, 0: load average 5", text)
+        self.assertIn("| redis, n=1 (!) |", text)
+        self.assertIn("not counted: neither", costs.how_text(None, "neither"))
 
 
 if __name__ == "__main__":

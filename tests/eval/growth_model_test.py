@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What more processors would give, of terms that were made up here (eval/growth_model.py)."""
+"""What more processors would give, of terms that were made up here
+(eval/papers/growth_model.py)."""
 import unittest
 
 import _cases

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Counts per request, samples of perf, points and tables of growing servers, of figures that were
-made up here (eval/growth.py)."""
+made up here (eval/experiments/growth.py)."""
 import argparse
 import unittest
 from unittest import mock
 
 import _cases
-import growth
 import quiet
+
+growth = _cases.experiment("growth")
 
 QUIET = quiet.Report(True, (), {}).as_json()
 PERF = """# To display the perf.data header info, please use --header/--header-only options.
@@ -48,18 +49,18 @@ def row(label="parallel, n=1", threads=4, clients=16, repeat=0, server="memcache
 
 class PerRequest(unittest.TestCase):
     def test_everything_is_divided_by_the_requests(self):
-        found = growth.per_request(counts(1000, 10, 40, 1.0, 500),
+        found = growth.counters.per_request(counts(1000, 10, 40, 1.0, 500),
                                    counts(5000, 110, 140, 1.5, 2500), 100)
         self.assertEqual((found["turns"], found["entries"], found["server_wakeups"],
                           found["node_wakeups"]), (40, 1, 1, 2))
         self.assertAlmostEqual(found["server_us"], 5000)
         self.assertAlmostEqual(found["node_us"], 10000)
-        self.assertEqual(found["log_bytes"], 20 + growth.HEADER_BYTES)
+        self.assertEqual(found["log_bytes"], 20 + growth.counters.HEADER_BYTES)
 
     def test_a_native_server_has_no_turns(self):
         before, after = counts(0, 0, 0, 0), counts(0, 0, 7, 1)
         before.status = after.status = {}
-        self.assertNotIn("turns", growth.per_request(before, after, 1))
+        self.assertNotIn("turns", growth.counters.per_request(before, after, 1))
 
 
 class Samples(unittest.TestCase):
@@ -111,7 +112,8 @@ class Table(unittest.TestCase):
 
     def test_the_text_says_what_is_computed_and_what_is_missing(self):
         rows = [row("native"), row(turns=40, node_us=10.0, server_wakeups=2.0, inside_share=0.25)]
-        text = growth.text_of(rows, growth.models_of(rows, BENCH), {"memcached, 32": "gone"})
+        text = growth.text(rows, mock.Mock(about={"bench_turn": BENCH},
+                                           left_out={"memcached, 32": "gone"}))
         self.assertIn("**Computed, not measured**", text)
         self.assertIn("not measured: memcached, 32: gone", text)
 

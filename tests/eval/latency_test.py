@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tables and curves of latency, of runs of latency-load that were made up here; what is asked at
-which rate (eval/latency.py)."""
+which rate (eval/experiments/latency.py)."""
 import argparse
 import json
 import pathlib
@@ -10,8 +10,9 @@ import unittest
 from unittest import mock
 
 import _cases
-import latency
 import quiet
+
+latency = _cases.experiment("latency")
 
 QUIET = quiet.Report(True, (), {}).as_json()
 OPTIONS = argparse.Namespace(connections=16, warm=2.0, seconds=10.0, peak_seconds=4.0, repeats=1,
@@ -74,7 +75,7 @@ class Table(unittest.TestCase):
 
     def test_a_busy_row_is_marked(self):
         busy = quiet.Report(False, ("load average 5",), {}).as_json()
-        text = latency.text_of([row(quiet=busy)], {"nginx, n=3": "gone"})
+        text = latency.text([row(quiet=busy)], mock.Mock(left_out={"nginx, n=3": "gone"}))
         self.assertIn("| redis-server, native (!) |", text)
         self.assertIn("not measured: nginx, n=3: gone", text)
 

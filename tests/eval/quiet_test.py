@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict on a machine, of files that look like its /proc (eval/quiet.py)."""
+"""The verdict on a machine, of files that look like its /proc (eval/measure/quiet.py)."""
 import pathlib
 import tempfile
 import unittest

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Medians, spreads and the text of the server table, of runs that were made up here; when
-eval/servers.py writes it (eval/tables.py, runs.py, servers.py)."""
+eval/experiments/servers.py writes it (eval/measure/server_table.py, start.py)."""
 import argparse
 import contextlib
+import importlib
 import inspect
 import io
 import json
@@ -14,9 +15,11 @@ from unittest import mock
 
 import _cases
 import quiet
-import runs
-import servers
-import tables
+import server_table as tables
+import session
+import start
+
+servers = _cases.experiment("servers")
 
 QUIET = quiet.Report(True, (), {})
 BUSY = quiet.Report(False, ("load average 5",), {})
@@ -95,9 +98,13 @@ class Problems(unittest.TestCase):
             "native: not quiet in 1 of 2 repeats, first in 2: load average 5"])
 
 
+def line_of(one):
+    return tables.table([one]).splitlines()[2]
+
+
 class Text(unittest.TestCase):
     def test_a_row_has_medians_spreads_ratios_and_processor_time(self):
-        text = tables.row_text(row(all_runs([100, 120, 110], [50, 60, 44])))
+        text = line_of(row(all_runs([100, 120, 110], [50, 60, 44])))
         self.assertEqual(text, "| redis 7 | equal, 77 bytes | GET 110/s ±9 % | "
                          "GET 0.50 (0.40 .. 0.50) | 100 (100 .. 150) % | 100 (100 .. 150) % | "
                          "10 (10 .. 10) / 10 (10 .. 10) / 10 (10 .. 10) | 2.5 / - |  |")
@@ -114,7 +121,7 @@ class Text(unittest.TestCase):
 
     def test_what_was_not_measured_is_a_dash(self):
         nothing = row([], proof={"equal": 0, "of": 0, "bytes": 0, "failures": []})
-        self.assertEqual(tables.row_text(nothing), "| redis 7 | - | - | - | - | - | - / - / - | "
+        self.assertEqual(line_of(nothing), "| redis 7 | - | - | - | - | - | - / - / - | "
                          "- / - |  |")
 
     def test_classic_admission_that_did_not_run_is_named_below_the_table(self):
@@ -130,9 +137,9 @@ class Text(unittest.TestCase):
 
 class Repeats(unittest.TestCase):
     def repeated(self, tried, **more):
-        with mock.patch.object(runs, "tried", tried), contextlib.redirect_stderr(io.StringIO()):
-            return runs.repeated(None, argparse.Namespace(name="s"), ("native", "n=1"), 1, 2,
-                                 **more)
+        with mock.patch.object(start, "one_run", tried), contextlib.redirect_stderr(io.StringIO()):
+            return start.repeated(None, argparse.Namespace(name="s"),
+                                  {"native": (0, []), "n=1": (1, [])}, 1, 2, **more)
 
     def test_native_and_crane_take_turns(self):
         made = self.repeated(lambda _place, _server, label, *_: run(label, 0, {"GET": 1}))
@@ -145,7 +152,7 @@ class Repeats(unittest.TestCase):
             path = pathlib.Path(place) / "runs.jsonl"
             path.write_text('{"earlier": 1}\n')
             self.repeated(lambda _place, _server, label, *_: run(label, 0, {"GET": 1}),
-                          log=runs.RawLog(path, about))
+                          log=session.RawLog(path, about))
             lines = [json.loads(line) for line in path.read_text().splitlines()]
         self.assertEqual(len(lines), 5)
         self.assertEqual(lines[0], {"earlier": 1})
@@ -154,12 +161,12 @@ class Repeats(unittest.TestCase):
 
     def test_what_cannot_run_is_kept_with_its_reason(self):
         def broken(*_):
-            raise runs.h.Failure("no /run/apache2")
+            raise start.h.Failure("no /run/apache2")
         failed = {}
-        with mock.patch.object(runs, "one_run", broken), \
+        with mock.patch.object(start, "one_run", broken), \
                 contextlib.redirect_stdout(io.StringIO()):
-            made = runs.repeated(None, argparse.Namespace(name="s"), ("native",), 1, 1, None,
-                                 failed)
+            made = start.repeated(None, argparse.Namespace(name="s"), {"native": (0, [])}, 1, 1,
+                                  None, failed)
         self.assertEqual((made, failed), ([], {"native": ["no /run/apache2"]}))
         self.assertEqual(servers.failures("apache2", failed, 5),
                          {"apache2, native": "1 of 5 repeats failed: no /run/apache2"})
@@ -175,7 +182,7 @@ class Writing(unittest.TestCase):
     def put(self, rows, left_out=(), anyway=False, kinds=("redis",)):
         options = argparse.Namespace(anyway=anyway)
         said = io.StringIO()
-        with mock.patch.object(servers, "into_readme") as written, \
+        with mock.patch.object(servers, "into_results") as written, \
                 of_kinds(*kinds), contextlib.redirect_stdout(said):
             status = servers.put_away("text", rows, dict(left_out), options)
         return status, written.called, said.getvalue()
@@ -213,8 +220,9 @@ class Parts(unittest.TestCase):
 
     def test_rows_of_earlier_parts_stay_and_new_ones_take_their_place(self):
         with of_kinds("apache2", "nginx", "redis"):
-            found = servers.in_order([{"name": "redis", "at": 1}, {"name": "nginx", "at": 1}],
-                                     [{"name": "redis", "at": 2}, {"name": "apache2", "at": 2}])
+            found = servers.in_order(session.merged(
+                [{"name": name, "at": 1, "key": [name, 0]} for name in ("redis", "nginx")],
+                [{"name": name, "at": 2, "key": [name, 0]} for name in ("redis", "apache2")]))
         self.assertEqual([(each["name"], each["at"]) for each in found],
                          [("apache2", 2), ("nginx", 1), ("redis", 2)])
 
@@ -225,19 +233,19 @@ class Parts(unittest.TestCase):
 
     def test_a_comparison_that_came_later_is_told_with_the_row(self):
         rows = servers.with_proof([{"name": "redis", "proof": 1}, {"name": "nginx", "proof": 2}],
-                                  {"redis": 3})
+                                  [{"name": "redis", "proof": 3}])
         self.assertEqual([row["proof"] for row in rows], [3, 2])
         self.assertEqual(servers.said_of([{"commit": "b"}, {"commit": "a"}],
-                                         {"rows": [{"commit": "c"}]}),
+                                         [{"commit": "c"}]),
                          "\n\nMeasured at commit a, b. Compared at commit c.")
 
     def test_earlier_rows_are_read_with_keep_alone(self):
         with tempfile.TemporaryDirectory() as place:
             file = pathlib.Path(place) / "servers.json"
-            self.assertEqual(servers.earlier_rows(file, True), [])
+            self.assertEqual(session.earlier_rows(file, True), [])
             file.write_text('{"rows": [1]}')
-            self.assertEqual(servers.earlier_rows(file, True), [1])
-            self.assertEqual(servers.earlier_rows(file, False), [])
+            self.assertEqual(session.earlier_rows(file, True), [1])
+            self.assertEqual(session.earlier_rows(file, False), [])
 
 
 class Loads(unittest.TestCase):
@@ -251,7 +259,7 @@ class Loads(unittest.TestCase):
 
     def test_configurations_are_those_that_there_are(self):
         self.assertEqual(servers.labels("native,n=3 classic"), ["native", "n=3 classic"])
-        with self.assertRaisesRegex(argparse.ArgumentTypeError, "no configuration 'n=2': they "
+        with self.assertRaisesRegex(start.h.CannotRun, "no configuration 'n=2': they "
                                     "are native, n=1"):
             servers.labels("native,n=2")
 
@@ -264,12 +272,12 @@ class RequestsMade(unittest.TestCase):
     """Figures per request divide by what the load really asked."""
 
     def test_a_web_load_asks_less_often_for_large_pages(self):
-        web = object.__new__(servers.importlib.import_module("_web").Web)
+        web = object.__new__(importlib.import_module("_web").Web)
         self.assertEqual(web.requests_made(10000, [()] * 4), 10000 + 40000 + 1000 + 1500)
         self.assertEqual(web.requests_made(400, [()] * 4), 400 + 1600 + 64 + 64)
 
     def test_a_small_load_is_warmed_by_no_smaller_one_than_servers_need(self):
-        self.assertEqual([runs.warm_requests(n) for n in (40000, 240, 64, 20)],
+        self.assertEqual([start.warm_requests(n) for n in (40000, 240, 64, 20)],
                          [4000, 64, 64, 20])
 
     def test_every_server_of_the_matrix_says_it(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Processor time of processes and control groups, of files that look like theirs
-(eval/usage.py)."""
+(eval/measure/usage.py)."""
 import pathlib
 import tempfile
 import unittest

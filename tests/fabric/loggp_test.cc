@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The LogGP fabric keeps DARE's formulas, and runs the strategies and the real core the same way.
-#include "eval/scale/loggp.h"
+#include "eval/papers/loggp.h"
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
-#include "eval/scale/model.h"
+#include "eval/papers/model.h"
 
 using namespace crane;
 using namespace crane::eval;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups far larger than in real use: the consensus in many processes over shared memory.
-#include "eval/scale/shm_group.h"
+#include "eval/bench/shm_group.h"
 
 #include <catch2/catch.hpp>
 

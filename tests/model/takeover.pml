@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Permission switch and takeover of the consensus core (consensus/README.md) for 3 replicas, VIEWS
+ * Permission switch and takeover of the consensus core (consensus/core/README.md) for 3 replicas, VIEWS
  * views and SLOTS log positions.  run_model.py checks the model, and that every mutant (-D) is
  * caught.
  *
