@@ -160,8 +160,8 @@ def as_the_schema_says(scenario, group, what):
     bad += unlike(events, tables["events"], "events")
     version = json.loads(h.ctl(scenario, "schema", "-o", "json")[1])["version"]
     scenario.check(not bad and all_of_it["version"] == version,
-                   f"{what}: answers match the schema "
-                   "says", str(bad[:8]))
+                   f"{what}: answers match "
+                   "the schema", str(bad[:8]))
     return all_of_it, rows
 
 
