@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program counts that is sliced by a simulated branch counter
-// (runtime/preload/trap/branch_counter.h): BRANCH() stands where a processor would count one.
+// The branch count that a program keeps when it is sliced by a simulated branch counter
+// (runtime/preload/trap/branch_counter.h): BRANCH() marks each branch that a processor would count.
 #ifndef BRANCHES_H
 #define BRANCHES_H
 
@@ -9,7 +9,7 @@
 
 struct branches {
   volatile uint64_t count;
-  volatile uint64_t gate;  // no further before the interrupt came
+  volatile uint64_t gate;  // stops the program until the interrupt has come
   uint32_t thread;
   uint32_t unused[11];
 };
