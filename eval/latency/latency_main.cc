@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// latency-load: how long requests at a fixed rate take, from the time at which each had to be sent.
+// latency-load: measures how long requests at a fixed rate take, from the time at which each was
+// due.
 //
-// An open loop: the times are fixed before the first request (schedule.h), so a server that stalls
-// delays no later request out of sight. A request whose time has come while all connections wait
-// for answers is sent once one is free, and its wait counts. --rate 0 is a closed loop for the
-// maximum.
+// An open loop: the times are fixed before the first request (schedule.h), so a stalled server
+// cannot hide the delay of later requests. If all connections wait for answers when a request is
+// due, it is sent once one is free, and its wait counts. --rate 0 is a closed loop for the maximum.
 //
-// Output: one JSON object; `held` is false where the rate was not reached, and a line on standard
-// error says so. Exit: 0, 1 an answer is wrong or the server is gone, 2 wrong use.
+// Output: one JSON object; `held` is false if the rate was not reached, and a line on standard
+// error reports that. Exit: 0, 1 an answer is wrong or the server is gone, 2 wrong use.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigtimedwait refuses times that are none, and takes a pending signal without looking at the rest.
+// sigtimedwait refuses invalid times, but takes a pending signal without checking the time.
 #include "../small.h"
 
 static void refuses(long seconds, long ns) {
