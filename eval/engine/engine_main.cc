@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--address", address, "to listen on");
   app.add_option("--port", port, "");
-  app.add_option("--workers", workers, "threads that obey requests")->check(CLI::Range(1, 256));
+  app.add_option("--workers", workers, "threads that execute requests")->check(CLI::Range(1, 256));
   app.add_option("--symbols", symbols, "0 .. this - 1")->check(CLI::Range(1, 65536));
   app.add_option("--accounts", accounts, "0 .. this - 1")->check(CLI::Range(1, 1 << 20));
   try {

@@ -232,7 +232,7 @@ class Client {
   void note(const Report& report, const Request& pending) {
     const auto found = orders_.find(report.order);
     if (found == orders_.end()) {
-      fail("client %u: a trade of order %llu, which is none of its own", account_,
+      fail("client %u: a trade of order %llu, which is not its own", account_,
            static_cast<unsigned long long>(report.order));
     }
     Order& order = found->second;
@@ -290,8 +290,8 @@ void check_trades(const std::vector<std::unique_ptr<Client>>& clients) {
         i == 0 || all[i - 1].symbol != a.symbol || all[i - 1].number + 1 == a.number;
     if (!pair || !follows) {
       fail(
-          "trade %llu of symbol %u: buyer and seller did not hear the same, or one before is "
-          "missing",
+          "trade %llu of symbol %u: the reports of buyer and seller differ, or the previous trade "
+          "is missing",
           static_cast<unsigned long long>(a.number), unsigned{a.symbol});
     }
   }
@@ -307,7 +307,7 @@ void check_books(const std::vector<std::unique_ptr<Client>>& clients, std::uint1
       std::uint64_t open = 0;
       for (const auto& client : clients) open += client->open_quantity(symbol, side);
       if (book.tell != Tell::kBook || book.total != open) {
-        fail("symbol %u, %s side: %llu are open instead of %llu", unsigned{symbol},
+        fail("symbol %u, %s side: %llu lots are open instead of %llu", unsigned{symbol},
              side == Side::kBuy ? "buying" : "selling", static_cast<unsigned long long>(book.total),
              static_cast<unsigned long long>(open));
       }
@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
   app.add_option("--clients", options.clients, "accounts 0 .. this - 1")->check(CLI::Range(1, 256));
   app.add_option("--symbols", options.symbols, "to trade, 0 .. this - 1")
       ->check(CLI::Range(1, 65535));
-  app.add_option("--requests", options.requests, "of all clients");
+  app.add_option("--requests", options.requests, "of all clients together");
   app.add_option("--seed", options.seed, "");
   try {
     app.parse(argc, argv);

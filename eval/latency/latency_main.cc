@@ -73,13 +73,14 @@ int main(int argc, char** argv) {
   app.add_option("--port", options.port, "")->required();
   app.add_option("--path", path, "of http");
   app.add_option("--connections", options.connections, "")->check(CLI::Range(1, 1024));
-  app.add_option("--rate", options.rate, "requests/s; 0: as many as the connections can")
+  app.add_option("--rate", options.rate, "requests/s; 0: as many as the connections carry")
       ->check(CLI::Range(0.0, 1e7));
-  app.add_option("--seconds", options.seconds, "that are measured")->check(CLI::PositiveNumber);
-  app.add_option("--warm-seconds", options.warm_seconds, "before them")
+  app.add_option("--seconds", options.seconds, "length of the measured window")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--warm-seconds", options.warm_seconds, "before the window, not measured")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--requests", options.requests,
-                 "with --rate 0: end after so many; 0: after the time");
+                 "with --rate 0: the number to send; 0: until the time is over");
   app.add_option("--late-us", options.late_us, "a request sent later than this counts as late");
   try {
     app.parse(argc, argv);
