@@ -52,7 +52,7 @@ def committed(group):
 def lose_one(group):
     """(seconds until three of three, clients' throughput meanwhile as a share of that before)."""
     first, began = committed(group), time.monotonic()
-    time.sleep(BEFORE)   # no condition: what is measured
+    time.sleep(BEFORE)   # the measurement itself
     second, at = committed(group), time.monotonic()
     victim = next(n for n in range(3) if n != group.leader())
     row = group.replica(victim)
@@ -81,7 +81,7 @@ def one_server(scenario, kind, kills):
         load = subprocess.Popen(server.load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             for n in range(kills):
-                # No condition: the load goes on until the next kill.
+                # No condition: the load continues until the next kill.
                 time.sleep(max(0.0, began + EVERY * (n + 1) - BEFORE - time.monotonic()))
                 seconds, share = lose_one(group)
                 rows.append((time.monotonic() - began, seconds, share))

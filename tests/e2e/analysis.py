@@ -126,7 +126,7 @@ def check_found(scenario, group, place, load):
     pid = h.wait_until(lambda: engine(group), 60, "its server is started")
     scenario.check(os.getpriority(os.PRIO_PROCESS, pid) == 19
                    and "1000" in open(f"/proc/{pid}/oom_score_adj").read(),
-                   "its server is the first that the machine would kill for memory")
+                   "its server has the lowest priority, and is killed first for memory")
     if pathlib.Path("/sys/fs/cgroup/cpu/cpu.idle").exists():  # older kernels have none there
         h.wait_until(lambda: is_behind(pid), 120, "its container has idle priority")
         scenario.check(True, "its server gets only processor time that no other process wants")

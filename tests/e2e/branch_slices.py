@@ -50,7 +50,7 @@ def main():
     print(*wanted)
     passed = failed = 0
     if jumps := jumps_outside(out / "libcrane.so"):
-        print(f"FAIL the handler of interrupts jumps where it is counted: {jumps}")
+        print(f"FAIL the interrupt handler has jumps that are counted: {jumps}")
         failed += 1
     if wanted[0] != 0 or int(re.search(r"slices (\d+)", errors)[1]) < 20:
         print(f"FAIL undisturbed: {errors}")

@@ -331,7 +331,7 @@ def by_themselves(scenario):
     with h.Group(scenario, h.redis_program(port), port=port, container=False) as group:
         text = control(group, "status", group.name)[1]
         scenario.check("checkpoint: none are taken: the server runs without a container" in text,
-                       "status says why there are none", text)
+                       "status reports why there are none", text)
 
 
 def lost_early(scenario):

@@ -142,7 +142,7 @@ def full_disk(scenario):
     small.mkdir()
     if os.geteuid() != 0 or subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=9m", "none", str(small)]).returncode != 0:
-        scenario.say("no small file system can be made here: the full disk is left out")
+        scenario.say("no small file system can be made on this machine: the full disk is left out")
         return
     try:
         port = h.free_port()

@@ -281,7 +281,7 @@ class SmallDisks(h.Group):
             disk.mkdir(parents=True, exist_ok=True)
             why = told(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "none", disk])
             if why:
-                raise h.CannotRun(f"no file system of its own: {why}")
+                raise h.CannotRun(f"no separate file system: {why}")
             self.mounted.append(disk)
         super().launch()
 

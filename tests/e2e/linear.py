@@ -127,7 +127,7 @@ class Epoch:
         self.transfers = 0
         self.client = None
 
-    # --- what faults are made of -----------------------------------------------------------------
+    # --- the parts of faults ---------------------------------------------------------------------
     def fault(self, what):
         self.faults.append((time.monotonic_ns(), what))
 

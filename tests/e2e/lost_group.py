@@ -205,7 +205,7 @@ def ends(scenario, group, how):
     client.close()
 
 
-# --- what is outside ----------------------------------------------------------------------------
+# --- failures outside the nodes -----------------------------------------------------------------
 
 def role_of(group, number):
     return (group.status(number) or {}).get("role")

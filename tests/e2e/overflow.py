@@ -35,7 +35,7 @@ def overflows(scenario):
         wrong = [byte for byte in (b"t", b"n", b"o") if ask(port, byte) != b""]
         scenario.check(not wrong, "a child that crashes answers nothing", repr(wrong))
         scenario.check(ask(port, b"h") == b"handled\n",
-                       "a thread handles its overflows on an alternate stack of its own")
+                       "a thread handles its overflows on its own alternate stack")
         for _ in range(OVERFLOWS - 3):
             if ask(port, b"o") != b"":
                 raise h.Failure("a child that overflows its stack answered")

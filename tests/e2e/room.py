@@ -151,7 +151,7 @@ def small_disk(scenario, megabytes):
                   ["mount", "-o", "loop", image, path]):
         why = told(words)
         if why:
-            raise h.CannotRun(f"no file system of its own: {why}")
+            raise h.CannotRun(f"no separate file system: {why}")
     path.chmod(0o755)
     try:
         yield path

@@ -353,7 +353,7 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("storm", body, seed={"type": int, "default": 0, "help": "of an earlier run"},
+    h.tell("storm", body, seed={"type": int, "default": 0, "help": "from an earlier run"},
            servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
            kinds={"default": "", "help": "of faults, separated by commas"},
            faults={"type": int, "default": 0, "help": "for each server"},

@@ -149,7 +149,7 @@ def allowed(scenario):
 
 
 def by_the_clock(scenario):
-    """If CRIU refuses and clients sent requests: at this interval, without a request."""
+    """If CRIU refuses and clients sent requests, it restarts at the --restart-every interval."""
     port = h.free_port()
     with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints", "--restart-every", "1",
@@ -182,7 +182,7 @@ def lose_leader_in_a_restart(group):
                 group, "checkpoint", "now", group.name, "--tier", "restart")))
             asking[-1].start()
         return False
-    h.wait_until(is_told, 60, "the server is told to end")
+    h.wait_until(is_told, 60, "the server is requested to end")
     group.signal_node(leader, signal.SIGKILL)
     asking[-1].join(60)
 

@@ -26,7 +26,7 @@ static int finish(pid_t pid) {
   return WEXITSTATUS(status);
 }
 
-// The program's part when it was executed by itself.
+// The program's part when it executes itself.
 static int as_child(int argc, char** argv) {
   CHECK_EQUAL(argc, 3);
   sigset_t mask;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*semaphores to undo
-// Semaphores are changed with SEM_UNDO until no more changes can be recorded (ENOSPC). A change can
-// be reversed with SEM_UNDO, which makes room. The same holds for an operation that had to wait.
+// Semaphores are changed with SEM_UNDO until no more changes can be recorded (ENOSPC); an operation
+// that had to wait can fail like this, too. Reversing a change with SEM_UNDO makes room.
 #include <sys/sem.h>
 
 #include "../limit.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigtimedwait refuses invalid times, but takes a pending signal without checking the time.
+// sigtimedwait refuses invalid times, even with a signal pending; with a zero time it takes a
+// pending signal.
 #include "../small.h"
 
 static void refuses(long seconds, long ns) {

@@ -61,7 +61,7 @@ int main(void) {
   CHECK_EQUAL(one[0], '!');
   hear(from, "45");
 
-  // An urgent byte that is not fetched before the next bytes: a read skips it.
+  // The urgent byte is still unfetched when the end of the stream arrives: a read skips it.
   say(to, "x!", MSG_OOB);
   CHECK_EQUAL(shutdown(to, SHUT_WR), 0);
   await_level(from, POLLRDHUP | POLLPRI);
