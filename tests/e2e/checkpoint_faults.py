@@ -167,8 +167,7 @@ class Walk:
         status, text = control(self.group, "checkpoint", "now", self.group.name, "--replica",
                                str(number))
         self.scenario.check(status != 0 and "was killed" in text,
-                            f"{place}: crane-ctl reports the kill",
-                            f"{status} {text}")
+                            f"{place}: crane-ctl reports the kill", f"{status} {text}")
         self.judge(number, place, fault)
         self.scenario.check(self.group.replica(number)["node_pid"] == before,
                             f"{place}: the replica continues")

@@ -171,8 +171,7 @@ def status_has_a_schema(scenario, group):
     with h.stopped(group.replica(victim)["node_pid"]):
         _, rows = as_the_schema_says(scenario, group, "a node stopped")
         scenario.check(rows[victim]["state"] == "does not answer",
-                       "status reports the stopped node",
-                       rows[victim])
+                       "status reports the stopped node", rows[victim])
 
 
 def what_happened(scenario, group):

@@ -34,8 +34,7 @@ def body(scenario):
         status, text = h.ctl(scenario, "--dir", str(scenario.work / "elsewhere"), "status",
                              group.name)
         scenario.check(status == NO_SUCH_GROUP and "elsewhere" in text,
-                       "with --dir it looks only there",
-                       f"{status}: {text}")
+                       "with --dir it looks only there", f"{status}: {text}")
         group.stop()
     status, text = h.ctl(scenario, "status", group.name)
     scenario.check(status == NO_SUCH_GROUP, "a group that has ended is no longer found",

@@ -294,8 +294,7 @@ def by_themselves(scenario, network):
         h.wait_until(group.serves, 60, "its node is started: it is back")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
         scenario.check(code == 0 and f"replica {number} runs" in out,
-                       "a running replica needs no resume",
-                       f"{code}: {out}{err}")
+                       "a running replica needs no resume", f"{code}: {out}{err}")
 
 
 def body(scenario):

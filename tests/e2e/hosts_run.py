@@ -203,7 +203,7 @@ def connection_is_lost(scenario, network):
                        and f"replicas may still run: {network.names[far]}" in group.said(),
                        "replicas that could not be stopped are named (120)", group.said())
         scenario.check(h.alive(pid), "the node still runs")
-        # The hosts of this scenario share files: the first agent ends the replica.
+        # The hosts of this scenario share files: the first agent may stop all replicas.
         status, text = group.run("--stop")
         scenario.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
         gone(scenario, group, "and all is gone after --stop")

@@ -248,7 +248,7 @@ def connection_is_lost(scenario, network, sshds):
                        f"replicas may still run: {name}" in group.said(),
                        "replicas that could not be stopped are named (120)", group.said())
         status, text = group.run("--stop")
-        # The hosts share files: the first agent ends the replica.
+        # The hosts share files: the first agent may stop all replicas.
         scenario.check(status == 0 and any(f"{n}: stopped" in text for n in network.names)
                        and not h.alive(pid), "--stop ends it", text)
         sshds.empty(scenario, group, "all is gone after --stop")

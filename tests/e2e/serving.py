@@ -92,8 +92,7 @@ def counts(scenario, group):
     scenario.check(all(r["unsupported"] == expected for r in told["replicas"]),
                    "each replica counts dropped datagrams", str(told["replicas"][0]["unsupported"]))
     scenario.check("unsupported: 1 datagrams to others dropped" in text,
-                   "crane-ctl status reports it",
-                   text)
+                   "crane-ctl status reports it", text)
     refused = [{"address": "203.0.113.9:80", "connections": 3, "allowed": False}]
     scenario.check(all(r["outbound"] == refused for r in told["replicas"]),
                    "each replica counts connections to others",

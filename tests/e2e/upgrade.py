@@ -158,8 +158,7 @@ def launch(group):
 
 # --- the server's own package and configuration --------------------------------------------------
 
-# No client must get this program's message: clients are admitted when a server has listened for 2
-# s.
+# No client must get this message: clients are admitted when a server has listened for 2 s.
 LISTENS = """
 import socket, sys, time
 s = socket.socket(); s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(8)
@@ -265,11 +264,9 @@ def of_the_server(scenario):
                 scenario.check(not group.alarm(), f"{what}: three replicas, no alarm",
                                group.brief())
             run(scenario, group, "no command line: means Crane itself, refused", "upgrade",
-                group.name,
-                status=5, says=["nothing has to end at once"])
+                group.name, status=5, says=["nothing has to end at once"])
             run(scenario, group, "without --yes: refused", "upgrade", group.name, "--",
-                "redis-server",
-                status=5, says=["--yes"])
+                "redis-server", status=5, says=["--yes"])
             run(scenario, group, "no such program: refused", "upgrade", group.name, "--yes", "--",
                 "/no/such/program", status=102, says=["/no/such/program"])
             lose_and_lead(scenario, group, load)
